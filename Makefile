@@ -52,12 +52,12 @@ help: ## List the targets
 
 .PHONY: install
 install: ## Everything into .venv (1 to 4 minutes; nothing to do when it is up to date)
-	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed and not on the PATH: install it, or set PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed but not on the PATH: install it, or set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) laptop/install.py --torch $(TORCH)
 
 .PHONY: terraform-there
 terraform-there:
-	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed and not on the PATH: install it first" >&2; exit 1; }
+	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed but not on the PATH: install it first" >&2; exit 1; }
 
 .PHONY: demo
 demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (3 to 5 minutes)

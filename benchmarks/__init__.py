@@ -1,1 +1,1 @@
-"""Measurements of Batchmark itself, each run by hand."""
+"""Benchmarks of Batchmark itself, each run by hand."""

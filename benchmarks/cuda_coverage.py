@@ -1,8 +1,8 @@
-"""Counts the lines for CUDA that the job's unit tests run, on a simulated device or a real one.
+"""Counts the CUDA-only lines that the job's unit tests run, on a simulated or real device.
 
-These are the modules of CUDA, NVML and CUDA graphs, what stands under a condition that names CUDA,
-and classes and functions for CUDA alone. Left out are the Triton kernels, which are no Python: the
-tests interpret and compile them. Exits with 1 below 95 %.
+These are the modules for CUDA, NVML and CUDA graphs, branches whose condition mentions CUDA, and
+classes and functions for CUDA only. Triton kernels are left out, as they are not Python: the tests
+interpret and compile them. Exits with 1 below 95 %.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = ("cuda", "gpu", "nvml")  # of functions
 
 
 class Covered(NamedTuple):
-    """Of one module: its lines for CUDA, and those that no test ran."""
+    """A module's CUDA-only lines, and those that no test ran."""
 
     module: str
     lines: frozenset[int]
@@ -56,7 +56,7 @@ def main() -> int:
         print(f"{module.module:44} {run:4} of {len(module.lines):4}  {missed}".rstrip())
     lines = sum(len(module.lines) for module in found)
     share = 1 - sum(len(module.missed) for module in found) / lines
-    print(f"lines for CUDA that tests run: {share:.1%} of {lines} (at least {LEAST_SHARE:.0%})")
+    print(f"CUDA-only lines that tests run: {share:.1%} of {lines} (at least {LEAST_SHARE:.0%})")
     return 0 if share >= LEAST_SHARE else 1
 
 
@@ -84,7 +84,7 @@ def measured(data: Path) -> Iterator[Covered]:
 
 
 def lines_for_cuda(source: str) -> frozenset[int]:
-    """The lines under a condition that names CUDA, and those of classes and functions for it."""
+    """The lines of branches whose condition mentions CUDA, and of classes and functions for it."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -99,7 +99,7 @@ def lines_for_cuda(source: str) -> frozenset[int]:
 
 
 def _branch(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that run on CUDA alone."""
+    """The statements that run only on CUDA."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return body if any(_branch(value, body, []) for value in test.values) else []
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:

@@ -1,10 +1,10 @@
-"""How fast the local cloud takes what a job prints, beside a program that takes it line by line.
+"""Measures how fast the local cloud takes a job's output, against reading it line by line.
 
 The job prints 100 MiB in lines of 100 bytes, while its log is read page by page as `make try-job`
-does. The program beside it reads the same lines from a pipe, and writes them to a file.
+does. The reference program reads the same lines from a pipe, and writes them to a file.
 
 Exits with 1 unless the job, with and without `--state`, takes at most 10 times as long, and the
-server at most 64 MiB more of memory than before. Takes about a minute.
+server at most 64 MiB more memory than before. Takes about a minute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLL_SECONDS = 1.0
 
 class Taken(NamedTuple):
     seconds: float
-    mib: float = 0.0  # of memory, more than before
+    mib: float = 0.0  # of memory, on top of that before
 
 
 def main() -> int:

@@ -1,9 +1,10 @@
 """Puts small faults into a fixed sample of functions and counts those that the tests find.
 
-cosmic-ray makes each fault, in copies of the tree, and the unit tests of its room and then of the
+cosmic-ray makes each fault in copies of the tree, and the unit tests of its room and then of the
 same part look for it; for the local cloud, whose server they hardly start, also its end-to-end
-tests. Prints a score for each room, and every mutant that survived. Exits with 1 if the score of
-all is below 90 % without those that equivalent_mutants.toml explains. About 25 minutes on 2 cores.
+tests. Prints a score for each room, and every surviving mutant. Exits with 1 if the overall score
+is below 90 %, not counting those that equivalent_mutants.toml explains. Takes about 25 minutes on 2
+cores.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("equivalent_mutants.toml")
 LEAST_SCORE = 0.9
 MUTANTS_PER_FUNCTION = 2
-MOST_SECONDS = 600.0  # limit for tests whose own time is not known
+MOST_SECONDS = 600.0  # limit for tests whose own time is unknown
 PART_DEPTH = 3  # folders in the path of a part's tests
-PATIENCE = 4.0  # times the room's own seconds; a mutant that takes longer is found
+PATIENCE = 4.0  # times the room's own seconds; a mutant that takes longer counts as found
 JOB = "job_container/batchmark_job"
 ROOMS = {  # the folder of the code, and the folder of its tests
     **{
@@ -51,12 +52,12 @@ ROOMS = {  # the folder of the code, and the folder of its tests
     "local_cloud": "tests/unit/local_cloud",
     "laptop": "tests/unit/laptop",
 }
-# Its server as a process of its own, by a client: a minute or two.
+# Runs the server as its own process with a client: a minute or two.
 ALSO = {"local_cloud": "tests/e2e/local_cloud"}
 # Triton compiles these for GPUs; without one they never run.
 LEFT_OUT = f"{JOB}/workloads/support/triton_kernels.py"
-# An operator becomes its opposite, or its neighbour at the boundary. cosmic-ray also makes each
-# one every other, most of which (a sum's "-" as "<<") any test finds.
+# An operator becomes its opposite, or its neighbour at the boundary. cosmic-ray also replaces each
+# by every other; most of those (a sum's "-" as "<<") any test finds.
 CHANGES = (
     *("Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Eq_NotEq"),
     *("NotEq_Eq", "Is_IsNot", "IsNot_Is", "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Mod_Mul"),
@@ -64,11 +65,11 @@ CHANGES = (
     *("FalseWithTrue", "AndWithOr", "OrWithAnd", "BreakWithContinue", "ContinueWithBreak"),
     *("NumberReplacer", "ExceptionReplacer", "RemoveDecorator", "ZeroIterationForLoop"),
 )
-ARITHMETIC = {"arith_expr", "term", "power", "factor"}  # parso's names of its nodes
+ARITHMETIC = {"arith_expr", "term", "power", "factor"}  # parso's node types
 
 
 class Mutant(NamedTuple):
-    """One fault: `text` is its line, with the operator of cosmic-ray and the column."""
+    """One fault: `text` is its line, with cosmic-ray's operator and the column."""
 
     room: str
     path: str
@@ -78,7 +79,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Names the mutant wherever its line stands in the file."""
+        """Identifies the mutant wherever its line is in the file."""
         return f"{self.path} {self.function}: {self.text}"
 
     @property
@@ -89,7 +90,7 @@ class Mutant(NamedTuple):
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="FOLDER")
-    parser.add_argument("--mutants", type=int, default=10, help="of each room (default: 10)")
+    parser.add_argument("--mutants", type=int, default=10, help="mutants per room (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     arguments = parser.parse_args(words)
     began = time.monotonic()
@@ -114,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def drawn(room: str, number: int) -> list[Mutant]:
-    """Up to `number` mutants, of the functions and faults that come first by a hash."""
+    """Up to `number` mutants of a room, of the functions and faults that come first by hash."""
     by_function = defaultdict(list)
     for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
         by_function[mutant.path, mutant.function].append(mutant)
@@ -160,7 +161,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Let this process work in the copy that it takes."""
+    """Make this process work in the copy that it takes."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
@@ -184,10 +185,10 @@ def command(tests: Sequence[Path]) -> str:
 
 
 def limit(room: str) -> tuple[str, float]:
-    """How long a room's tests may take with a mutant, seconds.
+    """How long a room's tests may take with a mutant, in seconds.
 
     Raises:
-        RuntimeError: They fail without one.
+        RuntimeError: they fail without one.
     """
     began = time.monotonic()
     outcome, output = run_tests(command(tests_of(room)), MOST_SECONDS)
@@ -215,10 +216,10 @@ def is_found(mutant: Mutant, tests: Sequence[Path], seconds: float) -> bool:
 
 
 def report(sample: Sequence[Mutant], survivors: Collection[str]) -> bool:
-    """Print the scores; whether that of the whole sample is high enough."""
+    """Print the scores; returns whether the overall score is high enough."""
     explained = tomllib.loads(EQUIVALENTS.read_text())
     for key in explained.keys() & ({mutant.key for mutant in sample} - set(survivors)):
-        print(f"explained as equivalent, but found: {key}")
+        print(f"listed as equivalent, but found by a test: {key}")
     print(f"{'room':<36}{'mutants':>8}{'survived':>9}{'explained':>10}{'score':>8}")
     for room in [*dict.fromkeys(mutant.room for mutant in sample), ""]:
         keys = [mutant.key for mutant in sample if room in {mutant.room, ""}]

@@ -1,4 +1,4 @@
-"""What the benchmarks of the detector share: series that nobody measured, and this machine."""
+"""What the detector benchmarks share: synthetic series, and a description of this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def series_key(*, target: str = "synthetic", parameters: str = "{}") -> SeriesKe
 
 
 def daily(key: SeriesKey, runs: NDArray[np.int64], seconds: NDArray[np.float64]) -> Series:
-    """The series of these runs, of which there was one a day."""
+    """A series of these runs, one per day."""
     return Series(key, "time", [run_name(run) for run in runs], FIRST + runs * INTERVAL, seconds)
 
 

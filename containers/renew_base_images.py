@@ -1,4 +1,4 @@
-"""`make base-images`: renews the digests of base images, here and where they are repeated."""
+"""`make base-images`: updates the digests of base images everywhere they are used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_SECONDS = 60
 
 
 class DigestError(Exception):
-    """An image's current digest can't be found out."""
+    """An image's current digest can't be determined."""
 
 
 def main(root: Path = ROOT) -> int:
@@ -38,13 +38,13 @@ def main(root: Path = ROOT) -> int:
         images = [pin["image"] for pin in PIN.finditer(before[PINS])]
         digests = {image: newest_digest(image) for image in images}
     except DigestError as error:
-        print(f"base-images: nothing is changed: {error}", file=sys.stderr)
+        print(f"base-images: nothing was changed: {error}", file=sys.stderr)
         return 1
     after, lines = before, []
     for image, digest in digests.items():
         renewed = {file: with_digest(text, image, digest) for file, text in after.items()}
         changed = ", ".join(str(file) for file in after if renewed[file] != after[file])
-        lines.append(f"{image}@{digest}: {f'renewed in {changed}' if changed else 'as it was'}")
+        lines.append(f"{image}@{digest}: {f'renewed in {changed}' if changed else 'unchanged'}")
         after = renewed
     for file, text in after.items():
         if text != before[file]:
@@ -55,19 +55,19 @@ def main(root: Path = ROOT) -> int:
 
 def require_buildx() -> None:
     if shutil.which("docker") is None:
-        raise DigestError("docker is needed and not on the PATH")
+        raise DigestError("docker is not on the PATH")
     if buildx("version").returncode:
-        raise DigestError("this docker has no buildx: install its plugin first")
+        raise DigestError("this docker has no buildx plugin: install it first")
 
 
 def newest_digest(image: str) -> str:
-    """The current digest of a tag in its registry; of the index if it has several platforms.
+    """The current digest of a tag in its registry; the index's if it has several platforms.
 
     Raises:
-        DigestError: the image has no tag, or its registry gives no digest.
+        DigestError: the image has no tag, or its registry returns no digest.
     """
     if ":" not in image.rpartition("/")[2]:
-        raise DigestError(f"{image!r} has no tag, so no image is its newest")
+        raise DigestError(f"{image!r} has no tag, so its newest image is undefined")
     # Without `json` buildx ignores the template and prints a table.
     done = buildx("imagetools", "inspect", "--format", "{{json .Manifest.Digest}}", image)
     if done.returncode:
@@ -78,7 +78,7 @@ def newest_digest(image: str) -> str:
     except ValueError:
         digest = done.stdout
     if not re.fullmatch(DIGEST, digest):
-        raise DigestError(f"{image}: buildx gives no digest but {digest!r}")
+        raise DigestError(f"{image}: buildx returned {digest!r} instead of a digest")
     return digest
 
 
@@ -89,7 +89,7 @@ def buildx(*words: str) -> subprocess.CompletedProcess[str]:
             command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise DigestError(f"{words[-1]}: no answer within {ANSWER_SECONDS} s") from None
+        raise DigestError(f"{words[-1]}: no response within {ANSWER_SECONDS} s") from None
 
 
 def with_digest(text: str, image: str, digest: str) -> str:

@@ -1,10 +1,11 @@
 """# Change an alert
 
-Acknowledges an alert, or marks it as invalid, fixed or open. Its id is in the message and the
-report. The alert keeps who triggered this, and the note.
+Acknowledges an alert, or marks it as invalid, fixed or open. Its id is in the message and in the
+report. The alert records the note, and who triggered this.
 
-An alert recovers by itself when a run finds the level restored; then it can only be marked as
-invalid. *Invalid* counts against the detector's precision, all other states count for it.
+An alert recovers by itself when a run finds the old level restored; after that it can only be
+marked as invalid. *Invalid* counts against the detector's precision, all other states count in its
+favour.
 """
 
 from airflow.sdk import dag

@@ -1,15 +1,15 @@
 """# Distributed training
 
-Trains ResNet-50 on 1, 2, 4, 8, 16 and 20 nodes, one number after the other, as multi-node jobs of
-Batch (`terraform/stacks/multi_node`). The report shows how much of the added machines arrives, with
-intervals, where a step's time goes, and what an epoch costs. What became slower since earlier runs
-opens an alert.
+Trains ResNet-50 on 1, 2, 4, 8, 16 and 20 nodes, one number after the other, as multi-node Batch
+jobs (`terraform/stacks/multi_node`). The report shows how well training scales, with intervals,
+where a step's time goes, and what an epoch costs. Anything slower than in earlier runs opens an
+alert.
 
-For images from files it stands an FSx for Lustre file system up, links it to S3, and deletes it
-whatever happens. With synthetic images alone there is none.
+For images from files, the run creates an FSx for Lustre file system, links it to S3, and deletes it
+whatever happens. With synthetic images only, it creates none.
 
 **Each run costs money in AWS**: all nodes of each job, and the file system for as long as the run
-takes. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
+takes. It is refused if that could exceed `max_cost_usd`; `dry_run` shows the amount.
 """
 
 from airflow.sdk import dag

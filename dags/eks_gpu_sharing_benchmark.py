@@ -1,12 +1,12 @@
 """# GPU sharing on EKS
 
 Runs the sharing suite as pods of an EKS cluster (`terraform/stacks/eks_gpu_sharing`). The first job
-begins without sharing and has more pods than the node has GPUs: the last one waits, until
-time-slicing is switched on. Then come as many pods as shall share. The same container as in Batch,
-the same bucket, history and report.
+starts without sharing and has more pods than the node has GPUs: the last pod waits until
+time-slicing is switched on. Further jobs follow, one for each number of pods. Container, bucket,
+history and report are the same as for Batch.
 
-It starts the GPU node, and ends it whatever happens. **Each run costs money in AWS**: the node's
-time. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
+It starts the GPU node, and terminates it whatever happens. **Each run costs money in AWS**: the
+node's time. It is refused if that could exceed `max_cost_usd`; `dry_run` shows the amount.
 """
 
 from airflow.sdk import chain, dag, task
@@ -32,11 +32,11 @@ def eks_gpu_sharing_benchmark():
     run_pods = PodsOperator.partial(
         task_id="run_pods",
         retries=TRIES - 1,
-        # They take the same GPUs in different modes. The scheduler goes in the plan's order.
+        # They use the same GPUs in different modes. The scheduler follows the plan's order.
         max_active_tis_per_dagrun=1,
     ).expand_kwargs(planned)
     collected = dag_parts.collect_results(pods.collect_results, run_pods)
-    # It ends the node also when the run fails or is marked so.
+    # Ends the node even if the run fails or is marked as failed.
     end_node = task(**dag_parts.INSISTING)(pods.end_node)
     ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
     chain(planned, started, ready, run_pods, [collected, ended])

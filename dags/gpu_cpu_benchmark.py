@@ -1,12 +1,12 @@
 """# GPU against CPU
 
 Runs one suite on every target through AWS Batch, compares each GPU target with each CPU target in
-time and cost, writes the report to `runs/<run>/` in the result bucket, and alerts of what became
-slower, dearer or noisier since earlier runs.
+time and cost, writes the report to `runs/<run>/` in the result bucket, and sends alerts for
+anything slower, dearer or noisier than in earlier runs.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
-`dry_run` shows how much that is. What looks slower is measured again by fresh jobs, within the
-same limit. Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
+`dry_run` shows the amount. What looks slower is measured again by fresh jobs, within the same
+limit. Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
 """
 
 from functools import partial

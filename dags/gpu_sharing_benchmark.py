@@ -1,15 +1,15 @@
 """# GPU sharing
 
-Runs 1, 2, 5, 10 and 20 replicas of a task at once on one device: one after the other, time-sliced,
-through MPS and on CUDA streams. The report shows what they get done together, how evenly, and how
-many may share before it no longer pays. What became slower since earlier runs opens an alert.
+Runs 1, 2, 5, 10 and 20 replicas of a task on one device: one after the other, time-sliced, through
+MPS and on CUDA streams. The report shows their total throughput, how evenly it is shared, and up to
+how many replicas sharing pays. Anything slower than in earlier runs opens an alert.
 
 A target whose jobs share an instance (`shared_targets` in Terraform) runs one array job for each
-number of replicas, one after the other. Any other target runs one job, in which processes share
-the device.
+number of replicas, one after the other. Any other target runs one job, in which processes share the
+device.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
-`dry_run` shows how much that is.
+`dry_run` shows the amount.
 """
 
 from airflow.sdk import dag

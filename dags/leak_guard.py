@@ -1,12 +1,12 @@
 """# Leak guard
 
 Looks every hour for Batch jobs, instances and file systems of this installation that cost money
-and that no Airflow run needs. Its report is in `guard/<date>/` of the result bucket. If something
-leaks, it sends an alert to the topic and fails.
+although no Airflow run needs them. Its report is in `guard/<date>/` of the result bucket. If
+something leaks, it sends an alert to the topic and fails.
 
-**It ends jobs whose run is over, and deletes file systems that a run stood up for itself**, once
-that run is over, or not known here for a day. Everything else it only reports, unless `end_leaks`
-names it. It never touches jobs submitted by hand, nor anything without the installation's tag.
+**It ends jobs whose run is over, and deletes file systems that a run created for itself**, once
+that run is over, or unknown here for a day. Everything else it only reports, unless `end_leaks`
+names it. It never touches jobs submitted by hand, or anything without the installation's tag.
 """
 
 from airflow.sdk import dag

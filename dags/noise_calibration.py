@@ -1,13 +1,14 @@
 """# Noise calibration (A/A)
 
-Runs one suite several times on each target and stores for each row how much equal jobs differ, and
-so which change a comparison can find. `gpu_cpu_benchmark` checks its verdicts against the latest
-tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; `runs/<run>/` keeps each run's.
+Runs one suite several times on each target, and stores for each row how much identical jobs differ,
+and therefore which change a comparison can detect. `gpu_cpu_benchmark` checks its verdicts against
+the latest tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; `runs/<run>/` keeps
+each run's.
 
 Calibrate after a change of instance type, driver or torch: earlier tables no longer apply.
 
 **Each run costs money in AWS:** targets x repeats jobs. It is refused if they could cost more than
-`max_cost_usd`; `dry_run` shows how much that is.
+`max_cost_usd`; `dry_run` shows the amount.
 """
 
 from functools import partial
@@ -40,7 +41,7 @@ def noise_calibration():
         partial(run.plan_jobs, need_both_devices=False, purpose="calibration"),
     )
     noise = dag_parts.with_report_link(dag_parts.task_of(run.publish_noise)(collected))
-    # Without a plan the run fails by that task alone.
+    # Without a plan, only that task's failure fails the run.
     chain(planned, noise)
 
 

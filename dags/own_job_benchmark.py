@@ -1,14 +1,14 @@
 """# Own job
 
-Runs one of Terraform's `own_jobs`, an image and a command as they are, on each of its targets
-through AWS Batch, at each size of its axis. The report compares whole jobs in time and dollars,
-with whatever metrics the job tells, and says which target is cheapest within a deadline. What
-became slower since earlier runs opens an alert.
+Runs one of Terraform's `own_jobs`, with its image and command as they are, on each of its targets
+through AWS Batch, at each size of its axis. The report compares whole jobs in time and dollars, and
+whatever metrics the job reports, and says which target is cheapest within a deadline. Anything
+slower than in earlier runs opens an alert.
 
 A job whose exit code or check says that its result is wrong is not compared.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
-`dry_run` shows how much that is.
+`dry_run` shows the amount.
 """
 
 from airflow.sdk import dag

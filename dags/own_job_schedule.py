@@ -1,11 +1,11 @@
 """# Own job schedule
 
-Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it looks
-every 15 minutes, in UTC. A job that still runs is not started again. What was missed, such as while
-this was paused, is made up once. The ids of such runs begin with `schedule__`.
+Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it checks
+every 15 minutes, in UTC. A job that is still running is not started again. Runs that were missed,
+such as while this was paused, are made up for once. The ids of such runs begin with `schedule__`.
 
-**Unpausing starts paid runs**: at each time of a schedule, one with the form's defaults, where
-`max_cost_usd` refuses what could cost more. *Own job benchmark* has to be unpaused, too.
+**Unpausing starts paid runs**: one at each scheduled time, with the form's defaults; `max_cost_usd`
+refuses runs that could cost more. *Own job benchmark* must be unpaused, too.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -28,7 +28,7 @@ def own_job_schedule():
     TriggerDagRunOperator.partial(
         task_id="start_run",
         trigger_dag_id=OWN_JOB_DAG,
-        logical_date=None,  # as by hand: two may begin at once
+        logical_date=None,  # same as by hand: two may start at once
         skip_when_already_exists=True,
         fail_when_dag_is_paused=True,
         map_index_template="{{ task.conf['job'] }}",

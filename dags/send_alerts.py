@@ -1,6 +1,6 @@
 """# Send alerts
 
-Retries every hour to send the messages that a channel did not accept, and fails until it does.
+Retries every hour to send the messages that a channel did not accept, and fails until it succeeds.
 
 A message whose task died while sending it is not sent again, as it may have arrived. The next run's
 message mentions it.

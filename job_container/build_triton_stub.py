@@ -1,8 +1,8 @@
-"""Compiles the stub through which Triton talks to the driver: python build_triton_stub.py FOLDER
+"""Compiles Triton's driver stub: python build_triton_stub.py FOLDER
 
-Triton does it at its first launch otherwise, and needs a C compiler for that. FOLDER becomes a
-Triton cache that holds the stub alone, under Triton's own key: its C source and the platform.
-Neither a GPU nor a driver is needed: the stub is linked to a stand-in with libcuda's names.
+Otherwise Triton compiles it at its first launch, which needs a C compiler. FOLDER becomes a Triton
+cache that holds only the stub, under Triton's own key: its C source and the platform. Neither a GPU
+nor a driver is needed: the stub is linked against a fake library with libcuda's names.
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ def main(folder: Path) -> None:
         load(environment)
         stubs = list(folder.glob("*/*.so"))
         if len(stubs) != 1:
-            raise SystemExit(f"Triton compiled {len(stubs)} stubs, not 1, into {folder}: {stubs}")
-        # Found again, and not compiled anew.
+            raise SystemExit(
+                f"Triton compiled {len(stubs)} stubs into {folder} instead of 1: {stubs}"
+            )
+        # Must be found now, not compiled again.
         load({**environment, "CC": "/no/compiler"})
         needed = subprocess.run(
             ["objdump", "-p", str(stubs[0])], check=True, capture_output=True, text=True
         ).stdout
         if "libcuda.so.1" not in needed:
-            raise SystemExit(f"{stubs[0]} does not load libcuda.so.1: {needed}")
+            raise SystemExit(f"{stubs[0]} is not linked against libcuda.so.1, only: {needed}")
     print(f"compiled {stubs[0]}")
 
 
 def load(environment: dict[str, str]) -> None:
-    """In a process of its own: Triton and the dynamic loader read their settings at its start."""
+    """Load Triton in a new process: it and the dynamic loader read their settings at startup."""
     subprocess.run([sys.executable, "-c", LOAD], env=environment, check=True)
 
 
 def build_libcuda(folder: Path) -> None:
-    """A library with the driver's file name and every name in Triton's copy of cuda.h."""
+    """Build a library with the driver's file name and every symbol in Triton's copy of cuda.h."""
     triton = importlib.util.find_spec("triton")
     if triton is None or triton.origin is None:
         raise SystemExit("triton is not installed")

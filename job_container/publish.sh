@@ -41,7 +41,7 @@ done
 programs=(git docker aws)
 [[ -n $repository ]] || programs+=(terraform)
 for program in "${programs[@]}"; do
-  command -v "$program" >/dev/null || die "$program is needed and not on the PATH: install it first"
+  command -v "$program" >/dev/null || die "$program is needed but not on the PATH: install it first"
 done
 
 changes=$(git -C "$root" status --porcelain) || die "$root is no git checkout, so no commit says what is in the image"
@@ -63,7 +63,7 @@ base=$(sed -n 's/^PYTHON_IMAGE=//p' "$root/$bases" 2>/dev/null) || base=
   die "$bases says PYTHON_IMAGE=\"$base\"; it must name the base image by digest: \`make base-images\` writes it"
 
 docker version >/dev/null 2>&1 || die "no Docker engine answers: start it (\`docker version\` says what is wrong)"
-docker buildx version >/dev/null 2>&1 || die "this docker has no buildx: install its plugin first"
+docker buildx version >/dev/null 2>&1 || die "this docker has no buildx plugin: install it first"
 ! "$check" || exit 0
 
 pin=

@@ -2,5 +2,5 @@
 
 import signal
 
-# What a terminal, a service manager or a closed connection ends a command with.
+# Signals with which a terminal, a service manager or a closed connection ends a command.
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

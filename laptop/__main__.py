@@ -16,10 +16,10 @@ from laptop.errors import LaptopError
 BUILD = Path(__file__).resolve().parent.parent / "build"
 INTERRUPTED = 130
 RUN_ONCE = {
-    "demo": "run the whole chain once",
-    "demo-sharing": "let tasks share a device once",
-    "demo-distributed": "train on two nodes once",
-    "try-job": "run an own job once",
+    "demo": "run the whole pipeline once",
+    "demo-sharing": "run a GPU-sharing benchmark once",
+    "demo-distributed": "run a two-node training benchmark once",
+    "try-job": "run one of your own jobs once",
 }
 
 
@@ -28,25 +28,23 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
     for name, command in run_once.items():
-        command.add_argument(
-            "--folder", type=Path, default=BUILD / name, help="where the report goes"
-        )
+        command.add_argument("--folder", type=Path, default=BUILD / name, help="for the report")
     run_once["demo"].add_argument("--suite", default="smoke")
     try_job = run_once["try-job"].add_argument
-    try_job("--jobs", type=Path, required=True, help="file with own_jobs")
-    try_job("--job", help="which of them, where it has several")
+    try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
+    try_job("--job", help="name of the job, if the file has several")
     try_job("--repeats", type=int, default=3, help="jobs per target and size")
-    try_job("--watch", metavar="RUNS", help="how often it runs, for its trend (default: once)")
-    try_job("--engine", action="store_true", help="run its image on a Docker engine")
+    try_job("--watch", metavar="RUNS", help="number of runs, for a trend (default: 1)")
+    try_job("--engine", action="store_true", help="run it as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
-    up_command.add_argument("--jobs", type=Path, help="file with own_jobs")
-    down_command = commands.add_parser("down", help="stop what `up` started")
+    up_command.add_argument("--jobs", type=Path, help="file that defines own_jobs")
+    down_command = commands.add_parser("down", help="stop everything that `up` started")
     down_command.add_argument(
-        "--state", choices=("keep", "delete"), default="keep", help="what becomes of the runs"
+        "--state", choices=("keep", "delete"), default="keep", help="runs and results"
     )
     for command in (up_command, down_command):
-        command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
+        command.add_argument("--folder", type=Path, default=BUILD / "up", help="its folder")
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
@@ -65,52 +63,55 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         print(f"{arguments.command}: interrupted", file=sys.stderr)
-        # Interrupted while it evaluates a string, as an import of dataclasses does, CPython would
-        # end with the signal though this is caught; each evaluation makes it forget the last.
+        # If interrupted while evaluating a string, as an import of dataclasses does, CPython exits
+        # with the signal although this is caught, unless another evaluation follows.
         exec("")  # noqa: S102
         return INTERRUPTED
     return 0
 
 
 def _add_containers(commands: Any) -> None:
-    """The commands of the deployment with `docker compose`."""
+    """Add the commands of the deployment with `docker compose`."""
     up = commands.add_parser("containers-up", help="start everything as containers")
-    up.add_argument("--no-build", action="store_true", help="use the images as they are")
+    up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
-        "--volumes", choices=("keep", "delete"), default="keep", help="what happens to all data"
+        "--volumes", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
     backup = commands.add_parser("containers-backup", help="save database and bucket")
-    backup.add_argument("--to", type=Path, required=True, help="a new folder")
-    restore = commands.add_parser("containers-restore", help="put a backup back")
+    backup.add_argument("--to", type=Path, required=True, help="new folder for the backup")
+    restore = commands.add_parser("containers-restore", help="restore a backup")
     restore.add_argument("--from", dest="source", type=Path, required=True, help="its folder")
     for command in (up, down, backup, restore):
         command.add_argument("--profile", default="local", help="local or aws")
         command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
-        command.add_argument("--cloud-port", type=int, default=5000, help="of the local cloud")
+        command.add_argument("--cloud-port", type=int, default=5000, help="port of the local cloud")
         command.add_argument("--project", default="batchmark", help="name of the deployment")
         command.add_argument(
-            "--folder", type=Path, default=BUILD.parent / "containers", help="of secrets and state"
+            "--folder", type=Path, default=BUILD.parent / "containers", help="for secrets and state"
         )
 
 
 def _add_aws_check(commands: Any) -> None:
-    """The command that meets an account."""
-    check = commands.add_parser("aws-check", help="apply in an account, try everything, destroy")
-    check.add_argument("--region", help="default: that of the AWS settings")
-    check.add_argument("--budget", default="2", help="dollars that it may cost")
-    check.add_argument("--image", help="a job image that there is, instead of building one")
-    check.add_argument("--with", dest="parts", default="", help="what else: sharing,multi_node,eks")
-    check.add_argument("--resume", action="store_true", help="go on with one that did not end")
-    check.add_argument("--destroy", action="store_true", help="destroy what that one made")
-    check.add_argument("--keep", action="store_true", help="destroy nothing at the end")
-    check.add_argument("--yes", action="store_true", help="agree to the cost, unasked")
+    """Add the command that checks an AWS account."""
+    check = commands.add_parser("aws-check", help="apply, test and destroy in an AWS account")
+    check.add_argument("--region", help="default: the one in your AWS settings")
+    check.add_argument("--budget", default="2", help="most that it may cost, in USD")
+    check.add_argument("--image", help="existing job image to use instead of building one")
+    check.add_argument("--with", dest="parts", default="", help="add sharing,multi_node,eks")
+    check.add_argument("--resume", action="store_true", help="continue an unfinished check")
+    check.add_argument("--destroy", action="store_true", help="destroy an unfinished check")
+    check.add_argument("--keep", action="store_true", help="keep everything at the end")
+    check.add_argument("--yes", action="store_true", help="accept the cost without asking")
     check.add_argument(
-        "--folder", type=Path, default=BUILD.parent / "aws-check", help="of what is known of each"
+        "--folder",
+        type=Path,
+        default=BUILD.parent / "aws-check",
+        help="folder for the state of all checks",
     )
 
 
-# These import late: it takes up to 1.5 s, in which signals are handled already.
+# Imported late: it takes up to 1.5 s, during which signals must already be handled.
 
 
 def _run_processes(arguments: argparse.Namespace) -> None:
@@ -162,9 +163,9 @@ def _run_containers(arguments: argparse.Namespace) -> None:
 
 
 def _run_aws_check(arguments: argparse.Namespace) -> None:
-    from laptop.aws_check.command import Order, aws_check
+    from laptop.aws_check.command import CheckOptions, aws_check
 
-    order = Order(
+    order = CheckOptions(
         region=arguments.region,
         budget=arguments.budget,
         image=arguments.image,
@@ -178,7 +179,7 @@ def _run_aws_check(arguments: argparse.Namespace) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Interrupt once; nothing may interrupt the clean-up that follows."""
+    """Interrupt once; the clean-up that follows can't be interrupted."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

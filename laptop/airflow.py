@@ -21,13 +21,13 @@ from laptop.processes import Processes
 USER = "admin"
 DATABASE = "airflow.db"
 HEALTH_SECONDS = 180
-# A busy machine takes longer than Airflow's 30 s to import a DAG, and its 50 s for the whole file.
+# A busy machine takes longer than Airflow's 30 s for importing a DAG, and 50 s for the whole file.
 IMPORT_SECONDS = 120
 FILE_SECONDS = IMPORT_SECONDS + 20
 IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 # How long a component waits for another's lock on SQLite. The API server also writes in its event
-# loop; if it waited long there, it could block the very request that holds the lock. Its clients
-# retry instead.
+# loop; a long wait there could block the very request that holds the lock, so its clients retry
+# instead.
 LOCK_SECONDS = 60
 API_SERVER_LOCK_SECONDS = 1
 COMPONENTS = {
@@ -40,14 +40,14 @@ COMPONENTS = {
 
 @dataclass(frozen=True)
 class Airflow:
-    """An Airflow: its address, its login, and `home`, the folder of its database and logs."""
+    """An Airflow installation: its address, its login, and `home`, with database and logs."""
 
     home: Path
     port: int
     dags: Path
     schedules: bool
-    own_jobs: Mapping[str, Any] = field(default_factory=dict)  # that its form offers
-    variables: str = "/airflow/variables"  # the SSM parameters that are its variables
+    own_jobs: Mapping[str, Any] = field(default_factory=dict)  # offered in the benchmark's form
+    variables: str = "/airflow/variables"  # names of the SSM parameters that become its variables
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
 
     @property
@@ -55,7 +55,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def kept_password(self) -> str | None:
-        """That of an earlier start in this home; None if there was none."""
+        """The password of an earlier start in this home; None if there was none."""
         try:
             return str(json.loads(self._passwords.read_text())[USER])
         except (OSError, ValueError, KeyError):
@@ -100,10 +100,10 @@ class Airflow:
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
             "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": str(FILE_SECONDS),
-            # By default every 30 s, beside what is measured. A file that changed is read at once.
+            # The default of 30 s would disturb measurements; a changed file is still read at once.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-            # Of Airflow's own use of a library, in each task's log.
+            # Silences warnings about Airflow's own use of a library, in each task's log.
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
             "BATCHMARK_TARGETS": "c5.2xlarge,g4dn.xlarge",  # of terraform/local.tfvars
@@ -133,7 +133,7 @@ class Airflow:
 
     def wait_until_healthy(self, processes: Processes) -> None:
         deadline = time.monotonic() + HEALTH_SECONDS
-        state: object = "no answer yet"
+        state: object = "no response yet"
         while time.monotonic() < deadline:
             processes.check()
             try:
@@ -152,7 +152,7 @@ class Airflow:
 
 
 class AirflowClient:
-    """The few calls of Airflow's REST API that a benchmark run needs; a context manager."""
+    """The calls of Airflow's REST API that a benchmark run needs; a context manager."""
 
     def __init__(self, airflow: Airflow) -> None:
         answer = httpx.post(
@@ -182,17 +182,17 @@ class AirflowClient:
                     f"Airflow can't load {error['filename']}:\n{error['stack_trace']}"
                 )
             if time.monotonic() > deadline:
-                raise LaptopError(f"Airflow did not load DAG {dag_id} within {seconds:.0f} s")
+                raise LaptopError(f"Airflow did not load the DAG {dag_id} within {seconds:.0f} s")
             time.sleep(0.5)
 
     def unpause(self, dag_id: str) -> None:
         self.change("PATCH", f"/dags/{dag_id}", {"is_paused": False}).raise_for_status()
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
-        """Start a DAG run, named by Airflow if not here, and return its id.
+        """Trigger a DAG run, named by Airflow unless `run_id` is given, and return its id.
 
         Raises:
-            LaptopError: Airflow refused the parameters.
+            LaptopError: Airflow rejected the parameters.
         """
         answer = self.change(
             "POST",
@@ -200,7 +200,7 @@ class AirflowClient:
             {"logical_date": None, "dag_run_id": run_id, "conf": conf},
         )
         if answer.is_error:
-            raise LaptopError(f"Airflow refused to run {dag_id}: {answer.text}")
+            raise LaptopError(f"Airflow rejected a run of {dag_id}: {answer.text}")
         return str(answer.json()["dag_run_id"])
 
     def state(self, dag_id: str, run_id: str) -> str:
@@ -233,7 +233,7 @@ class AirflowClient:
         )
 
     def change(self, method: str, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        """Send a request that changes something; retry it while the database is locked."""
+        """Send a request that changes something; retry while the database is locked."""
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             answer = self._http.request(method, path, json=body)
@@ -247,7 +247,7 @@ class AirflowClient:
         reraise=True,
     )
     def _get(self, path: str) -> dict[str, Any]:
-        """Ask; ask again where a busy machine's Airflow was too slow to answer."""
+        """Send a GET request; retry if Airflow on a busy machine was too slow to answer."""
         answer = self._http.get(path)
         answer.raise_for_status()
         result: dict[str, Any] = answer.json()

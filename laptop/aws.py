@@ -21,7 +21,7 @@ class AwsClients:
     """boto3 clients of a local cloud; this process's environment stays as it is.
 
     Args:
-        env: the variables that lead AWS clients to it.
+        env: environment variables that point AWS clients to it.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -49,12 +49,12 @@ class AwsClients:
         return parse_multi_node(self._variable(MULTI_NODE_VARIABLE))
 
     def _variable(self, name: str) -> str:
-        """What Terraform published as a variable of Airflow's."""
+        """Value of an Airflow variable that Terraform published."""
         answer = self.client("ssm").get_parameter(Name=f"{VARIABLES}/{name}")
         return str(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Each `next` returns the lines that jobs have written since the last."""
+        """Yields, on each `next`, the lines that jobs have written since the last one."""
         logs = self.client("logs")
         tokens: dict[str, str] = {}
         while True:
@@ -74,8 +74,8 @@ class AwsClients:
 def publish_stand_in(ecr: Any, image: str) -> None:
     """Push an image without layers under this tag, as `make image` pushes a real one.
 
-    It stands in for the job image, which is never pulled from a local cloud's ECR. An image that
-    has the tag stays, because tags are immutable.
+    It replaces the job image, which is never pulled from a local cloud's ECR. An existing image
+    with the tag stays, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
     listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})

@@ -1,4 +1,4 @@
-"""`make demo`: the whole chain once, from nothing to a report, then everything is stopped."""
+"""`make demo`: runs the whole pipeline once, from nothing to a report, then stops everything."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from laptop.processes import stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import MULTI_NODE, MULTI_NODE_PROFILE, ROOT, SHARING_PROFILE, Ports, Stack
 
-# Reports are imported where one is made: they load SciPy and charts, for seconds in which a
-# mistake could be told, or something stopped.
+# Reports are imported where they are made: they load SciPy and charts for seconds, in which an
+# error could already be shown, or a process stopped.
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 DAG_ID = "gpu_cpu_benchmark"
 SHARING_DAG_ID = "gpu_sharing_benchmark"
-# What a CPU can show of sharing, in a job of processes and in jobs that share an instance.
+# What a CPU can show of sharing: as processes of one job, and as jobs that share an instance.
 SHARING_RUN = {
     "modes": ["exclusive", "time_slicing"],
     "replicas": [1, 2, 5],
@@ -38,13 +38,13 @@ SHARING_RUN = {
     "targets": ["g4dn.xlarge", "g4dn.2xlarge-shared"],
 }
 DISTRIBUTED_DAG_ID = "distributed_training_benchmark"
-# What two cores can show: two nodes of one each, small pictures, small batches.
+# What two cores can show: two nodes of one core each, small images, small batches.
 DISTRIBUTED_RUN = {
     "node_counts": [1, 2],
     "batch": 4,
     "image": 64,
     "steps": 12,
-    # An epoch is the image set, so that its rate rises and falls within the run.
+    # An epoch is the whole image set, so that the learning rate rises and falls within the run.
     "learning_rate": 0.1,
     "images_per_epoch": 1024,
     "warmup_epochs": 0,
@@ -56,13 +56,13 @@ IMAGE_SET = {"count": 1024, "size": 96, "shards": 8, "classes": 10}
 EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
 TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
-PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # in a job's log
-PROGRESS_SECONDS = 5.0  # between two lines of a job's progress
-LOG_WIDTH = 80  # columns of the table where output is no terminal
+PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # progress in a job's log
+PROGRESS_SECONDS = 5.0  # between two progress lines of a job
+LOG_WIDTH = 80  # table columns if output is not a terminal
 
 
 def demo(suite: str, folder: Path) -> None:
-    """Run `suite` once on every target; leave the report in `folder`, and a sample to look at.
+    """Run `suite` once on every target; leave the report and a sample report in `folder`.
 
     Raises:
         LaptopError: the demo can't start here now, or the run failed.
@@ -77,7 +77,7 @@ def demo(suite: str, folder: Path) -> None:
 
         example.write_text(page_html(published_page()))
 
-    more = f"with a GPU's figures, published by others: {example}\n"
+    more = f"published GPU figures: {example}\n"
     first = folder / sample.FOLDER / sample.FIRST
     conf, clock = {"suite": suite}, Clock()
     run_once(
@@ -89,11 +89,11 @@ def demo(suite: str, folder: Path) -> None:
         after=write_example,
         more=more,
     )
-    say(f"a year of made-up runs, with trends, alerts and costs: {first}")
+    say(f"a made-up year of runs, with trends, alerts and costs: {first}")
 
 
 def demo_sharing(folder: Path) -> None:
-    """Let tasks share a device once, and leave the report in `folder`.
+    """Run a GPU-sharing benchmark once, and leave the report in `folder`.
 
     Raises:
         LaptopError: as in demo().
@@ -102,10 +102,10 @@ def demo_sharing(folder: Path) -> None:
 
 
 def demo_distributed(folder: Path) -> None:
-    """Train on one and two nodes with a file system that stands for as long; leave the report.
+    """Train on one and two nodes with a temporary file system, and leave the report.
 
     Raises:
-        LaptopError: as in demo(), or something of the file system is left.
+        LaptopError: as in demo(), or the file system was not removed.
     """
     run_once(
         folder,
@@ -120,7 +120,7 @@ def demo_distributed(folder: Path) -> None:
 
 
 def make_images(stack: Stack) -> None:
-    """Put a set of synthetic images where the file system takes them from."""
+    """Upload synthetic images to where the file system imports them from."""
     with closing(AwsClients(stack.aws)) as aws:
         folder = aws.multi_node().file_system.repository
     images, size = IMAGE_SET["count"], IMAGE_SET["size"]
@@ -135,15 +135,13 @@ def make_images(stack: Stack) -> None:
 
 
 def refuse_file_systems(stack: Stack) -> None:
-    """Raises:
-    LaptopError: a file system is there.
-    """
+    """Raise LaptopError if a file system is left."""
     with closing(AwsClients(stack.aws)) as aws:
         left = aws.client("fsx").describe_file_systems()["FileSystems"]
     if left:
         names = ", ".join(each["FileSystemId"] for each in left)
-        raise LaptopError(f"the run is over, and left {names} in the local cloud")
-    stack.say("the file system is gone; nothing of it is left")
+        raise LaptopError(f"the run left {names} in the local cloud")
+    stack.say("the file system has been removed completely")
 
 
 def run_once(
@@ -162,10 +160,10 @@ def run_once(
     """Start a stack, run a DAG on it, stop it; leave the report in `folder`, and show it.
 
     Args:
-        meanwhile: what goes on while the stack starts.
-        before, after: what is done with the stack when it has started, and when a run is over.
-        more: what to say beside where everything lies.
-        runs: how often the DAG runs, one after the other; the last one is shown.
+        meanwhile: context to hold while the stack starts.
+        before, after: called with the started stack, and after a run.
+        more: text to print besides where everything is.
+        runs: how often the DAG runs, one run after the other; the last one is shown.
         options: the stack's.
 
     Raises:
@@ -175,7 +173,7 @@ def run_once(
     with exclusive(stack.folder):
         refuse_beside_others(stack.folder)
         stack.check()
-        stop_all(stack.folder)  # processes of a run that was killed
+        stop_all(stack.folder)  # processes left by a killed run
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
             with meanwhile(stack) if meanwhile else nullcontext():
@@ -200,7 +198,7 @@ def run_once(
 
 
 def show(report: Report, folder: Path, more: str) -> None:
-    """Print a run's table, its answer, and where everything lies."""
+    """Print a run's table, its answer, and where everything is."""
     from rich.console import Console
 
     from batchmark.report.answer import first_screen
@@ -216,7 +214,7 @@ def show(report: Report, folder: Path, more: str) -> None:
     ]
     for line in ("", *answer.lines, "", *files):
         say(line)
-    print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
+    print(f"{more}runs/… and s3://…/raw/… are in the bucket; copies are below {folder}")
 
 
 def run_benchmark(
@@ -225,8 +223,8 @@ def run_benchmark(
     """Trigger a DAG, follow it to its end, and copy its report out of the local cloud.
 
     Raises:
-        FailedRunError: jobs of the run failed, and its report says why.
-        LaptopError: the run failed; the message holds the end of the failed tasks' logs.
+        FailedRunError: jobs of the run failed; its report says why.
+        LaptopError: the run failed; the message includes the end of the failed tasks' logs.
     """
     with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack.aws)) as aws:
         airflow.wait_for_dag(dag_id)
@@ -235,14 +233,14 @@ def run_benchmark(
         clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {dict(conf)}")
         config = aws.config()
         log_lines = aws.new_log_lines(str(config.log_group))
-        next(log_lines)  # of earlier runs
+        next(log_lines)  # skip lines of earlier runs
         tasks = TaskStates(airflow, dag_id, run_id)
         jobs = JobProgress()
         deadline = time.monotonic() + RUN_SECONDS
         while True:
             stack.processes.check()
             state = airflow.state(dag_id, run_id)
-            for line in (*tasks.ended(), *jobs.told(next(log_lines))):
+            for line in (*tasks.ended(), *jobs.lines_to_show(next(log_lines))):
                 clock.say(line)
             if state in ("success", "failed"):
                 break
@@ -260,21 +258,21 @@ def run_benchmark(
             report = copy_run(store, stack.folder)
             if report.failed:
                 raise FailedRunError(
-                    f"{failures}, as jobs of it did:\n{in_short(report.failed, report.lost)}",
+                    f"{failures} because of failed jobs:\n{in_short(report.failed, report.lost)}",
                     report,
                 )
-            failures += f"; what was measured all the same: {stack.folder / REPORT_HTML}"
+            failures += f"; the partial report is in {stack.folder / REPORT_HTML}"
         raise LaptopError(f"{failures}:\n{tasks.failures()}")
 
 
 class JobProgress:
-    """What a terminal shows of the jobs' logs, which are copied with the report."""
+    """Condenses the jobs' logs for a terminal; full logs are copied with the report."""
 
     def __init__(self) -> None:
         self._told_at: dict[str, float] = {}  # by target
 
-    def told(self, lines: Iterable[str]) -> Iterator[str]:
-        """The job's own messages and, every few seconds, how many rows it has measured."""
+    def lines_to_show(self, lines: Iterable[str]) -> Iterator[str]:
+        """The jobs' own messages and, every few seconds, how many rows have been measured."""
         newest: dict[str, str] = {}
         for line in lines:
             target, _, text = line.partition(": ")
@@ -291,7 +289,7 @@ class JobProgress:
 
 
 class TaskStates:
-    """The task states of a DAG run as tasks end."""
+    """Follows the task states of a DAG run."""
 
     def __init__(self, airflow: AirflowClient, dag_id: str, run_id: str) -> None:
         self._airflow = airflow
@@ -299,7 +297,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """A line for each task that has ended, or is to be tried again, since the last call."""
+        """A line for each task that has ended or will be retried since the last call."""
         lines = []
         for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])

@@ -17,7 +17,7 @@ class TerraformError(LaptopError):
 
 
 class FailedRunError(LaptopError):
-    """Jobs of a run failed; `report` is what it has all the same."""
+    """Jobs of a run failed; `report` is the report nevertheless."""
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""Builds .venv from the lock files, and other environments from theirs, by the system's Python.
+"""Builds .venv and other environments from their lock files, with the system's Python.
 
-So it needs no more than the standard library.
+It uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / ".installed"
 LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
-LEFT = ROOT / "build" / "requirements.txt"  # of the locks, less what is installed by itself
-# Triton stays: tests interpret and compile its kernels without a GPU.
+# the locks without packages that are installed separately
+LEFT = ROOT / "build" / "requirements.txt"
+# Triton is kept: tests interpret and compile its kernels without a GPU.
 CUDA_BUILD = r"torch|cuda-.+|nvidia-(?!ml-py).+"
 PYTHONS = ((3, 11), (3, 13))
 PROGRESS_SECONDS = 30
@@ -35,17 +36,17 @@ def main() -> int:
         "--torch",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="which build of torch; auto takes the CPU build if there is no NVIDIA GPU",
+        help="build of torch; auto uses the CPU build if there is no NVIDIA GPU",
     )
-    parser.add_argument("--into", type=Path, help="another environment, which needs .venv's uv")
-    parser.add_argument("--lock", type=Path, help="the lock file of that environment")
+    parser.add_argument("--into", type=Path, help="folder of another environment; needs .venv's uv")
+    parser.add_argument("--lock", type=Path, help="lock file of that environment")
     asked = parser.parse_args()
     if asked.into:
         return install_apart(asked.into, asked.lock)
     choice = asked.torch
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         seen = ".".join(map(str, sys.version_info[:3]))
-        return fail(f"Python 3.11 to 3.13 is needed, {sys.executable} is {seen}: set PYTHON=…")
+        return fail(f"Python 3.11 to 3.13 is needed, but {sys.executable} is {seen}: set PYTHON=…")
     build = "cuda" if choice == "cuda" or (choice == "auto" and has_nvidia_gpu()) else "cpu"
     if STAMP.exists() and STAMP.read_text() == fingerprint(build):
         return 0
@@ -58,7 +59,7 @@ def main() -> int:
         try:
             return install(build)
         except KeyboardInterrupt:
-            fail("interrupted; the next `make install` continues from here")
+            fail("interrupted; run `make install` again to continue")
             return INTERRUPTED
 
 
@@ -86,13 +87,13 @@ def install(build: str) -> int:
 
 
 def left_of(locks: Iterable[Path], wanted: Callable[[str], bool]) -> Path:
-    """Write the packages that are wanted, with their hashes, to a lock of their own."""
+    """Write a lock file with the wanted packages and their hashes."""
     LEFT.write_text("".join(block for name, block in pins(*locks) if wanted(name)))
     return LEFT
 
 
 def pins(*locks: Path) -> Iterator[tuple[str, str]]:
-    """Each package of the locks, and the lines that pin it."""
+    """Each package of the locks, with the lines that pin it."""
     for lock in locks:
         for block in re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE):
             if found := re.match(r"[\w.-]+(?===)", block):
@@ -100,7 +101,7 @@ def pins(*locks: Path) -> Iterator[tuple[str, str]]:
 
 
 def install_apart(folder: Path, lock: Path) -> int:
-    """Build an environment of a tool that pins what .venv has newer."""
+    """Build a separate environment for a tool that pins older versions than .venv has."""
     try:
         run([sys.executable, "-m", "venv", "--clear", str(folder)])
         install_locked(str(folder / "bin" / "python"), lock)
@@ -110,16 +111,16 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """By uv, which takes a quarter of pip's time; by pip where pip has an index that uv lacks."""
+    """Install with uv, which is four times as fast as pip, or with pip if only pip has an index."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
-        say("uv could not install it; pip takes over, for 2 to 3 minutes")
+        say("uv failed to install it; using pip instead, which takes 2 to 3 minutes")
     run([*pip(python), "--require-hashes", "-r", str(lock)])
 
 
 def has_own_index(python: str) -> bool:
-    """Whether pip is told to look elsewhere than at PyPI, by a file or by the environment."""
+    """Whether pip is configured for an index other than PyPI, by file or environment."""
     told = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -127,24 +128,24 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall torch if it is of another build: to pip both are the same version."""
+    """Uninstall torch if it is the other build: pip considers both the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
 
 
 def has_cpu_torch(python: str) -> bool:
-    """Install torch's CPU build if a source has one; PyPI's wheel for Linux is the CUDA build.
+    """Install torch's CPU build if an index has one; PyPI's wheel for Linux is the CUDA build.
 
-    The lock has PyPI's hashes, so this one package is pinned by its version alone.
+    The lock has PyPI's hashes, so this one package is pinned only by its version.
     """
-    say("torch first, because its CUDA build is 3 GB larger than its CPU build")
+    say("installing torch first, as its CUDA build is 3 GB larger than its CPU build")
     pinned = next(block.split()[0] for name, block in pins(LOCKS[0]) if name == "torch")
     if succeeds([*pip(python), "--no-deps", f"{pinned}+cpu"]):
         return True
     if succeeds([*uv(python), "--no-deps", "--torch-backend", "cpu", pinned]):
         return True
-    say("no source here has a CPU build of torch; taking the CUDA build, about 3 GB more")
+    say("no index here has a CPU build of torch; using the CUDA build, about 3 GB more")
     return False
 
 
@@ -154,7 +155,7 @@ def has_nvidia_gpu() -> bool:
 
 
 def run(command: list[str]) -> None:
-    """Run a command to its end, and say every half minute that it still runs.
+    """Run a command to its end, and report every half minute that it is still running.
 
     Raises:
         subprocess.CalledProcessError: it failed.
@@ -188,7 +189,7 @@ def uv(python: str) -> list[str]:
 
 
 def fingerprint(build: str) -> str:
-    """Changes with torch's build, the lock files, the interpreter and the place of .venv."""
+    """Changes with torch's build, the lock files, the interpreter and the location of .venv."""
     parts = [lock.read_bytes() for lock in LOCKS]
     parts.append(f"{sys.version} {VENV} {os.uname().machine} with commands".encode())
     return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Files and folders that other users of this machine can't read."""
+"""Files and folders that only their owner can read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder if need be, for its owner alone."""
+    """Create the folder if necessary, accessible to its owner only."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
 
 
 def write_private(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file completely or not at all; with another `mode`, its folder must be private."""
+    """Write a file completely or not at all; for another `mode`, its folder must be private."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

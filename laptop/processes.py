@@ -1,4 +1,4 @@
-"""Starts programs, and ends them with every process that they started."""
+"""Starts programs, and ends them with all their descendants."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def free_port(host: str = "127.0.0.1") -> int:
 def require_port(port: int, what: str, setting: str = "") -> None:
     """Raise LaptopError unless `port` is free on the loopback interface.
 
-    `setting` is what chooses another, such as `make up PORT`.
+    `setting` is what chooses another port, such as `make up PORT`.
     """
     if not 0 < port < 65536:
-        raise LaptopError(f"port {port} for {what} is not a port: choose one from 1 to 65535")
+        raise LaptopError(f"{port} is not a valid port for {what}: choose one from 1 to 65535")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -46,7 +46,7 @@ def require_port(port: int, what: str, setting: str = "") -> None:
 
 
 def end_of(log: Path) -> str:
-    """The last lines of a program's log, for an error."""
+    """The last lines of a program's log, for an error message."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     return f"end of {log}:\n{tail}"
 
@@ -54,7 +54,7 @@ def end_of(log: Path) -> str:
 class Processes:
     """The running programs of one stack.
 
-    Its folder names the stack, and holds `logs/<name>.log`.
+    Its folder identifies the stack, and holds `logs/<name>.log`.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -69,7 +69,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in a session of its own, which Ctrl-C does not reach."""
+        """Start a program in its own session, which Ctrl-C does not reach."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
@@ -106,7 +106,7 @@ class Processes:
         del self._started[name]
 
     def kill(self, name: str) -> None:
-        """SIGKILL a program and its descendants; it may then be started again."""
+        """SIGKILL a program and its descendants; it may be started again afterwards."""
         process = self._started.pop(name)
         tree = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -122,7 +122,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Every live process of the stack in `folder`, whoever its parent is."""
+    """Every live process of the stack in `folder`, whatever its parent."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():
@@ -131,7 +131,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
                 continue
             if process.environ().get(MARKER) == wanted:
                 found.append(process)
-        except psutil.Error:  # it has just ended, or belongs to another user
+        except psutil.Error:  # the process has just ended, or belongs to another user
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""Copies a run's report out of the local cloud, which keeps nothing when it stops."""
+"""Copies a run's report out of the local cloud, which loses everything when it stops."""
 
 from __future__ import annotations
 

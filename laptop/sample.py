@@ -1,4 +1,4 @@
-"""The sample installation's pages, made beside what starts, so that they cost little time."""
+"""Builds the sample installation's pages in parallel with a stack's start."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FOLDER, FIRST = "sample", "index.html"
 
 @contextmanager
 def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
-    """Make the pages in `folder`/sample while the block runs, and have them when it is left.
+    """Build the pages in `folder`/sample while the block runs; they are complete when it is left.
 
     Raises:
         LaptopError: they could not be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "sample.log"
-    # Whatever else starts comes first.
+    # Everything else that starts has priority.
     argv = ["nice", "-n", "19", sys.executable, "-m", "sample", str(folder / FOLDER)]
     with log.open("w") as out:
         making = subprocess.Popen(

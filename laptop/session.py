@@ -1,4 +1,4 @@
-"""One stack at a time runs in a clone, because two would slow each other's measurements."""
+"""One stack at a time runs in a clone, as two would slow each other's measurements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def exclusive(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LaptopError(
-                f"another `make {folder.name}` is at work in this clone: wait for it, or stop it "
+                f"another `make {folder.name}` is running in this clone: wait for it, or stop it "
                 "with Ctrl-C there"
             ) from None
         yield
@@ -56,7 +56,7 @@ def refuse_at_once(folder: Path) -> None:
 def refuse_beside_others(folder: Path) -> None:
     """Raise LaptopError if another stack of this clone runs.
 
-    Stacks outside `build/`, such as those of tests, are neither counted nor refused.
+    Stacks outside `build/`, such as those of tests, are not considered.
     """
     others = [path for path in BUILD.glob("*/") if path != folder.resolve()]
     running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []

@@ -34,10 +34,10 @@ SHARING_PROFILE = ROOT / "terraform" / "local_sharing.tfvars"
 MULTI_NODE_PROFILE = ROOT / "terraform" / "local_multi_node.tfvars"
 MULTI_NODE = "multi_node"
 STACKS = ROOT / "terraform" / "stacks"
-# What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
+# Requested by a job of PROFILE: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
-TRENDS_HTML = "trends.html"  # beside the report of the last of several runs
+TRENDS_HTML = "trends.html"  # folder beside the report of the last of several runs
 
 Say = Callable[[str], None]
 
@@ -59,15 +59,15 @@ class Stack:
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
         profile: Terraform's inputs.
-        beside: stacks in terraform/stacks that are applied after the core stack, each with its
+        beside: optional stacks in terraform/stacks, applied after the core stack, each with its
             local.tfvars.
-        own_jobs: Terraform's input of this name; with some, each job starts in a copy of `job_dir`.
+        own_jobs: Terraform's input of this name; if given, each job starts in a copy of `job_dir`.
         vcpus: size of the local cloud's pool.
-        job_dir: where jobs find their code, as processes.
-        engine: whether jobs are containers of the engine that DOCKER_HOST names, or processes.
-        cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
-            login, Airflow's database and Terraform's state in `folder` stay, too. Without one
-            everything is forgotten at the next start.
+        job_dir: where jobs run as processes find their code.
+        engine: whether jobs are containers of the engine in DOCKER_HOST, or processes.
+        cloud_state: folder in which the local cloud keeps its state between starts; the login,
+            Airflow's database and Terraform's state in `folder` are then kept, too. Without it,
+            everything is lost at the next start.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Stack:
         )
 
     def check(self) -> None:
-        """Raise LaptopError if something that `start` needs is missing."""
+        """Raise LaptopError if something is missing that `start` needs."""
         self.terraform.check()
 
     def start(self) -> None:
@@ -135,11 +135,11 @@ class Stack:
                     time.sleep(0.2)
                 applied.result()
             except BaseException:
-                self.stop()  # or the executor would wait for Terraform to finish
+                self.stop()  # otherwise the executor would wait for Terraform to finish
                 raise
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Variables that lead every AWS client to the local cloud, as this principal."""
+        """Variables that point every AWS client to the local cloud, as this principal."""
         return aws_environment(self.endpoint, principal, self._secret)
 
     def start_cloud(self) -> None:
@@ -171,25 +171,25 @@ class Stack:
             except httpx.HTTPError:
                 time.sleep(0.1)
             else:
-                self.say(f"local cloud: answers on {self.endpoint}")
+                self.say(f"local cloud: listening on {self.endpoint}")
                 return
-        raise LaptopError(f"the local cloud did not answer within {CLOUD_SECONDS} s")
+        raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud, and publish the image that it names."""
+        """Apply the core stack to the local cloud, and publish the image that it uses."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self.aws)) as aws:
             publish_stand_in(aws.client("ecr"), image)
         for name in self._beside:
-            self.say(f"Terraform: applying {name} beside it")
+            self.say(f"Terraform: applying the optional stack {name}")
             terraform = self.terraform_of(name)
             init_one_at_a_time(terraform)
             terraform.apply(var_file=STACKS / name / "local.tfvars")
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def terraform_of(self, name: str) -> Terraform:
-        """Of an optional stack."""
+        """Terraform for an optional stack."""
         return Terraform(
             STACKS / name,
             data_dir=TERRAFORM_DATA / name,
@@ -218,12 +218,12 @@ class Stack:
         try:
             self.say("stopping everything that was started")
             self.stop()
-        except KeyboardInterrupt:  # laptop.__main__ ignores a second one
+        except KeyboardInterrupt:  # laptop.__main__ ignores further interrupts
             self.stop()
             raise
 
     def _take_up_login(self) -> None:
-        """Go on with the last time's password and secret, if there was a last time."""
+        """Reuse the password and secret of the last start, if there was one."""
         if self.credentials.exists():
             kept = configparser.RawConfigParser()
             kept.read(self.credentials)
@@ -232,9 +232,10 @@ class Stack:
             self.airflow = replace(self.airflow, password=password)
 
     def _forget_last_time(self) -> None:
-        """Delete the last time's logs, and what refers to a local cloud that kept nothing.
+        """Delete the last start's logs, and what refers to a local cloud that kept nothing.
 
-        The last report goes too, or it could be taken for this run's; its raw/ and runs/ stay.
+        The last report is deleted too, or it could be mistaken for this run's; its raw/ and runs/
+        stay.
         """
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
@@ -271,9 +272,9 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 
 
 def path_of_jobs() -> str:
-    """PATH for jobs as processes: `python` is this interpreter, unless the user has activated one.
+    """PATH for jobs as processes; `python` is this interpreter unless a venv is active.
 
-    So it is below a shell, too, which looks for programs by itself.
+    This also holds in a shell, which looks up programs by itself.
     """
     path = os.environ.get("PATH", os.defpath)
     if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:
@@ -282,7 +283,7 @@ def path_of_jobs() -> str:
 
 
 def reach_loopback_directly() -> None:
-    """Reach loopback without an HTTP proxy, from this process and those it starts."""
+    """Bypass HTTP proxies on loopback, for this process and those it starts."""
     for name in ("NO_PROXY", "no_proxy"):
         others = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
@@ -294,10 +295,10 @@ def credentials_file(principal: str, secret: str) -> str:
 
 
 def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str]:
-    """Variables that lead every AWS client to the local cloud, with credentials of no real account.
+    """Variables that point every AWS client to the local cloud, with made-up credentials.
 
-    The access key is the principal's name, so that recorded calls show who made them; the secret
-    is the local cloud's.
+    The access key is the principal's name, so that recorded calls show their caller; the secret is
+    the local cloud's.
     """
     return {
         "AWS_ENDPOINT_URL": endpoint,
@@ -310,7 +311,7 @@ def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without what points to a real account or another Airflow."""
+    """This process's environment without references to a real account or another Airflow."""
     dropped = ("AWS_", "AIRFLOW", "TF_VAR_", "TF_WORKSPACE", "PYTHONPATH")
     kept = ("AWS_CA_BUNDLE",)
     return {

@@ -1,4 +1,4 @@
-"""Terraform as a library: find it, run it, check its exit code, leave no process behind."""
+"""Runs Terraform from Python: finds it, checks its exit code, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ STOP_SECONDS = 10.0
 POLL_SECONDS = 0.1
 ERROR_LINES = 25
 OWN_RULE = "This was checked by the validation rule at"
-REATTACHED = "TF_REATTACH_PROVIDERS"  # a provider that runs already, and where
-ERROR, CRASH = "Error: ", "!!!!!!!!"  # in what Terraform writes to stderr
+REATTACHED = "TF_REATTACH_PROVIDERS"  # addresses of providers that are already running
+ERROR, CRASH = "Error: ", "!!!!!!!!"  # in Terraform's stderr
 
 
 Result = subprocess.CompletedProcess[str]
@@ -87,15 +87,15 @@ class Terraform:
         lock_file = self.stack_dir / ".terraform.lock.hcl"
         if lock_file.exists():
             options["lockfile"] = "readonly"
-        # Arguments that the user gives to `init` may name the source of providers.
+        # The user's arguments for `init` may name the source of providers.
         if "TF_CLI_ARGS_init" not in self._env:
             options["plugin_dir"] = find_provider_mirror(lock_file, self._binary.platform)
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
     def init_where_changed(self) -> None:
-        """`init`, unless it was done in this folder for just what there is now.
+        """Run `init` unless it was already run in this folder with the same inputs.
 
-        It writes files anew that other commands in the same folder may be reading.
+        It rewrites files that other commands in the same folder may be reading.
         """
         done = self._data_dir / "initialised"
         if done.exists() and done.read_text() == self._installed():
@@ -105,8 +105,9 @@ class Terraform:
         done.write_text(self._installed())
 
     def _installed(self) -> str:
-        """A digest of what `init` reads, and of the providers it left that are still there."""
-        listing = self._data_dir / "modules" / "modules.json"  # none where a stack has no module
+        """A digest of what `init` reads, and of the installed providers that still exist."""
+        # the folder is missing if a stack has no modules
+        listing = self._data_dir / "modules" / "modules.json"
         modules = json.loads(listing.read_text())["Modules"] if listing.exists() else [{"Dir": "."}]
         folders = sorted({self.stack_dir / module["Dir"] for module in modules})
         names = ("*.tf", "*.tf.json", ".terraform.lock.hcl")
@@ -118,7 +119,7 @@ class Terraform:
         return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
     def apply(self, **inputs: Any) -> None:
-        """Apply without asking."""
+        """Apply without confirmation."""
         self.with_inputs("apply", auto_approve=IsFlagged, **inputs)
 
     def with_inputs(
@@ -136,7 +137,7 @@ class Terraform:
             input=False,
             **options,
             var_file=var_file and var_file.resolve(),
-            var=dict(variables or {}),  # last, because Terraform lets the last one win
+            var=dict(variables or {}),  # last, because in Terraform the last one wins
         )
 
     def outputs(self) -> dict[str, Any]:
@@ -147,10 +148,10 @@ class Terraform:
     def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
         """The value of an expression with the inputs of files, of which the last one wins.
 
-        Terraform checks the inputs first. It needs `init`, and no state.
+        Terraform checks the inputs first. It needs `init`, but no state.
 
         Raises:
-            TerraformError: an input or the expression is wrong; the message has Terraform's words.
+            TerraformError: an input or the expression is wrong; the message is Terraform's.
         """
         result = self.run(
             "console",
@@ -159,27 +160,28 @@ class Terraform:
             state=self.state,
             var_file=[str(file.resolve()) for file in var_files],
         )
-        # With wrong inputs it goes on: it answers all the same, or crashes.
+        # With wrong inputs it continues, and answers or crashes.
         _, error, words = result.stderr.partition(CRASH)[0].partition(ERROR)
         if result.returncode or error:
             names = ", ".join(map(str, var_files))
             raise TerraformError(f"Terraform can't use {names}:\n{_in_words(error + words)}")
-        # Among warnings and, where a file of the state is slow to lock, words about that.
+        # Amid warnings and, if a state file is slow to lock, messages about that.
         (value,) = re.findall(r'^"(.*)"$', result.stdout, re.MULTILINE)
         return json.loads(base64.b64decode(value))
 
     def run(
         self, command: str, *, allowed: Collection[int] = (0,), stdin: str = "", **options: Any
     ) -> Result:
-        """Run a command with the options that python-terraform knows, in the order given.
+        """Run a command with options as python-terraform spells them, in the order given.
 
         Raises:
-            TerraformError: it ended with an exit code that is not in `allowed`.
+            TerraformError: its exit code is not in `allowed`.
         """
         command_line = _CommandLine(terraform_bin_path=self._binary.path)
         env = dict(self._env)
         if command == "init":
-            # It would install no provider that is attached, and leave the folder so for others.
+            # With attached providers it would install none, and leave the folder without for
+            # others.
             env.pop(REATTACHED, None)
         try:
             argv = command_line.generate_cmd_string(command, no_color=IsFlagged, **options)
@@ -207,7 +209,7 @@ class Terraform:
             platform = str(answer["platform"])
         except (ValueError, KeyError, TypeError) as error:
             raise TerraformError(
-                f"{path} version -json ended with exit code {result.returncode} and gave no "
+                f"{path} version -json ended with exit code {result.returncode} and printed no "
                 f"version: install Terraform {need} or newer"
             ) from error
         if number < MINIMUM_VERSION:
@@ -216,7 +218,7 @@ class Terraform:
 
 
 def _in_words(errors: str) -> str:
-    """What Terraform wrote, each error beginning with what it says, not with where it says so."""
+    """Terraform's error messages, each starting with its text instead of its location."""
     _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
     told = [_one_in_words(error) for error in found]
     lines = [line for line in "\n".join(told).splitlines() if line.strip()]
@@ -227,7 +229,7 @@ def _in_words(errors: str) -> str:
 
 
 def _one_in_words(error: str) -> str:
-    """An error that is told by our own validation needs neither Terraform's title nor a place."""
+    """A single error; those of our own validation need neither Terraform's title nor a location."""
     title, *parts = re.split(r"\n\s*?\n", error.strip())
     places = [part for part in parts if re.match(r"\s+(on|with) ", part)]
     said = [part for part in parts if part not in places]
@@ -237,10 +239,10 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """python-terraform, for the command line alone: it can set no environment and stop nothing."""
+    """Builds command lines only: python-terraform can neither set an environment nor stop."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
-        """Read nothing: its own version parses any state file it finds in the current folder."""
+        """Do nothing: the original parses any state file it finds in the current folder."""
 
 
 def find_provider_mirror(
@@ -300,7 +302,7 @@ def _execute(
                     stdin=source,
                     stdout=out,
                     stderr=err,
-                    # Ctrl-C then reaches this process alone, which stops Terraform in order.
+                    # Ctrl-C then reaches only this process, which stops Terraform gracefully.
                     start_new_session=True,
                 )
             except OSError as error:
@@ -320,13 +322,13 @@ def _execute(
 
 @contextmanager
 def _noted_signals() -> Iterator[list[int]]:
-    """The signals that would interrupt the block. They are noted, and take effect at its end.
+    """Defer signals that would interrupt the block until its end, and collect them.
 
-    So no program is started that nobody knows of, and none is left.
+    This way no program is started that nothing keeps track of.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield came  # signals interrupt the main thread only
+        yield came  # signals interrupt only the main thread
         return
     handlers = {
         number: signal.signal(number, lambda number, _: came.append(number))
@@ -343,7 +345,7 @@ def _noted_signals() -> Iterator[list[int]]:
 
 
 def _wait(process: subprocess.Popen[bytes], came: Sequence[int], stop_seconds: float) -> None:
-    """Wait for Terraform's end: a signal asks it to end in order, the next ends the wait."""
+    """Wait for Terraform to end: one signal asks it to stop gracefully, a second ends the wait."""
     _wait_for(process, lambda: bool(came))
     if came:
         process.send_signal(signal.SIGINT)

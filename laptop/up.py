@@ -1,4 +1,4 @@
-"""`make up` and `make down`: the demo's stack, left running, and what it measured kept."""
+"""`make up` and `make down`: the demo's stack, kept running, and its measurements kept."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import ROOT, Ports, Stack
 
 LOGIN = "login.json"
-SHELL = "aws.env"  # for a shell that is to reach the local cloud
-JOBS = "jobs_file"  # names the file that the own jobs are of
-KEPT = "cloud"  # the local cloud's state; beside it stand Airflow's database and Terraform's state
-CLOUD_PORT = "cloud_port"  # the links of earlier reports lead there
-# Credentials that AWS clients would take before those of the file.
+SHELL = "aws.env"  # script for a shell that should reach the local cloud
+JOBS = "jobs_file"  # holds the path of the file with the own jobs
+KEPT = "cloud"  # the local cloud's state; Airflow's database and Terraform's state are beside it
+CLOUD_PORT = "cloud_port"  # links in earlier reports point there
+# Credentials that AWS clients would prefer to those in the file.
 BEFORE_THE_FILE = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -47,7 +47,7 @@ WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
 
-    With the own jobs of a file, or of the last time's, each job runs in a copy of its folder.
+    Own jobs come from a file, or from that of the last start; each runs in a copy of its folder.
 
     Raises:
         LaptopError: another stack runs, the port is taken, an earlier start broke off, or the
@@ -57,9 +57,12 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
         if processes_of(folder):
             if not (folder / LOGIN).exists():
                 raise LaptopError(
-                    f"an earlier start broke off; see {folder / 'logs'}, then `make down`"
+                    f"an earlier start was interrupted; see {folder / 'logs'}, then run `make down`"
                 )
-            print("already up" + ("; `make down` first, to read JOBS=" if jobs_file else ""))
+            print(
+                "already up"
+                + (("; run `make down` first to use another JOBS=") if jobs_file else "")
+            )
             print(_next_steps(folder))
             return
         refuse_beside_others(folder)
@@ -79,7 +82,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
         )
         stack.check()
         if (folder / KEPT).exists():
-            clock.say(f"going on from what {folder} kept: {WAYS_OUT}")
+            clock.say(f"continuing with the data in {folder}: {WAYS_OUT}")
         login = folder / LOGIN
         login.unlink(missing_ok=True)
         try:
@@ -98,7 +101,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
             (folder / SHELL).write_text(_for_a_shell(stack))
             write_private(login, json.dumps(found))
         except BaseException:
-            clock.say("stopping what was started")
+            clock.say("stopping everything that was started")
             stack.stop()
             raise
     print(f"\n{_next_steps(folder)}")
@@ -120,19 +123,19 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
 
 
 def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
-    """The file whose own jobs the last start had; None if there was none, or it is gone."""
+    """The file with the own jobs of the last start; None if there was none, or it is gone."""
     try:
         file = Path((folder / JOBS).read_text())
     except OSError:
         return None
     there = file.is_file()
-    what = "as the last time" if there else "left out: there is no such file any more"
-    clock.say(f"own jobs of {file}: {what}; JOBS= names another")
+    what = "as in the last start" if there else "skipped, as the file no longer exists"
+    clock.say(f"own jobs of {file}: {what}; choose another with JOBS=")
     return file if there else None
 
 
 def _with_own_jobs(file: Path) -> dict[str, Any]:
-    """Stack's arguments for all own jobs of a file."""
+    """The stack's arguments for all own jobs of a file."""
     folder = file.resolve().parent
     refuse_large_folder(folder)
     jobs = read_own_jobs(file)
@@ -142,8 +145,8 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def _bucket_with_example(stack: Stack) -> str:
-    """Give the pages a run with a GPU's figures, though published by others; return its bucket."""
-    # Only now: they load libraries for a second, and all else is told without them.
+    """Add a run with published GPU figures to the pages; return the bucket."""
+    # Imported late: they load libraries for a second.
     from batchmark.history.imports.file import published_file
     from batchmark.history.store import HistoryStore
 
@@ -154,7 +157,7 @@ def _bucket_with_example(stack: Stack) -> str:
 
 
 def _for_a_shell(stack: Stack) -> str:
-    """Lines that lead a shell's AWS clients to the local cloud, whatever account it had."""
+    """Lines that point a shell's AWS clients to the local cloud, whatever account it had."""
     variables = {
         "AWS_ENDPOINT_URL": stack.endpoint,
         "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
@@ -166,7 +169,7 @@ def _for_a_shell(stack: Stack) -> str:
 
 
 def _cloud_port(folder: Path) -> int:
-    """The last time's, where it is free."""
+    """The port of the last start, if it is free."""
     file = folder / CLOUD_PORT
     try:
         port = int(file.read_text())
@@ -179,13 +182,13 @@ def _cloud_port(folder: Path) -> int:
 
 
 def _dags(jobs: Sequence[str]) -> str:
-    """What may be triggered, as Airflow calls it."""
+    """What can be triggered, by its title in Airflow."""
     of_jobs = [f"{title(OWN_JOB_DAG)} for {some(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 
 
 def _next_steps(folder: Path) -> str:
-    """What a user may do now, a line each."""
+    """What a user can do next, one line each."""
     login = json.loads((folder / LOGIN).read_text())
     dags = _dags(login.get("jobs", ()))
     shell, command = (
@@ -195,8 +198,8 @@ def _next_steps(folder: Path) -> str:
     return "\n".join(
         [
             f"Airflow: {login['Airflow']}, user {login['user']}, password {login['password']}",
-            f"There: trigger {dags}; Batchmark in the navigation has the reports",
+            f"In Airflow, trigger {dags}; reports are under Batchmark in the navigation",
             f"History: (. {shell} && {command} history show --bucket {login['bucket']})",
-            "`make down` stops it and keeps what was measured",
+            "`make down` stops it and keeps all measurements",
         ]
     )

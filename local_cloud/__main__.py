@@ -1,4 +1,4 @@
-"""The command line: `python -m local_cloud` runs in the foreground until it is ended."""
+"""The command line: `python -m local_cloud` runs in the foreground until stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """A parser of whole numbers that are at least `minimum`."""
+    """Return a parser of whole numbers of at least `minimum`."""
 
     def parse(text: str) -> int:
         try:
@@ -42,22 +42,22 @@ def at_least(minimum: int) -> Callable[[str], int]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
         if number < minimum:
-            raise argparse.ArgumentTypeError(f"{number} is too small, the least is {minimum}")
+            raise argparse.ArgumentTypeError(f"{number} is too small; the minimum is {minimum}")
         return number
 
     return parse
 
 
 def port_number(text: str) -> int:
-    """A TCP port; 0 takes any free one."""
+    """Parse a TCP port; 0 takes any free one."""
     number = at_least(0)(text)
     if number > 65_535:
-        raise argparse.ArgumentTypeError(f"{number} is no port, the highest is 65535")
+        raise argparse.ArgumentTypeError(f"{number} is not a port; the maximum is 65535")
     return number
 
 
 def seconds(text: str) -> float:
-    """A duration of zero or more."""
+    """Parse a duration of zero or more."""
     try:
         number = float(text)
     except ValueError:
@@ -77,15 +77,15 @@ def folder(text: str) -> Path:
 def file_to_write(text: str) -> Path:
     path = Path(text).resolve()
     if not path.parent.is_dir() or path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a file in an existing folder")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a file path in an existing folder")
     return path
 
 
 def http_url(text: str) -> str:
-    """A server's URL, without a path."""
+    """Parse a server's URL without a path."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not like http://HOST:PORT")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL of the form http://HOST:PORT")
     return text.rstrip("/")
 
 
@@ -109,20 +109,20 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--port", type=port_number, default=5000, help="port, 0 for any free one (%(default)s)"
     )
     parser.add_argument(
-        "--gpus", type=at_least(0), default=0, help="GPUs the job pool declares (%(default)s)"
+        "--gpus", type=at_least(0), default=0, help="GPUs that the job pool declares (%(default)s)"
     )
     parser.add_argument(
         "--vcpus",
         type=at_least(1),
         default=os.cpu_count() or 1,
-        help="vCPUs the job pool declares (this machine's: %(default)s)",
+        help="vCPUs that the job pool declares (this machine's: %(default)s)",
     )
     parser.add_argument(
         "--memory",
         metavar="MIB",
         type=at_least(4),
         default=psutil.virtual_memory().total // MIB,
-        help="memory the job pool declares (this machine's: %(default)s)",
+        help="memory that the job pool declares (this machine's: %(default)s)",
     )
     parser.add_argument(
         "--jobs",
@@ -133,21 +133,24 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--job-network",
         metavar="NAME",
-        help="the engine's network that containers join (none: its machine's own)",
+        help="Docker network that containers join (default: the host's network)",
     )
     parser.add_argument(
         "--job-endpoint",
         metavar="URL",
         type=http_url,
-        help="where jobs find this server (where it listens)",
+        help="this server's address for jobs (default: where it listens)",
     )
     parser.add_argument(
-        "--job-dir", type=folder, default=Path.cwd(), help="folder jobs start in (this one)"
+        "--job-dir",
+        type=folder,
+        default=Path.cwd(),
+        help="folder in which jobs start (default: this one)",
     )
     parser.add_argument(
         "--copy-job-dir",
         action="store_true",
-        help="start each job in a fresh copy of --job-dir, so that it finds no other job's files",
+        help="start each job in a fresh copy of --job-dir, so that it sees no other job's files",
     )
     parser.add_argument(
         "--stop-grace",
@@ -166,51 +169,53 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--allow-short-limits",
         action="store_true",
-        help="take timeouts below 60 s, which AWS refuses",
+        help="accept timeouts below 60 s, which AWS rejects",
     )
     parser.add_argument(
         host_access.FLAG,
         action="store_true",
-        help="take jobs in containers that could be root of the engine's machine: privileged, or "
-        "with other folders than those for jobs, or other devices than NVIDIA's",
+        help="accept containers that could become root on the Docker host: privileged ones, and "
+        "those with folders other than those for jobs, or devices other than NVIDIA's",
     )
     parser.add_argument(
         "--state",
         metavar="FOLDER",
         type=folder,
-        help="keep the state in this folder, and continue from it (none: lost at a restart)",
+        help="keep the state in this folder and continue from it (default: state is lost on exit)",
     )
     parser.add_argument(
         "--credentials",
         metavar="FILE",
         type=file_to_write,
-        help="AWS credentials whose secret signs all requests; made if missing "
-        "(in --state's folder, otherwise in a temporary one)",
+        help="AWS credentials file whose secret signs all requests; created if missing (in "
+        "--state's folder, otherwise in a temporary one)",
     )
     parser.add_argument(
         "--any-credentials",
         action="store_true",
-        help="check no signatures: every user of this machine can then run commands as you",
+        help="don't check signatures; every user of this machine can then run commands as you",
     )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
         "--record-calls",
         metavar="FILE",
         type=file_to_write,
-        help="append a JSON line per request: who called what on which resource",
+        help="append a JSON line per request: caller, operation and resources",
     )
     parser.add_argument(
         "--prices",
         metavar="FILE",
         type=price_file,
-        help="price table for the Price List API and Spot price history (none: no prices)",
+        help="price table for the Price List API and Spot price history (default: no prices)",
     )
     arguments = parser.parse_args(argv)
     if arguments.any_credentials and arguments.credentials is not None:
-        parser.error("--credentials are not checked with --any-credentials: leave out one of them")
+        parser.error(
+            "--credentials and --any-credentials exclude each other: give only one of them"
+        )
     if arguments.job_network is not None:
         if arguments.jobs != "containers":
-            parser.error("--job-network is for --jobs containers: processes have no other network")
+            parser.error("--job-network needs --jobs containers: processes use the host's network")
         if arguments.job_endpoint is None:
             parser.error("--job-network needs --job-endpoint: this server's address there")
     return arguments
@@ -218,7 +223,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 @contextmanager
 def credentials_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
-    """The file that signatures are checked by, until the end of the block; None: by none."""
+    """Yield the credentials file for checking signatures; None if they are not checked."""
     if arguments.any_credentials:
         yield None
     elif arguments.credentials or arguments.state:
@@ -229,7 +234,11 @@ def credentials_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
 
 
 def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | None) -> Settings:
-    """Raises CredentialsError where the file of credentials can't be used."""
+    """Settings from the arguments.
+
+    Raises:
+        CredentialsError: the credentials file can't be used.
+    """
     url = endpoint_url(arguments.host, port)
     return Settings(
         endpoint_url=url,
@@ -255,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: stop.set())
-    # Not at the top: importing moto takes a second, and wrong options are reported before.
+    # Imported late: importing moto takes a second, and wrong options should be reported before.
     from local_cloud import server
 
     try:
@@ -263,7 +272,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f"{arguments.host}:{arguments.port}"
         taken = error.errno == errno.EADDRINUSE
-        hint = "it is taken; end what uses it or pass another --port" if taken else error.strerror
+        hint = (
+            ("it is in use; stop the program that uses it or give another --port")
+            if taken
+            else error.strerror
+        )
         print(f"local_cloud: cannot listen on {where}: {hint}", file=sys.stderr)
         return USAGE_ERROR
 

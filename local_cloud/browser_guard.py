@@ -13,10 +13,10 @@ from werkzeug.wrappers import Response
 
 from local_cloud import log_pages
 
-# moto's own control. Its recorder writes and replays files, so only what the tests need is served.
+# moto's own control API. Its recorder writes and replays files, so only what tests need is served.
 CONTROL = "/moto-api"
 SERVED_CONTROL = ("POST", f"{CONTROL}/reset")
-# A bucket's name has no underscore: moto takes `/ssm_us-east-1/` for a call of SSM.
+# Bucket names have no underscore: moto takes `/ssm_us-east-1/` for a call to SSM.
 OBJECT = re.compile(r"/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+", re.DOTALL)
 OF_PRESIGNED_OBJECTS = re.compile(
     r"AWSAccessKeyId|Signature|Expires|versionId|x-id|response-[a-z-]+|"
@@ -27,7 +27,7 @@ OF_PRESIGNED_OBJECTS = re.compile(
 
 
 class BrowserGuard:
-    """WSGI middleware: refuses what a page of any site could make a browser send.
+    """WSGI middleware that refuses requests that a web page could make a browser send.
 
     - An unknown Host: after DNS rebinding, a page's own host leads here. Browsers always send one.
     - An Origin: scripts and forms send it.
@@ -57,22 +57,22 @@ class BrowserGuard:
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):
             return (
-                f"the host {host!r}: it is reached on loopback and as {', '.join(self._hosts)}; "
-                "--host and --job-endpoint name others"
+                f"the host {host!r}: it accepts loopback and {', '.join(self._hosts)}; add "
+                "others with --host and --job-endpoint"
             )
         if "HTTP_ORIGIN" in environ:
-            return "requests from a page's scripts and forms; links to it work"
+            return "requests from a page's scripts and forms; only links work"
         if path.startswith(CONTROL) and (environ["REQUEST_METHOD"], path) != SERVED_CONTROL:
-            return f"moto's own control, except {' '.join(SERVED_CONTROL)}"
+            return f"moto's own control API, except {' '.join(SERVED_CONTROL)}"
         if "HTTP_SEC_FETCH_SITE" in environ and not (is_link(environ) and only_reads(environ)):
-            return "browsers everything but links to jobs' logs and to objects"
+            return "browser requests other than links to jobs' logs and to objects"
         return None
 
     def _is_known(self, host: str) -> bool:
         try:
             parts = urlsplit(f"//{host}")
             name, _ = (parts.hostname or "").removesuffix("."), parts.port
-        except ValueError:  # no host and port
+        except ValueError:  # not a valid host and port
             return False
         try:
             if ip_address(name).is_loopback:
@@ -83,7 +83,7 @@ class BrowserGuard:
 
 
 def is_link(environ: WSGIEnvironment) -> bool:
-    """Whether a browser opens this as a page, in a tab: a link, a bookmark, a typed address."""
+    """Whether a browser opens this as a page in a tab: from a link, a bookmark or by address."""
     return (
         environ["REQUEST_METHOD"] in ("GET", "HEAD")
         and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"

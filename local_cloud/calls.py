@@ -1,4 +1,4 @@
-"""Reads who calls which operation on which resource, from a request to any AWS service."""
+"""Determines caller, operation and resources from a request to any AWS service."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ CREDENTIAL = re.compile(
 )
 # botocore still presigns S3 URLs with signature version 2.
 OLD_CREDENTIAL = re.compile(r"(?:^|&)AWSAccessKeyId=(?P<key>[^&]+)")
-# Services whose requests are signed with another name than botocore's, which is also IAM's.
+# Services whose signing name differs from botocore's name, which is also IAM's.
 SIGNED_AS = {"monitoring": "cloudwatch", "tagging": "tag"}
 
-# IAM's service name -> botocore's, where they differ.
+# IAM's service name -> botocore's, if they differ.
 BOTOCORE_NAMES = {"servicequotas": "service-quotas", "tag": "resourcegroupstaggingapi"}
 WITHOUT_REGION = ("budgets", "iam")
 
-# (service, parameter) -> the end of the ARN that its value names. A parameter by which operations
-# mean different things has its operation before it; another one that the ARN takes is in braces.
+# (service, parameter) -> the end of the ARN that its value names. A parameter whose meaning depends
+# on the operation has that before it; another parameter used in the ARN is in braces.
 NAMED_RESOURCES = {
     ("athena", "CreateWorkGroup.Name"): "workgroup/{}",
     ("athena", "WorkGroup"): "workgroup/{}",
@@ -76,7 +76,7 @@ NAMED_RESOURCES = {
     ("ssm", "Names"): "parameter/{}",
     ("ssm", "ResourceId"): "parameter/{}",
 }
-# What an id of EC2 begins with -> the type of its resource.
+# Prefix of an EC2 id -> the type of its resource.
 EC2_TYPES = {
     "eipalloc": "elastic-ip",
     "fl": "vpc-flow-log",
@@ -101,16 +101,16 @@ class Caller(NamedTuple):
     service: str
 
     def arn(self, ending: str) -> str:
-        """Of a resource in the caller's account."""
+        """ARN of a resource in the caller's account."""
         account = get_account_id_from(self.access_key_id)
         if self.service == "ssm" and ending.startswith("parameter/aws/"):
-            account = ""  # AWS's own parameters are nobody's
+            account = ""  # AWS's public parameters belong to no account
         regional = self.service not in WITHOUT_REGION and not ending.startswith("dashboard/")
         return f"arn:aws:{self.service}:{self.region if regional else ''}:{account}:{ending}"
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """The fields of `Recorder`, without time and status. The request's body stays readable."""
+    """The fields of `Recorder` except time and status. The request's body stays readable."""
     caller = caller_of(environ)
     if caller is None:
         return dict.fromkeys(("access_key_id", "service", "operation", "resources", "conditions"))
@@ -121,7 +121,7 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
         conditions = _conditions(caller, parameters)
         if caller.service == "s3" and "HTTP_IF_NONE_MATCH" in environ:
             conditions["s3:if-none-match"] = [environ["HTTP_IF_NONE_MATCH"]]
-    except Exception:  # the application refuses what can't be parsed
+    except Exception:  # the application rejects what can't be parsed
         operation, resources, conditions = None, [], {}
     return {**call, "operation": operation, "resources": resources, "conditions": conditions}
 
@@ -138,14 +138,14 @@ def caller_of(environ: WSGIEnvironment) -> Caller | None:
 
 
 def body_of(environ: WSGIEnvironment) -> bytes:
-    """A request's body, which the application can still read."""
+    """A request's body, which stays readable for the application."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     return body
 
 
 def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, Any]]:
-    """The operation's name and parameters, parsed by botocore's model of the service."""
+    """The operation's name and parameters, parsed with botocore's model of the service."""
     # S3's operations follow from the path, and its bodies are large.
     body = b"" if service == "s3" else body_of(environ)
     request = Request({**environ, "wsgi.input": io.BytesIO(body)}, populate_request=False)
@@ -191,7 +191,7 @@ def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> It
 
 
 def _names(value: object) -> list[str]:
-    """The texts in a parameter; of a resource that is described in full, its name."""
+    """The texts in a parameter; for a resource described in full, its name."""
     if isinstance(value, dict):
         value = value.get("Name", value.get("BudgetName"))
     values = value if isinstance(value, list) else [value]
@@ -216,6 +216,6 @@ def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[st
 
 
 def _key_and_value(tag: dict[str, str]) -> tuple[str, str]:
-    """KMS has prefixes of its own."""
+    """A tag's key and value; KMS prefixes both fields."""
     plain = {name.lower().removeprefix("tag"): value for name, value in tag.items()}
     return plain["key"], plain["value"]

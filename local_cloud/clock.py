@@ -1,4 +1,4 @@
-"""The time as Batch gives it, and what is to happen later."""
+"""Batch's clock, and timers."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The file with the secret that signs requests to the local cloud; AWS's clients read it, too."""
+"""The file with the secret that signs requests to the local cloud; AWS clients read it too."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SECRET = "aws_secret_access_key"  # noqa: S105 - the name of a field
 
 
 class CredentialsError(Exception):
-    """The file of credentials can't be used."""
+    """The credentials file can't be used."""
 
 
 def read_or_make(path: Path) -> str:
-    """The secret in a file of AWS credentials, which is made, for its owner alone, if missing.
+    """The secret in an AWS credentials file; creates a file private to its owner if missing.
 
     Raises:
-        CredentialsError: it can't be read or written, or has no secret of the profile `default`.
+        CredentialsError: it can't be read or written, or has no secret for the profile `default`.
     """
     try:
         return _made(path)
@@ -48,6 +48,6 @@ def _secret_in(path: Path) -> str:
         secret = ""
     if not secret:
         raise CredentialsError(
-            f"{path} holds no {SECRET} of the profile {PROFILE}: delete it, or name another"
+            f"{path} has no {SECRET} in the profile {PROFILE}: delete the file, or give another"
         )
     return secret

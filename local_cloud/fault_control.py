@@ -1,4 +1,4 @@
-"""Injects faults into calls and jobs, and serves the control of faults."""
+"""Injects faults into calls and jobs, and serves the API that controls them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from local_cloud.faults.kinds import (
     SpotInterruption,
     Throttle,
 )
-from local_cloud.faults.under_way import UNDER_WAY, Active, under_way
+from local_cloud.faults.under_way import UNDER_WAY, Active, active_faults
 from local_cloud.file_systems import folders
 from local_cloud.file_systems import models as file_systems
 from local_cloud.log_pages import find_job
@@ -54,7 +54,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Faults:
-    """WSGI middleware: the control at `/_faults`, and faults in all other calls."""
+    """WSGI middleware: the control API at `/_faults`, and faults in all other calls."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
@@ -67,7 +67,7 @@ class Faults:
         path = environ["PATH_INFO"]
         if path == PATH or path.startswith(f"{PATH}/"):
             return self._control(Request(environ))(environ, start_response)
-        in_calls = list(under_way(CallFault))
+        in_calls = list(active_faults(CallFault))
         if not in_calls:
             return self._app(environ, start_response)
         call = describe(environ)
@@ -90,7 +90,7 @@ class Faults:
     def _strikes(
         self, active: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
     ) -> bool:
-        """Whether a fault strikes this call, which counts as a strike."""
+        """Whether a fault applies to this call; if so, counts it."""
         if not fault.covers(call["service"], call["operation"], call["resources"] or []):
             return False
         if isinstance(fault, RefusedWrites) and environ["REQUEST_METHOD"] in READING:
@@ -104,7 +104,7 @@ class Faults:
     def _control(self, request: Request) -> Response:
         try:
             if not is_loopback(request.remote_addr):
-                raise Forbidden("faults are controlled from the local cloud's own machine only")
+                raise Forbidden("faults can be controlled only from the local cloud's own machine")
             parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
             return self._dispatch(request, parts)
         except HTTPException as error:
@@ -127,10 +127,12 @@ class Faults:
                 return Response(status=204)
             case "DELETE", [fault_id]:
                 if not self._end(fault_id):
-                    raise NotFound(f"no fault {fault_id} is under way")
+                    raise NotFound(f"there is no active fault {fault_id}")
                 return Response(status=204)
             case _:
-                raise MethodNotAllowed(description=f"no {request.method} of {request.path}")
+                raise MethodNotAllowed(
+                    description=f"{request.method} is not supported on {request.path}"
+                )
 
     def _begin(self, body: bytes) -> Active:
         try:
@@ -147,7 +149,7 @@ class Faults:
             UNDER_WAY[active.id] = active
             self._apply(active)
         except Exception as error:
-            self._end(active.id)  # with what it did before it failed
+            self._end(active.id)  # undo what it did before it failed
             if isinstance(error, folders.NotPermittedError):
                 raise Conflict(f"file_system_full: {error}") from error
             raise
@@ -165,7 +167,7 @@ class Faults:
         return True
 
     def _apply(self, active: Active) -> None:
-        """Apply a fault to Batch or FSx itself."""
+        """Apply a fault that acts on Batch or FSx directly."""
         match active.fault:
             case InvalidEnvironment() | NoCapacity():
                 self._scheduler.environments_changed()
@@ -179,13 +181,13 @@ class Faults:
                         self._reclaim_later(active, fault, job, attempt)
 
     def _on_running(self, job: Job, attempt: Attempt) -> None:
-        for active, fault in under_way(SpotInterruption):
+        for active, fault in active_faults(SpotInterruption):
             self._reclaim_later(active, fault, job, attempt)
 
     def _reclaim_later(
         self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt
     ) -> None:
-        """Let an attempt that runs lose its instance, if the fault covers it."""
+        """Schedule a running attempt to lose its instance, if the fault covers it."""
         if fault.covers(job.submission.name, attempt.record.compute_environment):
             later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
 
@@ -210,7 +212,7 @@ class Faults:
         with self._scheduler.lock:
             job, attempt = self._find(job_id)
             if attempt is None or not attempt.kill_node(node):
-                raise Conflict(f"job {job_id} is {job.status}, and its node {node} does not run")
+                raise Conflict(f"job {job_id} is {job.status}, and its node {node} is not running")
             return {"job_id": job.id, "node": node}
 
     def _find(self, job_id: str) -> tuple[Job, Attempt | None]:
@@ -238,7 +240,7 @@ def error_of(fault: CallFault, service: str | None) -> errors.ServiceError:
 
 
 def drop(environ: WSGIEnvironment) -> None:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
     with suppress(OSError):
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError

@@ -18,7 +18,7 @@ from local_cloud.gaps.log_events import HEAD
 
 READY = "/local-cloud/ready"
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")
-LINES = 16  # that are sent at once; each may have a quarter of a megabyte
+LINES = 16  # events sent at once; each may have a quarter of a megabyte
 
 
 class LogPages:
@@ -39,7 +39,7 @@ class LogPages:
             return self._app(environ, start_response)
         job = find_job(match["job_id"])
         if job is None:
-            missing = f"The local cloud knows no job {match['job_id']}\n"
+            missing = f"The local cloud has no job {match['job_id']}\n"
             answer = Response(missing, status=HTTPStatus.NOT_FOUND)
         else:
             answer = Response(page(job))
@@ -52,7 +52,7 @@ def find_job(job_id: str) -> Job | None:
 
 
 def page(job: Job) -> Iterator[str]:
-    """In parts: a log may be larger than memory."""
+    """The page in parts, as a log may be larger than memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         yield f"{state} and has no log yet.\n"
@@ -64,7 +64,7 @@ def page(job: Job) -> Iterator[str]:
     group = groups.get(job.submission.containers[node].log_group)
     if stream := group and group.streams.get(job.attempts[-1].nodes[node].log_stream_name):
         events = logs.events_of(stream)
-        _, last = events.span()  # what is written meanwhile may have no end
+        _, last = events.span()  # what is written meanwhile may never end
         found = events.after(HEAD, last or 0)
         while some := list(islice(found, LINES)):
             yield "".join(f"{event.message}\n" for event in some)

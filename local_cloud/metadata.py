@@ -1,4 +1,4 @@
-"""What jobs learn of their host and their task: EC2's instance metadata, ECS's task metadata."""
+"""What jobs can find out about their host and task: EC2's and ECS's metadata."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ TOKEN_SECONDS = range(1, 21_601)
 
 
 class HostMetadata:
-    """WSGI middleware: version 2 of the instance metadata service, which wants a token.
+    """WSGI middleware: version 2 of the instance metadata service, which requires a token.
 
-    Of all it holds in AWS, there is only what Spot says of the host's end. The rest is not found,
-    as a machine that is no EC2 instance has no type, zone or image.
+    It serves only Spot's notices about the host's end. All else is not found, as on a machine that
+    is no EC2 instance and has no type, zone or image.
 
     Source: EC2 User Guide, "Use the Instance Metadata Service" and "Spot Instance interruption
     notices".
 
     Args:
-        reclaim_time: when the host of an ECS task goes back; None if nobody has said so.
-        runs: whether an ECS task runs. Its id is known to it alone, and no other is answered.
+        reclaim_time: when the host of an ECS task is reclaimed; None without a notice.
+        runs: whether an ECS task is running. Only the task knows its id; others are not answered.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HostMetadata:
     ) -> None:
         self._app = app
         self._reclaim_time, self._runs = reclaim_time, runs
-        self._tokens: dict[tuple[str, str], float] = {}  # their ends, by task and token
+        self._tokens: dict[tuple[str, str], float] = {}  # expiry times, by task and token
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         match = OF_HOST.fullmatch(environ.get("PATH_INFO", ""))
@@ -91,7 +91,7 @@ class TaskMetadata:
     """WSGI middleware: version 4 of the task metadata endpoint, `/v4/TASK` and `/v4/TASK/task`.
 
     Args:
-        address: the address that an ECS task has of its own; None if it has none.
+        address: an ECS task's own address; None if it has none.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """A container, or its task; of a process, there is only its address to tell."""
+        """Describe a container or its task; for a process only its address is known."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}
@@ -129,7 +129,7 @@ class TaskMetadata:
 
 
 def address_in(inspected: dict[str, Any]) -> str | None:
-    """A container's address on the network that it has joined; None on its machine's."""
+    """A container's address on its network; None on the host's network."""
     networks = (inspected.get("NetworkSettings") or {}).get("Networks") or {}
     found = [network.get("IPAddress") for network in networks.values()]
     return next(filter(None, found), None)
@@ -154,7 +154,7 @@ def container(inspected: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(inspected: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of a task of one container; times of a pull only if there was one."""
+    """Metadata of a task with one container; pull times only if the image was pulled."""
     labels = inspected["Config"]["Labels"]
     limits = described["Limits"]
     times = {"PullStartedAt": labels.get(PULL_STARTED), "PullStoppedAt": labels.get(PULL_STOPPED)}

@@ -1,4 +1,4 @@
-"""The prices that the local cloud answers with: those of a file, never invented."""
+"""The prices that the local cloud returns: those of a file, never invented."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Prices:
-    """One region's prices: On-Demand in USD per hour by instance type, Spot as EC2 answers them."""
+    """One region's prices: On-Demand in USD per hour by instance type, Spot as EC2 returns them."""
 
     region: str
     as_of: date
@@ -25,7 +25,7 @@ def read_prices(path: Path) -> Prices:
     """Read a price table in Batchmark's format.
 
     Raises:
-        ValueError: the file is no price table; the message says why.
+        ValueError: the file is not a price table; the message says why.
     """
     try:
         table: dict[str, Any] = json.loads(path.read_bytes())
@@ -50,4 +50,4 @@ def read_prices(path: Path) -> Prices:
     except OSError as error:
         raise ValueError(f"can't be read: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"is no price table: {error!r}") from error
+        raise ValueError(f"is not a price table: {error!r}") from error

@@ -17,8 +17,8 @@ class Recorder:
     """WSGI middleware that appends one JSON line per request to a file.
 
     Each line has `time` (UTC), `access_key_id`, `service` and `operation` (as in an IAM action),
-    `resources` (ARNs, as far as the request names them), `conditions` (values of IAM's condition
-    keys that the request carries) and the HTTP `status`. What is unknown is null.
+    `resources` (ARNs, as far as the request names them), `conditions` (values of IAM condition keys
+    in the request) and the HTTP `status`. Unknown values are null.
     """
 
     def __init__(self, app: WSGIApplication, path: Path) -> None:
@@ -46,5 +46,5 @@ class Recorder:
 
     def _write(self, line: dict[str, Any]) -> None:
         with self._lock:
-            if not self._file.closed:  # a last request may still be served
+            if not self._file.closed:  # a last request may still be in progress
                 self._file.write(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""Idempotent retries: a request that an SDK sends again gets the first answer."""
+"""Idempotent retries: a request that an SDK sends again gets the first response."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from local_cloud.calls import caller_of
 
 KEPT_ANSWERS = 1_000
 LARGEST_BYTES = 65_536
-# In AWS a retried submission runs a second job, and so it does here.
+# In AWS a retried submission runs a second job, so it does here too.
 NOT_IDEMPOTENT = ("batch",)
 
 
 class RetriedRequests:
     """WSGI middleware that recognises retries by the invocation id that AWS's SDKs send.
 
-    On a busy machine an answer can get lost. Terraform's provider then sends its `Create...` or
-    `Delete...` again, and would fail because the resource already exists, or no longer does.
+    On a busy machine a response can get lost. Terraform's provider then repeats its `Create...` or
+    `Delete...`, which would fail because the resource already exists, or no longer does.
     """
 
     def __init__(self, app: WSGIApplication) -> None:
@@ -41,7 +41,7 @@ class RetriedRequests:
             self._keep(call, answer)
         else:
             environ["wsgi.errors"].write(
-                f"a retried call of {caller.service} gets its first answer again\n"
+                f"repeated the first response to a retried {caller.service} call\n"
             )
         return answer(environ, start_response)
 

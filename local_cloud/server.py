@@ -42,13 +42,13 @@ from local_cloud.state.write_through import WriteThrough
 LINGER_SECONDS = 2.0
 SHUTDOWN_SECONDS = 30.0
 SAYING_SECONDS = 2
-LOOK_SECONDS = 0.5  # a signal that reaches another thread does not wake the main one
+LOOK_SECONDS = 0.5  # a signal delivered to another thread does not wake the main thread
 
 
 class LoggingRequestHandler(MotoRequestHandler):
     """Logs each request, and closes connections in the two stages of RFC 9112, section 9.6.
 
-    First the sending side, then the socket once the client has closed its end. Otherwise an answer
+    First the sending side, then the socket once the client has closed its end. Otherwise a response
     can get lost, and a retried `Create...` would fail because the resource exists.
     """
 
@@ -64,11 +64,11 @@ class LoggingRequestHandler(MotoRequestHandler):
         self, error: BaseException, environ: WSGIEnvironment | None = None
     ) -> None:
         request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}" if environ else "a request"
-        self.log("warning", "the client left before the answer to %s: %r", request, error)
+        self.log("warning", "the client disconnected before the response to %s: %r", request, error)
 
 
 class QuietRequestHandler(LoggingRequestHandler):
-    """Logs errors, not each request."""
+    """Logs only errors, not each request."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Log nothing."""
@@ -89,7 +89,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def hosts_of(settings: Settings) -> set[str]:
-    """The names and addresses by which clients and jobs reach the server."""
+    """The names and addresses at which clients and jobs reach the server."""
     urls = (settings.endpoint_url, settings.job_endpoint_url)
     return {urlsplit(url).hostname or "" for url in urls}
 
@@ -97,19 +97,19 @@ def hosts_of(settings: Settings) -> set[str]:
 def with_own_paths(
     services: WSGIApplication, scheduler: Scheduler, settings: Settings
 ) -> WSGIApplication:
-    """Signed calls, which faults may strike and which control them, and pages for all."""
+    """Add fault injection, its control API, signature checks and unauthenticated pages."""
     app: WSGIApplication = Faults(services, scheduler)
     if settings.secret is not None:
-        hint = f"its clients find it in {settings.credentials}"
+        hint = f"clients find it in {settings.credentials}"
         app = SignedRequests(app, settings.secret, hint)
     return LogPages(app)
 
 
 def how_to_call(settings: Settings) -> str:
-    """A line on the credentials that clients need."""
+    """A line about the credentials that clients need."""
     if settings.secret is None:
-        return "any credentials will do: every user of this machine can run commands as you"
-    return f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
+        return "any credentials are accepted: every user of this machine can run commands as you"
+    return f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
 
 
 def serve(
@@ -124,11 +124,11 @@ def serve(
 ) -> None:
     """Serve requests until `stop` is set, then end all jobs.
 
-    The process ends with code 1, and says where its threads are, if that takes half a minute.
+    If that takes half a minute, the process prints its threads' stacks and exits with code 1.
 
     Raises:
         OSError: `record_calls` can't be written.
-        RuntimeUnavailableError: jobs can't run the way that the settings ask for.
+        RuntimeUnavailableError: jobs can't run as the settings require.
         StateError: `state` can't be used.
     """
     # Terraform attaches AWS's managed policies by name. Not set at import: in tests, moto would
@@ -193,9 +193,9 @@ def serve(
 
 
 def end_stuck() -> None:
-    """Say where all threads are, if anybody listens, and end the process.
+    """Print all threads' stacks, if possible, and end the process.
 
-    Not by faulthandler: it reads the frames of threads that run meanwhile, and crashed at that.
+    Not with faulthandler: it reads the frames of running threads, and has crashed on them.
     """
     saying = threading.Thread(target=say_where_threads_are, daemon=True)
     saying.start()

@@ -12,9 +12,9 @@ class Settings:
     """The machine's declared resources, and how it runs jobs.
 
     `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
-    containers join, None for the engine's host network. Requests are signed with `secret`, which
-    clients find in the file `credentials`; without one, signatures are not checked. The creation of
-    a file system takes `file_system_seconds`, and so does its end. As processes, jobs start in
+    containers join, None for the host's network. Requests are signed with `secret`, which clients
+    find in the file `credentials`; without one, signatures are not checked. Creating a file system
+    takes `file_system_seconds`, and so does deleting it. Jobs that are processes start in
     `job_dir`, or each in a copy of it.
     """
 
@@ -36,5 +36,5 @@ class Settings:
 
     @property
     def refuses_host_access(self) -> bool:
-        """Whether jobs may be root of the engine's machine; processes never get what they ask."""
+        """Whether to refuse jobs with root access to the Docker host; processes never get it."""
         return self.jobs == "containers" and not self.allow_host_access

@@ -1,4 +1,4 @@
-"""Checks AWS's signatures: only who knows the secret can call, not every user of this machine."""
+"""Checks AWS signatures: calls need the secret, so other users of this machine can't make any."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AUTHORIZATION = re.compile(
     r"SignedHeaders=(?P<headers>[^\s,]+)\s*,\s*Signature=(?P<signature>[^\s,]+)"
 )
 SIGNATURE_IN_QUERY = re.compile(r"(\?)X-Amz-Signature=[^&]*&?|&X-Amz-Signature=[^&]*")
-# Headers that version 2 signs; presigned addresses have them in the query.
+# Headers that version 2 signs; presigned URLs have them in the query.
 OF_VERSION_2 = re.compile(r"x-amz-.*|content-md5|content-type", re.IGNORECASE)
 TIME = "%Y%m%dT%H%M%SZ"
-# These sign a path as it is sent, the other services sign it encoded once more.
+# These sign a path as it is sent; the other services sign it URL-encoded once more.
 S3 = ("s3", "s3express", "s3-object-lambda", "s3-outposts")
-# By whether it is S3, and whether the signature is in the query.
+# By (is S3, signature is in the query).
 SIGNERS = {
     (False, False): auth.SigV4Auth,
     (False, True): auth.SigV4QueryAuth,
@@ -44,9 +44,9 @@ SIGNERS = {
 class SignedRequests:
     """WSGI middleware: serves requests signed with the secret, whatever their access key id.
 
-    A key that IAM or STS issued here signs with its own secret. Presigned addresses count, those of
-    version 2 too, which botocore makes for S3, until they expire. Neither the age of a signature in
-    a header nor what an S3 request uploads is checked.
+    A key issued here by IAM or STS signs with its own secret. Presigned URLs are accepted until
+    they expire, including those of version 2, which botocore makes for S3. Neither the age of a
+    signature in a header nor the payload of an S3 upload is checked.
 
     Args:
         hint: where clients find the secret.
@@ -95,7 +95,7 @@ class SignedRequests:
         return hmac.compare_digest(signer.sign_string(text).encode(), query["Signature"].encode())
 
     def _secret_of(self, access_key_id: str) -> str:
-        """The key's own secret if it was issued here, else the one of this local cloud."""
+        """The key's own secret if it was issued here, else this local cloud's."""
         for account in list(iam_backends.values()):
             for backend in list(account.values()):
                 if key := backend.access_keys.get(access_key_id):
@@ -105,7 +105,7 @@ class SignedRequests:
     def _refusal(self, environ: WSGIEnvironment) -> Response:
         caller = caller_of(environ)
         code = "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken"
-        message = f"The local cloud serves what is signed with its secret: {self._hint}"
+        message = f"The local cloud serves only requests signed with its secret: {self._hint}"
         return refusal(environ, caller.service if caller else "s3", code, message)
 
 
@@ -113,13 +113,13 @@ def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> 
     error = errors.ServiceError(code, HTTPStatus.FORBIDDEN, message)
     try:
         protocol = errors.protocol_of(service, environ.get("CONTENT_TYPE"))
-    except BotoCoreError:  # botocore names the service otherwise
+    except BotoCoreError:  # botocore's name for the service differs
         protocol = "json"
     return errors.response(protocol, error)
 
 
 def expired(environ: WSGIEnvironment, end: datetime) -> Response:
-    """The answer to a presigned address after its end, in S3's words or those of the others."""
+    """The response to an expired presigned URL, in S3's or other services' wording."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
         return refusal(environ, "s3", "AccessDenied", "Request has expired")
@@ -128,11 +128,11 @@ def expired(environ: WSGIEnvironment, end: datetime) -> Response:
 
 
 def end_of(query: Mapping[str, str]) -> datetime:
-    """When a presigned address expires.
+    """When a presigned URL expires.
 
     Raises:
-        KeyError: the query does not say it.
-        ValueError: it is no time.
+        KeyError: the query does not say.
+        ValueError: it is not a valid time.
     """
     try:
         if "X-Amz-Signature" not in query:
@@ -140,7 +140,7 @@ def end_of(query: Mapping[str, str]) -> datetime:
         signed_at = datetime.strptime(query["X-Amz-Date"], TIME).replace(tzinfo=UTC)
         return signed_at + timedelta(seconds=int(query["X-Amz-Expires"]))
     except (OverflowError, OSError) as error:
-        raise ValueError("this lies too far ahead") from error
+        raise ValueError("the date is out of range") from error
 
 
 def now() -> datetime:
@@ -148,7 +148,7 @@ def now() -> datetime:
 
 
 class Signed(NamedTuple):
-    """A signature of version 4, and what it says of itself."""
+    """A version 4 signature and its parameters."""
 
     access_key_id: str
     region: str
@@ -160,14 +160,14 @@ class Signed(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
-        """Of a presigned address's query; raises KeyError or ValueError where there is none."""
+        """Parse a presigned URL's query; raises KeyError or ValueError if it has none."""
         access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
         names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
         time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]
         return cls(access_key_id, region, service, names, time, signature, is_presigned)
 
     def expected(self, environ: WSGIEnvironment, secret: str) -> str:
-        """The signature that the secret gives, by botocore's own signer."""
+        """The signature that the secret yields, computed by botocore's own signer."""
         body = b"" if self.service in S3 else body_of(environ)
         request = request_of(environ, self.headers, body)
         request.url = SIGNATURE_IN_QUERY.sub(r"\1", request.url)
@@ -175,14 +175,14 @@ class Signed(NamedTuple):
         signer = SIGNERS[self.service in S3, self.is_presigned](
             Credentials(self.access_key_id, secret), self.service, self.region
         )
-        # It would sign what a proxy may add, and leave out what clients do sign.
+        # It would sign headers that a proxy may add, and omit headers that clients do sign.
         signer.headers_to_sign = lambda request: request.headers
         text = signer.string_to_sign(request, signer.canonical_request(request))
         return str(signer.signature(text, request))
 
 
 def in_header(environ: WSGIEnvironment) -> dict[str, str]:
-    """A header's signature, by the names that a query has for its parts.
+    """A header's signature, with its parts named as in a query.
 
     Raises:
         KeyError, ValueError: there is none.
@@ -199,7 +199,7 @@ def in_header(environ: WSGIEnvironment) -> dict[str, str]:
 
 
 def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b"") -> AWSRequest:
-    """The request as it was sent, with the headers of these names.
+    """The request as it was sent, with only these headers.
 
     Raises:
         KeyError: one of these headers is missing.

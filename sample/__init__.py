@@ -1,6 +1,6 @@
-"""A sample installation to look at: a year of made-up runs, judged and drawn by the product itself.
+"""A sample installation to explore: a made-up year of runs, analysed and drawn by the product.
 
-`make demo` writes its pages. Nothing but these pages leaves the process that makes them.
+`make demo` writes its pages. Only these pages leave the process that makes them.
 """
 
 MADE_UP = "Made-up data"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    gc.disable()  # an eighth of the time, and it ends soon
+    gc.disable()  # saves an eighth of the time; the process is short-lived
     forget_the_environment()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AIRFLOW_HOME"] = home
@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def forget_the_environment() -> None:
-    """Leave nothing that leads to somebody's Airflow or AWS."""
+    """Remove variables that point to a real Airflow or AWS account."""
     for name in list(os.environ):
         if name.startswith(("AIRFLOW", "AWS_")):
             del os.environ[name]

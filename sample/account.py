@@ -17,14 +17,14 @@ from batchmark.runs.result_documents import ExpectedDocument, key_of
 from sample.bucket import MemoryBucket
 from sample.documents import ran
 
-START_SECONDS = 240  # from the submission of a run's jobs to the first one's start
+START_SECONDS = 240  # from submitting a run's jobs to the start of the first one
 LOG = "Made-up data: nothing ran, so nothing was logged."
 
 
 class Account:
-    """What boto3 is asked for: `client` gives the same ones to everybody.
+    """A replacement for boto3; `client` returns the same clients to every caller.
 
-    Takes the place of boto3's default session, so that no call of this process can reach AWS.
+    It replaces boto3's default session, so that no call of this process can reach AWS.
     """
 
     def __init__(self, config: Config) -> None:
@@ -37,11 +37,11 @@ class Account:
         return self._clients[service]
 
     def forget_jobs(self) -> None:
-        """Those of earlier runs, as Batch does after some days."""
+        """Forget the jobs of earlier runs, as Batch does after some days."""
         self._batch.jobs.clear()
 
     def run(self, run_id: str, week: int, planned: Iterable[PlannedJob], at: datetime) -> list[str]:
-        """Run jobs, one target's after each other; their ids."""
+        """Run jobs, one after the other on each target; returns their ids."""
         ends: dict[str, datetime] = {}
         ids = []
         for job in planned:
@@ -79,7 +79,7 @@ class _Batch:
 
 
 class _Logs:
-    """Logs of one line."""
+    """Logs with a single line."""
 
     exceptions = SimpleNamespace(ResourceNotFoundException=ClientError)
 

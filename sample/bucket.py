@@ -9,15 +9,15 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-LONGEST_KEY = 1024  # bytes
+LONGEST_KEY = 1024  # maximum length of a key, in bytes
 
 
 class NoSuchKeyError(ClientError):
-    """Is raised as botocore's own is: by name."""
+    """Recognised by its name, like botocore's own."""
 
 
 class MemoryBucket:
-    """Answers the calls that our stores make on boto3's S3 client, in a tenth of moto's time.
+    """Answers our stores' calls to boto3's S3 client, in a tenth of moto's time.
 
     Attributes:
         objects: contents by key.
@@ -76,7 +76,7 @@ class MemoryBucket:
         StartAfter: str = "",  # noqa: N803
         Delimiter: str | None = None,  # noqa: N803
     ) -> list[dict[str, Any]]:
-        """One page; with a delimiter, what lies below it counts as a folder."""
+        """List in one page; with a delimiter, deeper keys are grouped as folders."""
         self._begin("ListObjectsV2", Bucket, Prefix)
         keys = sorted(key for key in self.objects if key.startswith(Prefix) and key > StartAfter)
         if Delimiter is None:
@@ -94,7 +94,7 @@ class MemoryBucket:
         return {"Key": key, "ETag": _etag(self.objects[key])}
 
     def _begin(self, operation: str, bucket: str, key: str) -> None:  # noqa: ARG002
-        """Refuse a call, here by S3's name of it, that S3 would refuse."""
+        """Raise S3's error for a call that S3 would refuse."""
         if bucket != self.name:
             raise _error("NoSuchBucket")
         if len(key.encode()) > LONGEST_KEY:

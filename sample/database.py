@@ -19,14 +19,14 @@ class Scheduled(NamedTuple):
     cron: str
 
 
-class Ran(NamedTuple):
+class FinishedRun(NamedTuple):
     dag_id: str
     run_id: str
     at: datetime
 
 
-def fill(schedules: Iterable[Scheduled], runs: Iterable[Ran]) -> None:
-    """Make the database that Airflow's settings name, which must be new."""
+def fill(schedules: Iterable[Scheduled], runs: Iterable[FinishedRun]) -> None:
+    """Create the database in Airflow's settings, which must not exist yet."""
     import_all_models()
     Base.metadata.create_all(settings.engine)
     dags = [
@@ -51,7 +51,7 @@ def fill(schedules: Iterable[Scheduled], runs: Iterable[Ran]) -> None:
         }
         for one in runs
     ]
-    assert settings.engine is not None  # noqa: S101 - Airflow's import makes it
+    assert settings.engine is not None  # noqa: S101 - created when Airflow is imported
     with settings.engine.begin() as connection:
         connection.execute(DagBundleModel.__table__.insert(), [{"name": BUNDLE}])
         connection.execute(DagModel.__table__.insert(), dags)

@@ -22,7 +22,7 @@ from batchmark_job.result.document import (
 from batchmark_job.result.own_job import BETTER, HIGHER, METRIC, START, UNIT, OwnersCheck, OwnJob
 from sample import story
 
-PREPARING_SECONDS = 35.0  # of a suite's job, beside the calls
+PREPARING_SECONDS = 35.0  # seconds of a suite's job, besides the calls
 COMPUTE_ENVIRONMENT = "sample-{}"
 JOB_IMAGE = "registry.example/convert:main"
 GIB = 2**30
@@ -35,8 +35,8 @@ CPU_MODELS = {
 GPU_MODELS = {"g4dn.xlarge": ("Tesla T4", 16), "g5.xlarge": ("NVIDIA A10G", 24)}
 
 
-class Ran(NamedTuple):
-    """What became of a job: its document, and how long it took."""
+class FinishedJob(NamedTuple):
+    """A finished job: its document, and how long it took."""
 
     document: ResultDocument
     seconds: float
@@ -50,7 +50,7 @@ def whole_document(
     finished_at: datetime,
     **measured: Any,
 ) -> ResultDocument:
-    """What a job leaves at its first attempt, on the device that it asked for."""
+    """A job's document at its first attempt, on the device that it requested."""
     return ResultDocument(
         run_id=run_id,
         job_id=job_id,
@@ -66,7 +66,9 @@ def whole_document(
     )
 
 
-def ran(run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime) -> Ran:
+def ran(
+    run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime
+) -> FinishedJob:
     """Run a planned job in this week."""
     fresh = planned.purpose == "confirmation"
     job = story.Job(run_id, week, planned.target, planned.repeat, fresh)
@@ -91,11 +93,11 @@ def ran(run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: da
         own_job=told,
         version=story.version(week) if told else None,
     )
-    return Ran(document, seconds)
+    return FinishedJob(document, seconds)
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:
-    """Of a job on a target, or of the own job."""
+    """The environment of a job on a target, or of the own job."""
     gpu, gpu_gib = GPU_MODELS.get(name, (None, 0))
     threads = 4 if gpu else 8
     images = {"image": JOB_IMAGE, "image_digest": story.digest(story.commit(week))}

@@ -1,4 +1,4 @@
-"""The sample's year, through the tasks of the product's own DAGs, one run after the other."""
+"""Plays the sample's year through the tasks of the product's own DAGs, run by run."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ RUN_TASK = "run_benchmark"
 JUDGED_AFTER = timedelta(hours=2)
 DAYS_OF_WEEK = {SUITE_DAG: 0, JOB_DAG: 1, NODES_DAG: 2}
 MOST_USD = 50.0
-# Each look takes a third of a second, so only the weeks in which something can be told have one. A
-# look in every week tells the same (tests/unit/sample). Of reports the list of runs shows the
-# latest 20, and each page takes a quarter of a second.
+# Each search for changes takes a third of a second, so only weeks that can have a result get one.
+# Searching every week gives the same result (tests/unit/sample). The list of runs shows the latest
+# 20 reports, and each page takes a quarter of a second.
 JUDGED: Mapping[str, Collection[int]] = {
     SUITE_DAG: (12, 18, 25, 31, 50, 51),
     JOB_DAG: (40, 50, 51),
@@ -111,8 +111,8 @@ def own_jobs() -> OwnJobs:
     return OwnJobs(schema_version=1, name=NAME, region=REGION, jobs={story.JOB: job})
 
 
-class Due(NamedTuple):
-    """A run of the sample."""
+class SampleRun(NamedTuple):
+    """A scheduled run of the sample."""
 
     dag_id: str
     week: int
@@ -139,14 +139,14 @@ class Installation:
     """A bucket that fills, week by week.
 
     Attributes:
-        runs: those that are over.
-        drawn: ids of those whose report is a page.
+        runs: finished runs.
+        drawn: ids of the runs whose reports are drawn as pages.
     """
 
     def __init__(self) -> None:
         self.config = config()
         self.account = Account(self.config)
-        self.runs: list[Due] = []
+        self.runs: list[SampleRun] = []
         self.drawn: list[str] = []
         boto3.DEFAULT_SESSION = self.account
 
@@ -154,8 +154,8 @@ class Installation:
     def alerts(self) -> AlertStore:
         return AlertStore(self._store(""))
 
-    def measure(self, due: Due) -> None:
-        """A run from its plan to its alerts and its report, as far as those of its week are had."""
+    def measure(self, due: SampleRun) -> None:
+        """Play a run from its plan to its alerts and report, as far as its week has them."""
         store = self._store(due.run_id)
         planned = self._plan(store, due)
         context, collected = self._collect(store, due, planned)
@@ -165,8 +165,8 @@ class Installation:
             self._publish(store, run.compare(context, collected), due)
         self.runs.append(due)
 
-    def _collect(self, store: RunStore, due: Due, planned: RunPlan) -> tuple[Context, str]:
-        """Run what is planned; the run's context, and the key of what was collected."""
+    def _collect(self, store: RunStore, due: SampleRun, planned: RunPlan) -> tuple[Context, str]:
+        """Run what is planned; returns the run's context, and the key of the collected results."""
         if due.dag_id == NODES_DAG:
             context = _context(due, ())
             found = nodes.collected(store, due.run_id, planned.jobs, due.at)
@@ -175,8 +175,8 @@ class Installation:
         context = _context(due, self.account.run(due.run_id, due.week, planned.jobs, due.at))
         return context, run.collect_results(context, RUN_TASK)
 
-    def _judge(self, context: Context, store: RunStore, due: Due, collected: str) -> None:
-        """Look for changes, measure again what looks slower, and tell."""
+    def _judge(self, context: Context, store: RunStore, due: SampleRun, collected: str) -> None:
+        """Look for changes, measure again what looks slower, and send alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
         with suppress(AirflowSkipException):  # nothing looked slower
@@ -187,7 +187,7 @@ class Installation:
     def _store(self, run_id: str) -> RunStore:
         return RunStore.of(self.config, run_id)
 
-    def _plan(self, store: RunStore, due: Due) -> RunPlan:
+    def _plan(self, store: RunStore, due: SampleRun) -> RunPlan:
         table = PriceTable(
             region=REGION, as_of=due.at.date(), source=MADE_UP, on_demand=story.prices(due.week)
         )
@@ -208,20 +208,25 @@ class Installation:
         return plan
 
     def _measure_again(
-        self, context: Context, store: RunStore, due: Due, number: int, asked: Sequence[object]
+        self,
+        context: Context,
+        store: RunStore,
+        due: SampleRun,
+        number: int,
+        asked: Sequence[object],
     ) -> None:
         """Run the fresh jobs of a round, if there are any."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]
 
-    def _tell(self, store: RunStore, due: Due) -> None:
+    def _tell(self, store: RunStore, due: SampleRun) -> None:
         found = RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
         now = due.at + JUDGED_AFTER
         if message := alerts.decide(self.config, store, due.run_id, found.changes, now):
             self.alerts.apply(message)
 
-    def _publish(self, store: RunStore, comparison: str, due: Due) -> None:
+    def _publish(self, store: RunStore, comparison: str, due: SampleRun) -> None:
         found = Comparison.model_validate_json(store.read(comparison))
         changes = store.record(ChangesSection, store.prefix + CHANGES_SECTION)
         listed = self.alerts.alerts()
@@ -258,7 +263,7 @@ class _Instance:
         return {run_id: dict.fromkeys(task_ids, "success") for run_id in run_ids}
 
 
-def _context(due: Due, ids: Sequence[str]) -> Any:
+def _context(due: SampleRun, ids: Sequence[str]) -> Any:
     return {
         "run_id": due.run_id,
         "params": {"reruns": True, "max_cost_usd": MOST_USD},
@@ -267,7 +272,9 @@ def _context(due: Due, ids: Sequence[str]) -> Any:
     }
 
 
-def all_runs() -> list[Due]:
-    """In order of time."""
-    weekly = [Due(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)]
-    return sorted([*weekly, Due(NODES_DAG, story.NODES_WEEK)], key=lambda due: due.at)
+def all_runs() -> list[SampleRun]:
+    """All runs in order of time."""
+    weekly = [
+        SampleRun(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)
+    ]
+    return sorted([*weekly, SampleRun(NODES_DAG, story.NODES_WEEK)], key=lambda due: due.at)

@@ -1,4 +1,4 @@
-"""The sample's one run of several nodes at once, whose report has a what-if page."""
+"""The sample's only multi-node run, whose report has a what-if page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INSTANCE = "g5.xlarge"
 TARGET = f"{INSTANCE}-nodes"
 MIB = 2**20
 REDUCED_MIB = (1, 16, 64, 256)
-# Of a training step: what a device computes, and what exchanging its gradients takes.
+# Parts of a training step: a device's computation, and exchanging its gradients.
 COMPUTE_SECONDS, HIDDEN_SECONDS, BATCH = 0.16, 0.12, 64
 HOP_SECONDS, BYTES_PER_SECOND, GRADIENTS = 20e-6, 1.2e9, 102_228_128
 SAMPLES, JOB_SECONDS, JOIN_SECONDS = 30, 400.0, 2.0
@@ -54,7 +54,7 @@ def planned(config: Config, name: str) -> list[PlannedJob]:
 def collected(
     store: RunStore, run_id: str, jobs: tuple[PlannedJob, ...], at: datetime
 ) -> CollectedRun:
-    """What the jobs left, which is in the bucket then."""
+    """Collect the jobs' results, which are then in the bucket."""
     found = []
     for plan in jobs:
         job = _job(store, run_id, plan, at)
@@ -118,7 +118,7 @@ def _rows(nodes: int) -> list[Measurement]:
 
 
 def _all_reduce(nodes: int, size: int) -> float:
-    """Seconds of a ring."""
+    """Seconds of a ring all-reduce."""
     return 2 * (nodes - 1) * (HOP_SECONDS + size / nodes / BYTES_PER_SECOND)
 
 

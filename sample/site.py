@@ -1,7 +1,7 @@
-"""The pages inside Airflow as files: as the application answers, with links that lead to files.
+"""The pages inside Airflow as files: rendered by the application, with links to files.
 
-What a file can't do is left out: forms become links to what they would show, and what has no page
-here, such as documents and logs, is no link.
+What needs a server is replaced or left out: forms become links to their results, and links to what
+has no page here, such as documents and logs, are removed.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from sample import MADE_UP, NOTICE
 FIRST = "/runs"
 FIRST_FILE = "index.html"
 LONGEST_NAME = 120
-# Before the address, the address, behind it, and what it is a link of.
+# Before the address, the address, after it, and the link's content.
 LINK = re.compile(r'(<a\b[^>]*?\bhref=")(/[^"#]*)((?:#[^"]*)?"[^>]*>)(.*?)</a>', re.DOTALL)
 FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
-# Of no use without an Airflow, and the example, whose figures are not made up.
+# Useless without Airflow; and the published example, whose figures are not made up.
 LEFT_OUT = re.compile(
     r'<p>Download as .*?</p>|<section aria-labelledby="others">.*?</section>|'
     r'<a href="/published">[^<]*</a>|'
     r"<p[^>]*>You may read alerts\..*?</p>|<p><a [^>]*>Older runs</a></p>",
     re.DOTALL,
 )
-Links = Mapping[str, str]  # addresses by what they are called
+Links = Mapping[str, str]  # addresses by label
 
 
 class _Reader:
@@ -52,14 +52,14 @@ class Site:
     """The pages of a library that can be reached from some addresses.
 
     Args:
-        comparisons: addresses of comparisons by what they are called.
+        comparisons: addresses of comparisons by label.
         drawn: ids of the runs whose reports are pages.
     """
 
     def __init__(self, library: Library, comparisons: Links, drawn: Iterable[str]) -> None:
         self._comparisons = comparisons
         self._drawn = set(drawn)
-        # Each takes a fifth of a second: those that something happened to.
+        # Each takes a fifth of a second, so only series with events are drawn.
         self._series = {
             (series_id(point.series), str(point.metric))
             for change in (
@@ -81,14 +81,14 @@ class Site:
         self._app.dependency_overrides[reader] = _Reader
 
     def write(self, folder: Path) -> Path:
-        """Write all pages into a folder, which must be there; the first one's path."""
+        """Write all pages into an existing folder; returns the path of the first one."""
         pages = asyncio.run(self._pages())
         for address, html in pages.items():
             (folder / file_name(address)).write_text(self._rewritten(address, html, pages))
         return folder / FIRST_FILE
 
     async def _pages(self) -> dict[str, str]:
-        """By address, in the order found."""
+        """The pages' HTML by address, in the order found."""
         seeds = (FIRST, *self._comparisons.values(), *self._all_trends())
         found: dict[str, str] = {}
         waiting, seen = deque(seeds), set(seeds)
@@ -122,7 +122,7 @@ class Site:
             yield from of_suite.values()
 
     def _rewritten(self, address: str, html: str, pages: Mapping[str, str]) -> str:
-        """A page with its label, and with links to files alone."""
+        """A page with its notice, and with links only to files."""
 
         def link(found: re.Match[str]) -> str:
             before, at, behind, inner = found.groups()
@@ -137,7 +137,7 @@ class Site:
         return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
-        """The address that has the page which this one asks for."""
+        """The address of the page that this one redirects to or equals."""
         if address == "/compare":
             return next(iter(self._comparisons.values()))
         if address.startswith("/dag-runs/"):
@@ -145,7 +145,7 @@ class Site:
         return address
 
     def _choices(self, room: str) -> str:
-        """What stands in the place of a room's form."""
+        """Links that replace a page's form."""
         if room == "compare":
             return _list({"Compared": self._comparisons})
         return _list(self._trends) if room == "trends" else ""
@@ -167,7 +167,7 @@ def _links(html: str) -> Iterator[str]:
 
 
 def file_name(address: str) -> str:
-    """An address's file, beside all others."""
+    """An address's file name, beside all others."""
     if address == FIRST:
         return FIRST_FILE
     parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""What happens in the sample's year: the only place where its figures are made up."""
+"""Everything that happens in the sample's year: the only place where its figures are made up."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ ROWS: Mapping[tuple[str, str, int], tuple[float, ...]] = {
 JOB, JOB_REPEATS = "convert", 6
 JOB_TARGETS = ("g5.xlarge", "c7i.2xlarge")
 SIZES = (256, 1024)
-# Seconds before the first image, and of each.
+# Seconds before the first image, and per image.
 JOB_SECONDS = {"g5.xlarge": (12.0, 0.018), "c7i.2xlarge": (4.0, 0.071)}
-COLD_SECONDS = 24.0  # more, where the instance had to start
+COLD_SECONDS = 24.0  # extra seconds if the instance had to start
 PRICES = {"g4dn.xlarge": 0.526, "g5.xlarge": 1.006, "c5.2xlarge": 0.34, "c7i.2xlarge": 0.357}
 OLD_DRIVER, NEW_DRIVER = "580.95.05", "590.44.01"
-BUILDS = ("2025.11", "2026.02", "2026.03")  # of the suite's image
-# Noise, as standard deviations of logs: of a run, of a job in it, of a call in that.
+BUILDS = ("2025.11", "2026.02", "2026.03")  # releases of the suite's image
+# Noise as standard deviations of logs: of a run, a job in it, and a call in that.
 RUN_NOISE, JOB_NOISE, CALL_NOISE = 0.006, 0.004, 0.01
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happens to a target from one week until before another, counted from 0."""
+    """Affects a target from one week until before another, counted from 0."""
 
     target: str
     since: int
@@ -51,20 +51,20 @@ class Event:
         return target == self.target and self.since <= week < self.until
 
 
-SLOW_BUILD = Event("c5.2xlarge", 12, 16, slowdown=1.12)  # of our image: an alert that recovers
+SLOW_BUILD = Event("c5.2xlarge", 12, 16, slowdown=1.12)  # of our own image: an alert that recovers
 CHEAPER = Event("g4dn.xlarge", 15)
 PRICE_AFTER = 0.473
-NOISY = Event("c7i.2xlarge", 25, 26, slowdown=1.35)  # a neighbour of the run, not of fresh jobs
+NOISY = Event("c7i.2xlarge", 25, 26, slowdown=1.35)  # affects the run, but not its fresh jobs
 DRIVER = Event("g5.xlarge", 31, slowdown=1.09)
 COMMIT_WEEK, COMMIT_SLOWDOWN = 40, 1.16  # the own job, wherever it runs
-# Each with the first week of its release; the second one changed nothing.
+# Each release with its first week; the second one changed nothing.
 COMMITS = {
     0: "c07be1a9d2f64e3f8b15a0c7d96e2f4b81d3a5c6",
     22: "8d41f07be2c95a6d3f80b1e47c2a96d5f3e8b014",
     COMMIT_WEEK: "3f2a91c6d7e80b4f5a1c92e3b6d8f07a4c5e9b13",
 }
 BRANCH = "main"
-NODES_WEEK = 50  # of the one run of several nodes, which has a what-if page
+NODES_WEEK = 50  # of the only multi-node run, which has a what-if page
 
 
 def day(week: int) -> datetime:
@@ -72,7 +72,7 @@ def day(week: int) -> datetime:
 
 
 def slowdown(target: str, week: int, *, fresh: bool) -> float:
-    """How many times as long a target's calls take."""
+    """Factor by which a target's calls are slower."""
     events = [SLOW_BUILD, DRIVER, *([] if fresh else [NOISY])]
     return float(np.prod([one.slowdown for one in events if one.holds(target, week)]))
 
@@ -107,13 +107,13 @@ def commit(week: int) -> str:
 
 
 def version(week: int) -> GivenVersion:
-    """Of the own job."""
+    """The version of the own job."""
     return GivenVersion(commit=commit(week), branch=BRANCH)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job's luck: the same whenever it is asked for."""
+    """One job's random noise, the same whenever it is computed."""
 
     run_id: str
     week: int
@@ -131,7 +131,7 @@ class Job:
         return float(np.exp((0 if self.fresh else self._of_run) + own))
 
     def calls(self, count: int = 15) -> Iterator[tuple[tuple[str, str, int], list[float]]]:
-        """Seconds of calls by row."""
+        """Seconds of calls, by row."""
         noise = self._random("calls", self.target, self.repeat)
         factor = slowdown(self.target, self.week, fresh=self.fresh) * self._factor
         for row, seconds in ROWS.items():
@@ -139,7 +139,7 @@ class Job:
             yield row, [float(one) for one in level * np.exp(noise.normal(0, CALL_NOISE, count))]
 
     def seconds(self, size: int, *, cold: bool) -> float:
-        """Of the own job at a size."""
+        """Seconds of the own job at a size."""
         start, each = JOB_SECONDS[self.target]
         slower = COMMIT_SLOWDOWN if self.week >= COMMIT_WEEK else 1.0
         own = self._random("size", self.target, self.repeat, size).normal(0, 2 * JOB_NOISE)

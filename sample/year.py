@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from batchmark.core.config import VARIABLE
 from batchmark.orchestration.web.library import Library
 from sample import database, story
-from sample.installation import JOB_DAG, SUITE_DAG, Due, Installation, all_runs, config
+from sample.installation import JOB_DAG, SUITE_DAG, Installation, SampleRun, all_runs, config
 from sample.site import Site
 
 CRON = "0 3 * * {}"
@@ -17,14 +17,14 @@ DAYS = {SUITE_DAG: 1, JOB_DAG: 2}
 
 
 def write_year(folder: Path) -> Path:
-    """Make the year, write its pages into a folder; the first one's path."""
+    """Play the year and write its pages into a folder; returns the path of the first one."""
     os.environ[f"AIRFLOW_VAR_{VARIABLE.upper()}"] = config().model_dump_json()
     sample = Installation()
     for due in all_runs():
         sample.measure(due)
     database.fill(
         [database.Scheduled(dag_id, CRON.format(day)) for dag_id, day in DAYS.items()],
-        [database.Ran(due.dag_id, due.run_id, due.at) for due in sample.runs],
+        [database.FinishedRun(due.dag_id, due.run_id, due.at) for due in sample.runs],
     )
     library = Library(sample.config)
     return Site(library, comparisons(), sample.drawn).write(folder)
@@ -34,17 +34,18 @@ def comparisons() -> dict[str, str]:
     newest, week = story.WEEKS - 1, story.COMMIT_WEEK
     return {
         "the own job before and after a commit": _comparison(
-            (Due(JOB_DAG, week), "g5.xlarge"), (Due(JOB_DAG, week - 1), "g5.xlarge")
+            (SampleRun(JOB_DAG, week), "g5.xlarge"), (SampleRun(JOB_DAG, week - 1), "g5.xlarge")
         ),
         "the own job on a GPU and on a CPU": _comparison(
-            (Due(JOB_DAG, newest), "g5.xlarge"), (Due(JOB_DAG, newest), "c7i.2xlarge")
+            (SampleRun(JOB_DAG, newest), "g5.xlarge"), (SampleRun(JOB_DAG, newest), "c7i.2xlarge")
         ),
         "a GPU and a CPU": _comparison(
-            (Due(SUITE_DAG, newest), "g5.xlarge"), (Due(SUITE_DAG, newest), "c7i.2xlarge")
+            (SampleRun(SUITE_DAG, newest), "g5.xlarge"),
+            (SampleRun(SUITE_DAG, newest), "c7i.2xlarge"),
         ),
     }
 
 
-def _comparison(first: tuple[Due, str], second: tuple[Due, str]) -> str:
+def _comparison(first: tuple[SampleRun, str], second: tuple[SampleRun, str]) -> str:
     sides = {"a": first[0].run_id, "a_target": first[1], "b": second[0].run_id}
     return f"/compare?{urlencode(sides | {'b_target': second[1]})}"

@@ -1,7 +1,7 @@
-"""Simulates a shift that all rows of a target have in common, told with and without it.
+"""Simulates a shift shared by all rows of a target, with and without common-shift detection.
 
-Each target has twelve rows of independent noise. Told is what becomes an alert for the environment,
-begun at most five runs off: with `changes.common_shifts`, and by the rows that show it alone.
+Each target has twelve rows of independent noise. It counts as detected if an alert for the
+environment starts at most five runs off: with `changes.common_shifts`, and from rows alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.detector.simulated_schedule import number_of
 from benchmarks.synthetic import daily, series_key, this_machine
 
 ROWS, BEFORE = 12, 60
-AFTER = (4, 6, 10, 20)  # runs with the shift
+AFTER = (4, 6, 10, 20)  # runs after the shift
 SHIFTS, LOG_SDS = (0.0, 0.02, 0.03, 0.05), (0.02, 0.05)
 
 
@@ -56,12 +56,15 @@ def until(rows: Sequence[Series], end: int) -> list[Series]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--targets", type=int, default=100, help="of each cell")
+    parser.add_argument("--targets", type=int, default=100, help="targets per cell")
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
     rng = np.random.default_rng(arguments.seed)
-    print(f"Share of {arguments.targets} targets told, after so many runs; with it / without")
+    print(
+        f"Share of {arguments.targets} targets detected after a number of runs; with / without "
+        "common shifts"
+    )
     print(f"{'':<24}" + "".join(f"{after:>14}" for after in AFTER))
     for log_sd in LOG_SDS:
         for shift in SHIFTS:

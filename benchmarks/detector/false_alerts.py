@@ -1,8 +1,8 @@
-"""Simulates how often noise alone shows a slower level, by how much evidence is asked for.
+"""Simulates how often noise alone looks like a slower level, depending on the required evidence.
 
-`batchmark.changes.false_alerts` holds two constants fitted to what this prints: the rate at the
-least evidence, and how fast it falls with more of it. The second table is what they promise, beside
-what fleets of series with each noise would alert. The kinds of noise are those of `history_alone`.
+`batchmark.changes.false_alerts` has two constants fitted to this output: the rate at the least
+evidence, and how fast it falls with more evidence. The second table compares the rates that they
+promise with those of fleets of series with each noise. The kinds of noise are from `history_alone`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks.detector.history_alone import NOISES, histories_without, rises
 from benchmarks.detector.reruns import RUNS
 from benchmarks.synthetic import RUNS_A_MONTH, this_machine
 
-# What the constants are fitted to. The other kinds have levels of their own or none, or are those
-# that reports name as hard to watch.
+# The constants are fitted to these. Other kinds have shifting levels, or are those that reports
+# call hard to watch.
 FAMILY = (
     "independent",
     "Student's t, 3 degrees",
@@ -34,12 +34,12 @@ FAMILY = (
     "two speeds",
     "correlation 0.3",
 )
-MORE_EVIDENCE = (0.0, 0.6, 1.2, 1.8, 2.4, 3.2)  # than EVIDENCE
+MORE_EVIDENCE = (0.0, 0.6, 1.2, 1.8, 2.4, 3.2)  # runs more than EVIDENCE
 FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Alerts of slower levels per run, in series that have none."""
+    """Alerts of slower levels per run, in series without any."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
@@ -48,7 +48,7 @@ def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
 
 
 def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
-    """Rate at EVIDENCE and its decay, of series with each noise of the family; by least squares."""
+    """Rate at EVIDENCE and its decay over the family's kinds of noise, by least squares."""
     mean = np.log(np.mean([rates[kind] for kind in FAMILY], axis=0))
     slope, start = np.polyfit(MORE_EVIDENCE, mean, 1)
     return float(np.exp(start)), float(-slope)
@@ -57,7 +57,7 @@ def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--count", type=int, default=300, help="series of a noise and seed")
+    parser.add_argument("--count", type=int, default=300, help="series per noise and seed")
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
@@ -66,7 +66,7 @@ def main() -> int:
         for history in histories_without(seed, arguments.count):
             logs[history.kind].append(history.logs)
     levels = [EVIDENCE + more for more in MORE_EVIDENCE]
-    print("False alerts per 1,000 runs, by the evidence that a change needs")
+    print("False alerts per 1,000 runs, by required evidence")
     print(f"{'':<26}" + "".join(f"{level:8.1f}" for level in levels))
     rates = {}
     for kind in NOISES:
@@ -76,7 +76,7 @@ def main() -> int:
     print(f"mean of the first {len(FAMILY)}: RATE {rate:.2g}, DECAY {decay:.2f}\n")
     promised = 1 / len(Metric)
     needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
-    print(f"False alerts a month of so many series of times, each week; promised {promised:g}")
+    print(f"False alerts per month for a number of weekly time series; promised: {promised:g}")
     print(f"{'':<26}" + "".join(f"{number:10,}" for number in FLEETS))
     print(f"{'evidence':<26}" + "".join(f"{level:10.2f}" for level in needed))
     for kind in NOISES:

@@ -1,8 +1,8 @@
-"""Judges the search for changes on synthetic histories, without fresh jobs.
+"""Evaluates change detection on synthetic histories, without fresh jobs.
 
-One search of a whole history without hindsight gives the alerts of a schedule: each with the run
-after which it showed. Histories with steps come from the same harness as in `reruns`; those without
-come from here, one kind of noise each.
+One search of a whole history without hindsight yields a schedule's alerts, each with the run that
+raised it. Histories with steps come from the same harness as in `reruns`; those without are made
+here, with one kind of noise each.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from benchmarks.synthetic import RUNS_A_MONTH, this_machine
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, Array], Array]
-SPEEDS = np.log(1.08)  # between two
-FLEETS = (100, 1_000)  # series of times, among which each needs more evidence
+SPEEDS = np.log(1.08)  # days between two runs
+FLEETS = (100, 1_000)  # number of time series, among which each needs more evidence
 
 
 class History(NamedTuple):
@@ -43,7 +43,7 @@ class History(NamedTuple):
 
 
 def with_memory(correlation: float) -> Noise:
-    """Of a first-order autoregressive process with the same variance."""
+    """Noise of a first-order autoregressive process with the same variance."""
 
     def noise(_: np.random.Generator, normal: Array) -> Array:
         found = normal.copy()
@@ -56,7 +56,7 @@ def with_memory(correlation: float) -> Noise:
 
 
 def two_speeds(sticky: bool) -> Noise:
-    """The slower one for three runs of ten: at random, or four or so in a row."""
+    """Noise with two speeds, slow in three runs of ten: at random, or about four in a row."""
 
     def noise(rng: np.random.Generator, normal: Array) -> Array:
         slow = rng.random(normal.size) < 0.3
@@ -89,7 +89,7 @@ NOISES: dict[str, Noise] = {
 
 
 def histories_without(seed: int, count: int) -> list[History]:
-    """Histories without a step, of each kind of noise."""
+    """Histories without a step, for each kind of noise."""
     rng = np.random.default_rng(seed)
     return [
         History(kind, noise(rng, rng.standard_normal(RUNS)), (), ())
@@ -99,7 +99,7 @@ def histories_without(seed: int, count: int) -> list[History]:
 
 
 def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
-    """The harness's histories, their missing runs left out."""
+    """The harness's histories without their missing runs."""
     found = []
     for made in harness.synth_sets(seed, reps):
         there = [place for place, samples in enumerate(made["samples"]) if samples is not None]
@@ -113,8 +113,8 @@ def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
 class Judged(NamedTuple):
     runs: int
     delays: Sequence[int | None]  # by rise: runs on the new level until its alert
-    false: int  # alerts of slower levels that are none
-    right: int  # changes of both directions at their place
+    false: int  # alerts of slower levels without a step
+    right: int  # changes of both directions in the right place
     found: int
     true: int
 
@@ -122,9 +122,9 @@ class Judged(NamedTuple):
 def judge(
     history: History, alerts: Sequence[LevelChange], changes: Sequence[LevelChange]
 ) -> Judged:
-    """Assign the first alert near it to each rise; the rest is false.
+    """Match each rise with the first alert near it; the other alerts are false.
 
-    `alerts` are what a schedule would have told, `changes` what is left of them in hindsight.
+    `alerts` are what a schedule would have sent, `changes` what remains of them in hindsight.
     """
     rising = [one for one in alerts if rises(history.logs, one)]
     delays: list[int | None] = []
@@ -142,7 +142,7 @@ def judge(
 
 
 def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
-    """Judge the histories of each seed as if each were one of so many series."""
+    """Judge the histories of each seed as if each were one of `series` series."""
     evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
     for of_seed in made:
         found = search(
@@ -180,8 +180,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("harness", help="its file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--reps", type=int, default=6, help="series of a cell (default: 6)")
-    parser.add_argument("--count", type=int, default=60, help="series of a noise and seed")
+    parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
+    parser.add_argument("--count", type=int, default=60, help="series per noise and seed")
     arguments = parser.parse_args()
     threadpool_limits(1)
     try:
@@ -205,8 +205,8 @@ def main() -> int:
             among = f", of {series:,} series"
             print(row(title + among, [result for _, result in judged(made, series)]))
     print(
-        "false: alerts of slower levels per 1,000 runs; F1, and changes a series, in the end\n"
-        f"{time.process_time() - began:.0f} s of processor time; {this_machine()}"
+        "false: alerts of slower levels per 1,000 runs; F1, and changes per series, in "
+        f"hindsight\n{time.process_time() - began:.0f} s of processor time; {this_machine()}"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""Compares the alerts of simulated series with the true steps, and sums them up."""
+"""Compares the alerts of simulated series with the true steps, and summarises them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 def judge(outcome: Outcome) -> Judged:
-    """Assign the first alert near it to each step, and each alert to at most one step."""
+    """Match the first alert near each step with it, and each alert with at most one step."""
     place = {int(run): number for number, run in enumerate(outcome.series.measured)}
     alerts = [(place[first], place[at] + 1, kind) for first, at, kind in outcome.alerts]
     delays: list[int | None] = []
@@ -69,7 +69,7 @@ class Figures(NamedTuple):
 
     @property
     def false_alerts(self) -> float:
-        """Per 1,000 runs."""
+        """False alerts per 1,000 runs."""
         return 1000 * len(self.false) / self.runs
 
     @property

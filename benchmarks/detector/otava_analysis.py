@@ -1,7 +1,7 @@
-"""otava's side of speed.py, run by the Python of otava's own environment.
+"""otava's side of speed.py, run with the Python of otava's own environment.
 
 For each line "first last" on standard input, analyses those series with otava's defaults, and
-answers with the seconds that this took, its processor time in seconds, and the number of changes.
+prints the elapsed seconds, the CPU seconds, and the number of changes.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ from benchmarks.detector.judged_alerts import HEADER, Figures, Judged, judge
 from benchmarks.detector.simulated_schedule import SyntheticSeries, play
 from benchmarks.synthetic import series_key, this_machine
 
-JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
-RUNS = 120  # per series, unless the harness asks for another number
+JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled job and its fresh jobs
+RUNS = 120  # per series, unless the harness sets another number
 PROCESSES, SERIES_PER_TASK = 2, 24
-# Modules, of which each has constants of those before.
+# Modules, some of which import constants from those before.
 TUNED = (evidence, false_alerts, change_points, suspects)
 TUNABLE = {
     name: type(value)
@@ -51,11 +51,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("harness", nargs="?", default="", help="its file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
-    parser.add_argument("--reps", type=int, default=6, help="series of a cell (default: 6)")
+    parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
     parser.add_argument(
-        "--one-of", type=int, default=1, help="series that are watched (default: 1)"
+        "--one-of", type=int, default=1, help="number of series watched together (default: 1)"
     )
-    parser.add_argument("--cell", default="", help="only cells with this in their name")
+    parser.add_argument("--cell", default="", help="only cells whose names contain this")
     parser.add_argument(
         "--set",
         nargs="+",
@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
-    """Play the series in parts, which the pool's processes share; their order stays."""
+    """Play the series in parts, shared among the pool's processes; keeps their order."""
     count = -(-len(series) // SERIES_PER_TASK)
     outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
     return [judge(outcomes[place % count][place // count]) for place in range(len(series))]
@@ -112,7 +112,7 @@ def constant(text: str) -> tuple[str, float]:
     """
     name, _, value = text.partition("=")
     if name not in TUNABLE:
-        raise ValueError(f"--set {text}: there are only {', '.join(TUNABLE)}")
+        raise ValueError(f"--set {text}: unknown constant; known: {', '.join(TUNABLE)}")
     return name, TUNABLE[name](value)
 
 
@@ -133,7 +133,7 @@ def load(path: str) -> ModuleType:
 
 
 def prepare(constants: Mapping[str, float], one_of: int) -> None:
-    """Set up a process of the pool."""
+    """Initialise a process of the pool."""
     threadpool_limits(1)
     simulated_schedule.ONE_OF = one_of
     for name, value in constants.items():

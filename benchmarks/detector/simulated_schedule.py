@@ -1,4 +1,4 @@
-"""Sends synthetic series through the product's own code, run by run, from suspects to alerts."""
+"""Runs synthetic series through the product's own code, run by run, from suspects to alerts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among
 from batchmark.orchestration.run_history import RunHistory
 from benchmarks.synthetic import RUNS_A_MONTH, daily, run_name
 
-ONE_OF = 1  # series that are watched
+ONE_OF = 1  # number of series watched
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class SyntheticSeries:
     """A synthetic series, the only one of its suite and target."""
 
     cell: str
-    step: float | None  # relative size of the true one
+    step: float | None  # size relative to the true one
     key: SeriesKey
     seconds: NDArray[np.float64]  # (runs, jobs), the scheduled job first; NaN if missing
-    rises: Sequence[int]  # first runs of the slower levels
+    rises: Sequence[int]  # first runs of slower levels
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
@@ -59,20 +59,20 @@ class SyntheticSeries:
 
 @dataclass
 class Outcome:
-    """What became of a series.
+    """What happened to a series.
 
     An alert is the first run of the slower level, the run that alerted, and the suspect's kind.
     """
 
     series: SyntheticSeries
     suspects: int = 0
-    jobs: int = 0  # fresh ones that ran
-    fresh: dict[str, list[float]] = field(default_factory=dict)  # their figures, by run
+    jobs: int = 0  # fresh jobs that ran
+    fresh: dict[str, list[float]] = field(default_factory=dict)  # figures of fresh jobs, by run
     alerts: list[tuple[int, int, str]] = field(default_factory=list)
     submitted: Counter[int] = field(default_factory=Counter)  # by run
 
     def submit(self, run: int, count: int) -> None:
-        """Let so many more fresh jobs of a run measure."""
+        """Run `count` more fresh jobs of a run."""
         figures = self.fresh.setdefault(run_name(run), [])
         self.suspects += not self.submitted[run]
         new = self.series.seconds[run, 1 + self.submitted[run] :][:count]
@@ -82,7 +82,7 @@ class Outcome:
 
 
 class Memory:
-    """Answers what RunStore asks a client of S3."""
+    """An in-memory S3 client for RunStore."""
 
     exceptions = SimpleNamespace(NoSuchKey=KeyError)
 
@@ -125,9 +125,9 @@ def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
 
 
 def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey, Outcome]) -> None:
-    """Do what find_suspects, find_agreeing, detect_regressions and open_alerts do in turn.
+    """Call find_suspects, find_agreeing, detect_regressions and open_alerts in turn.
 
-    The run is the last one of each series that it measured.
+    For each series, this is its last measured run.
     """
     run_id = times[0].run_ids[-1]
     times = [replace(one, fresh=outcomes[one.key].fresh) for one in times]

@@ -37,7 +37,7 @@ SHORTEST_LEVEL = 30  # runs
 
 class Timing(NamedTuple):
     seconds: float
-    cpu_seconds: float  # of all threads, so it exceeds `seconds` where they spin
+    cpu_seconds: float  # CPU seconds of all threads, so more than `seconds` if they spin
     changes: int
 
 
@@ -46,9 +46,9 @@ Side = Callable[[slice], Timing]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("otava_python", help="of an environment that has apache-otava")
+    parser.add_argument("otava_python", help="Python of an environment with apache-otava")
     parser.add_argument("--series", type=int, default=1000)
-    parser.add_argument("--runs", type=int, default=200, help="of each series")
+    parser.add_argument("--runs", type=int, default=200, help="length of each series")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -62,18 +62,15 @@ def main() -> int:
         seconds = [timings[side].seconds for timings in rounds]
         changes = rounds[0][side].changes
         cpu = median(timings[side].cpu_seconds for timings in rounds)
-        print(
-            f"{side:<15} {spread(seconds)} s, {cpu:.2f} s of processor time, "
-            f"{changes:,} changes found"
-        )
+        print(f"{side:<15} {spread(seconds)} s, {cpu:.2f} s of CPU time, {changes:,} changes found")
     ratios = [timings["otava"].seconds / timings["detect_changes"].seconds for timings in rounds]
     print(f"otava takes {spread(ratios)} times as long as detect_changes")
     print(
-        f"{this_machine()}; here numpy {np.__version__}, scipy {scipy.__version__}, there as "
-        "requirements-otava.txt says"
+        f"{this_machine()}; numpy {np.__version__}, scipy {scipy.__version__}; otava as in "
+        "requirements-otava.txt"
     )
     if median(ratios) <= 1:
-        print("MISSED: it should take less time than otava")
+        print("MISSED: detect_changes should take less time than otava")
         return 1
     return 0
 
@@ -121,7 +118,7 @@ def time_sides(
                 "otava": lambda block: ask_otava(otava, block),
             }
             for side in sides.values():
-                side(blocks[0])  # warm up: some work is done in the first call only
+                side(blocks[0])  # warm up: some work is done only in the first call
             return [run_round(sides, blocks) for _ in range(rounds)]
 
 
@@ -144,7 +141,7 @@ def ask_otava(otava: subprocess.Popen[str], block: slice) -> Timing:
     print(block.start, block.stop, file=otava.stdin, flush=True)
     answer = otava.stdout.readline().split()
     if not answer:
-        sys.exit("otava's process ended; see above")
+        sys.exit("otava's process has ended; see above")
     return Timing(float(answer[0]), float(answer[1]), int(answer[2]))
 
 

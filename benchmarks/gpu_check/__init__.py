@@ -1,1 +1,1 @@
-"""The first quarter of an hour on a GPU: what runs there, what is right, how fast it is."""
+"""The first check of the project on a GPU: what works, whether it is correct, how fast it is."""

@@ -1,9 +1,10 @@
-"""Checks the project on a GPU, within eight minutes, and sums up what was found.
+"""Checks the project on a GPU, within eight minutes, and summarises the findings.
 
 It runs the tests that need CUDA, suites on the GPU and on the machine's CPU, and compares products
-and filters with plain calls. It needs no network. Interrupted, it goes on where it ended. All that
-it finds lies in one folder, which can be kept as recorded data. Ends with 1 if a step failed, with
-2 if a package is missing or the folder holds another check, and with 77 without a CUDA device.
+and filters with plain calls. It needs no network. After an interruption it continues where it
+stopped. All results are in one folder, which can be kept as recorded data. Exits with 1 if a step
+failed, with 2 if a package is missing or the folder holds another check, and with 77 without a CUDA
+device.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ SIMULATED = "BATCHMARK_SIMULATED_GPU"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__)
     parser.add_argument(
-        "--to", type=Path, default=BUILD / "gpu-check", help="the folder for everything it writes"
+        "--to", type=Path, default=BUILD / "gpu-check", help="folder for all results"
     )
     parser.add_argument(
-        "--wheels", type=Path, default=BUILD / "gpu-wheels", help="of packages that are missing"
+        "--wheels",
+        type=Path,
+        default=BUILD / "gpu-wheels",
+        help="folder of wheels for missing packages",
     )
     parser.add_argument(
         "--simulate",
         metavar="MODEL",
-        help="rehearse it on a simulated GPU (T4, A10G, A100, H200), with few and small rows",
+        help="rehearse on a simulated GPU (T4, A10G, A100, H200), with few and small rows",
     )
     asked = parser.parse_args()
     os.chdir(ROOT)
@@ -51,7 +55,7 @@ def main() -> int:
     try:
         return check(asked.to.resolve(), small=bool(asked.simulate))
     except KeyboardInterrupt:
-        print("gpu-check: interrupted; the next one goes on from here", file=sys.stderr)
+        print("gpu-check: interrupted; run it again to continue", file=sys.stderr)
         return EXIT_INTERRUPTED
 
 
@@ -72,8 +76,8 @@ def check(folder: Path, *, small: bool) -> int:
     text = ""
     for step in run(steps_of(folder, small=small), folder, state):
         done.append(step)
-        text = summary.write(folder, state, done)  # so that what is known survives a kill
-    print(f"\n{text}\nall of it: {folder}")
+        text = summary.write(folder, state, done)  # so that results so far survive a kill
+    print(f"\n{text}\nall results: {folder}")
     failed = [step.name for step in done if state.done[step.name]["rc"]]
     return 1 if failed else 0
 

@@ -1,4 +1,4 @@
-"""What device there is, and in which software."""
+"""The device, and the software on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "scipy", "triton", "opencv-python-headless", "nvidia-ml-py"
 
 
 def obstacle() -> str | None:
-    """Why nothing can be checked here, in one line."""
+    """Why nothing can be checked here, in one line; None if it can."""
     found = cuda.find_obstacle()
     return None if found is None else f"{found.what}: {found.remedy}"
 

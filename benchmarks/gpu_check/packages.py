@@ -1,6 +1,6 @@
-"""What the check needs beside Python, and wheels for where a CUDA image lacks some of it.
+"""Packages that the check needs besides Python, and wheels for images that lack some.
 
-Only the standard library is imported here: nothing else may be there.
+It imports only the standard library, as nothing else may be installed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-OF_THE_IMAGE = ("torch", "numpy", "scipy", "cv2")  # too large to carry
-# By the names that they are imported by.
+OF_THE_IMAGE = ("torch", "numpy", "scipy", "cv2")  # too large to carry along
+# By import name.
 CARRIED = {
     "annotated_types": "annotated-types",
     "boto3": "boto3",
@@ -44,18 +44,18 @@ class MissingError(Exception):
 
 
 def bring(wheels: Path, into: Path) -> None:
-    """Where a package is missing, unpack all wheels, which were locked together, and use those.
+    """If a package is missing, unpack all wheels, which were locked together, and use those.
 
     Args:
         wheels: a folder of wheels for this Python.
         into: the folder to unpack them into; this process and its children import from it.
 
     Raises:
-        MissingError: a package is neither here nor among the wheels.
+        MissingError: a package is neither installed nor among the wheels.
     """
     if lacking := missing(OF_THE_IMAGE):
         raise MissingError(
-            f"{sys.executable} has no {', '.join(lacking)}: take an image that has them, or name "
+            f"{sys.executable} has no {', '.join(lacking)}: use an image that has them, or give "
             "another Python with PYTHON=..."
         )
     lacking = missing(CARRIED)
@@ -66,8 +66,8 @@ def bring(wheels: Path, into: Path) -> None:
     if lacking:
         version = ".".join(map(str, sys.version_info[:2]))
         raise MissingError(
-            f"{sys.executable} has no {', '.join(lacking)}, nor has {wheels}: run `make gpu-wheels "
-            f"FOR={version}` where there is a network, and bring that folder here"
+            f"{sys.executable} has no {', '.join(lacking)}, and neither has {wheels}: run `make "
+            f"gpu-wheels FOR={version}` on a machine with a network, and copy that folder here"
         )
 
 
@@ -76,7 +76,7 @@ def missing(modules: Iterable[str]) -> list[str]:
 
 
 def import_from(*folders: Path) -> None:
-    """Before the interpreter's own packages, in this process and its children."""
+    """Import from these folders before the interpreter's packages, here and in child processes."""
     names = [str(folder) for folder in folders]
     sys.path[:0] = names
     path = os.environ.get("PYTHONPATH")

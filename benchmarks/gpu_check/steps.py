@@ -1,4 +1,4 @@
-"""The steps of the check: each a process with a log and a limit of time, done once."""
+"""The steps of the check: each is a process with a log and a time limit, run once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 STATE = "state.json"
-GRACE_SECONDS = 20.0  # from the interruption of a step to its end by force
-# The eight minutes are a lent card's. A rehearsal has the cores of a machine that may be busy: two
-# of its six steps were once stopped beside a whole run of the tests that took twice its usual time.
+GRACE_SECONDS = 20.0  # from interrupting a step to killing it
+# Eight minutes is the limit on a borrowed card. A rehearsal may share its cores: two of its six
+# steps were once stopped beside a full test run, which took twice its usual time.
 REHEARSALS = 4
-# Every mode and number of replicas, and what two that misbehave do to the others.
+# Every mode and number of replicas, and what two disturbances do to the others.
 MORE = {"sharing": ("--disturbances", "out_of_memory,hang", "--max-seconds", "2")}
 TESTS = tuple(
     f"tests/unit/job/{name}.py"
@@ -41,7 +41,7 @@ class OtherDeviceError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """A process that writes a log and, where `document` names one, a result document."""
+    """A process that writes a log and, if `document` is set, a result document."""
 
     name: str
     what: str
@@ -51,9 +51,9 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """What is learnt first comes first; a card's limits together are 8 minutes."""
+    """All steps, most informative first; on a real card their time limits add up to 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
-    # Without the project's own settings of pytest, which ask for plugins that need not be here.
+    # Without the project's pytest settings, which require plugins that may be missing.
     tests = (
         *("-m", "pytest", "-q", "-rsfE", "-c", os.devnull, "--rootdir", ".", "--tb=short"),
         *("-p", "no:cacheprovider", "--import-mode=importlib", "--confcutdir=tests/unit/job"),
@@ -64,9 +64,9 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
     few = ("--workloads", "fft") if small else ()
     steps = [
         _suite("smoke", "cuda", 95, folder, small=small),
-        Step("rivals", "our products and filters beside plain calls and a copy", rivals, 95),
+        Step("rivals", "our products and filters compared with plain calls and a copy", rivals, 95),
         Step("tests", "the tests that need CUDA", tests, 80),
-        Step("cpu-threads", "our rows beside plain calls, by threads", (*threads, *few), 50),
+        Step("cpu-threads", "our rows compared with plain calls, by threads", (*threads, *few), 50),
         _suite("smoke", "cpu", 75, folder, small=small),
     ]
     steps.append(_suite("sharing", "cuda", 55, folder, small=small))
@@ -76,7 +76,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
 
 
 def _training(dtype: str, folder: Path) -> Step:
-    """ResNet-50 on one GPU, as published figures have it: images per second, and its GPU busy."""
+    """ResNet-50 on one GPU, comparable with published figures: images/s, GPU utilisation."""
     document = f"scaling-{dtype}-cuda.json"
     return Step(
         f"scaling-{dtype}-cuda",
@@ -112,7 +112,7 @@ def _suite(name: str, device: str, seconds: int, folder: Path, *, small: bool) -
 
 
 class State:
-    """What is known of the device and of the steps done, kept in a file.
+    """The device and the finished steps, kept in a file.
 
     Raises:
         OtherDeviceError: the file is of another device, or of other code.
@@ -127,8 +127,8 @@ class State:
             if before["device"] != device:
                 raise OtherDeviceError(
                     f"{folder} holds the check of {before['device']['gpu']} by job code "
-                    f"{before['device']['code']}, and here are {device['gpu']} and code "
-                    f"{device['code']}: name another folder with TO=..."
+                    f"{before['device']['code']}, but this is {device['gpu']} with code "
+                    f"{device['code']}: give another folder with TO=..."
                 )
             self.done = before["done"]
 
@@ -140,10 +140,10 @@ class State:
 
 
 def run(steps: list[Step], folder: Path, state: State) -> Iterator[Step]:
-    """Run what has not been done yet; each step once it has ended."""
+    """Run the steps not finished yet; yields each step once it has ended."""
     for step in steps:
         if step.name in state.done:
-            print(f"{step.name}: done before", flush=True)
+            print(f"{step.name}: already done", flush=True)
         else:
             print(f"{step.name}: {step.what} (at most {step.limit_seconds} s)", flush=True)
             state.keep(step, _run_one(step, folder))
@@ -175,7 +175,7 @@ def _run_one(step: Step, folder: Path) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for its end; whether it had to be told to end. What it has by then, it writes."""
+    """Wait for the end, and return whether it had to be interrupted; results so far are kept."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

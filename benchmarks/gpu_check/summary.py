@@ -1,4 +1,4 @@
-"""The check on one page: what failed first, then the ratios, then the rows."""
+"""The check on one page: failures first, then ratios, then rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark_job.result.document import Measurement, ResultDocument, ResultErr
 from benchmarks.gpu_check.steps import State, Step, log_of
 
 MOST_CHARACTERS = 12_000
-CUT = "(cut here; the rest is in the logs and documents)\n"
+CUT = "(truncated; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters
 NEWS = re.compile(
@@ -24,7 +24,7 @@ NEWS = re.compile(
 
 
 def write(folder: Path, state: State, steps: Iterable[Step]) -> str:
-    """The summary, which is also written to summary.txt."""
+    """Return the summary, which is also written to summary.txt."""
     sections = list(_sections(folder, state, list(steps)))
     text = "\n\n".join(sections) + "\n"
     if len(text) > MOST_CHARACTERS:
@@ -45,7 +45,7 @@ def _sections(folder: Path, state: State, steps: list[Step]) -> Iterator[str]:
         if news:
             yield "\n".join([f"{step.name}, what went wrong:", *_shortened(news)])
         if step.name == "rivals":
-            yield "\n".join(["shares of the fastest plain call, and of a copy:", *log[:60]])
+            yield "\n".join(["speed relative to the fastest plain call, and to a copy:", *log[:60]])
     documents = {step.name: _document(folder, step) for step in steps if step.document}
     for name, document in documents.items():
         if document and name.endswith("-cuda"):
@@ -78,7 +78,7 @@ def _outcome(step: Step, done: dict[str, Any], folder: Path) -> str:
 def _document(folder: Path, step: Step) -> ResultDocument | None:
     try:
         return parse_document((folder / str(step.document)).read_bytes())
-    except (OSError, ResultError):  # its step says why
+    except (OSError, ResultError):  # the step's outcome says why
         return None
 
 

@@ -1,4 +1,4 @@
-"""Fetches the wheels that gpu-check needs where there is no network, in the locked versions."""
+"""Downloads the wheels that gpu-check needs on machines without a network, in locked versions."""
 
 from __future__ import annotations
 

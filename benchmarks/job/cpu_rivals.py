@@ -1,10 +1,9 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
-Our side is the implementation that a row's trial chooses, and it is chosen again in each round. It
-and the plain calls, each of them with every number of threads that a trial may choose, have a
-process each, and take short turns on the same inputs with the same timer. Exits with 1 if our time
-is more than 1.05 times that of the fastest plain call. harness_overhead.py tells how much measuring
-itself adds.
+Our side is the implementation that a row's trial chooses, anew in each round. It and the plain
+calls, each with every thread count that a trial may choose, have their own processes, and take
+short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05 times
+that of the fastest plain call. harness_overhead.py measures what measuring itself adds.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
 FEWEST_TURNS = 2  # per side and round
 FIRST_LOOK_SECONDS = 0.1
-DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, at sizes that do not take hours
+DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, at sizes that don't take hours
 LONG_TRIAL_SECONDS = 10.0  # the choice of a longer trial is kept for all rounds
 MORE_BUDGET = 5  # times the budget while a size's rounds lie on both sides of ALLOWED_RATIO
-MORE_ROUNDS = 12  # times the rounds, if it takes so many to get clear of ALLOWED_RATIO
-HOPELESS = 1.5  # times the fastest plain call's median: calls above it are dropped
-LOG_WIDTH = 160  # columns, where the output is not a terminal
+MORE_ROUNDS = 12  # times the rounds, if the verdict needs that many
+HOPELESS = 1.5  # times the fastest plain call's median: slower calls are dropped
+LOG_WIDTH = 160  # columns if output is not a terminal
 
 
 class ComparisonError(Exception):
-    """One side failed or computed something else, so its time means nothing."""
+    """One side failed or computed something else, so its time is meaningless."""
 
 
 class RefusedError(Exception):
@@ -72,7 +71,7 @@ class Round(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """A plain call with a number of threads."""
+    """A plain call with a thread count."""
 
     call: str
     threads: int
@@ -152,7 +151,7 @@ class Comparison:
     def is_clear(self, rounds: int) -> bool:
         """Whether further rounds would hardly change the verdict.
 
-        That is so once all rounds, at least `rounds`, are fast enough; or once there are twice as
+        That is the case if all rounds, at least `rounds`, are fast enough; or if there are twice as
         many and the 95 % interval of their median lies on one side of ALLOWED_RATIO.
         """
         if len(self.ours) < rounds:
@@ -163,7 +162,7 @@ class Comparison:
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     def is_over(self, rounds: int, started: float, budget_seconds: float) -> bool:
-        """Whether it is clear, or rounds or time are used up."""
+        """Whether the verdict is clear, or rounds or time are used up."""
         if len(self.ours) >= MORE_ROUNDS * rounds or self.is_clear(rounds):
             return True
         if not self.decided:
@@ -179,32 +178,32 @@ class Comparison:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smoke suite only, shorter")
+    parser.add_argument("--quick", action="store_true", help="only the smoke suite, shorter")
     parser.add_argument(
         "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
     )
     parser.add_argument(
         "--first-look",
         action="store_true",
-        help="one short round of each size: names what is slower, and fails nothing",
+        help="one short round of each size: lists what is slower, but never fails",
     )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
         "--rounds",
         type=int,
         default=5,
-        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until they are clear",
+        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until it is clear",
     )
     parser.add_argument(
-        "--seconds", type=float, help="of each side in a round; default 0.5, quick 0.3"
+        "--seconds", type=float, help="seconds per side and round; default 0.5, with --quick 0.3"
     )
-    parser.add_argument("--threads", type=int, help="default: all that this process may use")
+    parser.add_argument("--threads", type=int, help="default: all available")
     parser.add_argument(
         "--budget-seconds",
         type=float,
         default=90.0,
-        help=f"for each size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd; after "
-        f"{MORE_BUDGET} times it where they lie on both sides of {ALLOWED_RATIO}",
+        help=f"time per size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd, or after "
+        f"{MORE_BUDGET} times it if they lie on both sides of {ALLOWED_RATIO}",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -214,9 +213,9 @@ def main() -> int:
     rounds: tuple[int, float] = arguments.rounds, arguments.budget_seconds
     if arguments.first_look:
         seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
-    # Else each plain call's process would import it, which takes longer than the call's turns.
+    # Otherwise each plain call's process would import it, which takes longer than the call's turns.
     pool = ForkedWorkers(modules=(plain_calls.__name__,))
-    with closing(pool) as workers:  # else the exit waits for those that an error leaves
+    with closing(pool) as workers:  # otherwise the exit waits for workers that an error left behind
         machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
         bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
         console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
@@ -243,13 +242,13 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     """Time one size, in as many rounds as it takes to tell which side is faster.
 
     Raises:
-        ComparisonError: no implementation of ours is right, or a plain call's result is wrong.
+        ComparisonError: none of our implementations is correct, or a plain call's result is wrong.
     """
     comparison = Comparison(point, fewest_rounds=min(rounds, FEWEST_ROUNDS))
     rivals = WORKLOADS[point.workload].implementations_for(bench.device)
     most = max(rival.working_set_bytes(point.parameters, point.dtype) for rival in rivals)
     if not memory.has_room(2 * most, bench.device):
-        comparison.skipped = "does not fit into memory twice"
+        comparison.skipped = "memory can't hold it twice"
         return comparison
     calls = [
         Rival(call.name, threads)
@@ -279,10 +278,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 def choose(point: Point, bench: Bench) -> Choice:
-    """Our implementation, chosen by the trial that comes before each measurement.
+    """Our implementation, chosen by the trial that precedes each measurement.
 
     Raises:
-        ComparisonError: none of them is right.
+        ComparisonError: none of them is correct.
         RefusedError: none of them can run.
     """
     started = time.perf_counter()
@@ -296,14 +295,14 @@ def choose(point: Point, bench: Bench) -> Choice:
         row.close()
         if row.measurement and row.measurement.status is MeasurementStatus.SKIPPED:
             raise RefusedError(reason)
-        raise ComparisonError(f"{Comparison(point).label} as we compute it: {reason}")
+        raise ComparisonError(f"{Comparison(point).label}: our side, {reason}")
     return Choice(row, row.chosen, time.perf_counter() - started)
 
 
 def run_round(
     point: Point, bench: Bench, ours: Choice, calls: Sequence[Rival], *, check: bool
 ) -> Round:
-    """Alternate our implementation and the plain calls, so that drift hits all alike.
+    """Alternate our implementation and the plain calls, so that drift affects all alike.
 
     Raises:
         ComparisonError: one of them fails, or its result is not the workload's.

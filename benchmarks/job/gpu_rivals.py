@@ -46,11 +46,11 @@ class UnmeasuredError(Exception):
 
 
 class RefusedError(Exception):
-    """A row is not for this GPU; the message names it and says why."""
+    """This GPU does not support a row; the message names it and says why."""
 
 
 class Share(NamedTuple):
-    """What one of our rows reaches, as a share of its yardstick."""
+    """The speed of one of our rows, relative to its yardstick."""
 
     row: str
     implementation: str
@@ -70,9 +70,9 @@ class Share(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--small", action="store_true", help="small sizes and few seconds; judges nothing"
+        "--small", action="store_true", help="small sizes and few seconds; never fails"
     )
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each row")
+    parser.add_argument("--seconds", type=float, default=3.0, help="time limit of each row")
     asked = parser.parse_args(arguments)
     small = asked.small
     if not torch.cuda.is_available():
@@ -159,7 +159,9 @@ def copy_rate() -> float:
     """Bytes per second that a large copy reads and writes."""
     ceilings = measure_ceilings("cuda", [])
     if not ceilings:
-        raise UnmeasuredError("a filter: the copy bandwidth is missing; see the warning above")
+        raise UnmeasuredError(
+            "can't judge a filter: the copy bandwidth is missing; see the warning above"
+        )
     return ceilings[0].rate_per_second
 
 

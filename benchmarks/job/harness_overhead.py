@@ -35,8 +35,8 @@ from batchmark_job.workloads.tensors import Call
 
 ALLOWED = 0.02
 CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)
-BLOCK_SECONDS = 0.1  # one period of the monitor, and short: a round's blocks meet the same load
-FEWEST_ROUNDS = 6  # an interval needs so many
+BLOCK_SECONDS = 0.1  # one period of the monitor, and short: a round's blocks see the same load
+FEWEST_ROUNDS = 6  # minimum for an interval
 READINGS = 20
 SETTLING_CALLS = 3
 FIRST_SIZE = 512
@@ -44,8 +44,8 @@ GROWTH = {"matmul": 3, "gaussian_blur": 2}  # exponent of a call's time in the s
 
 
 class Overhead(NamedTuple):
-    between_calls: float  # as a share of the calls' own time
-    ratio: MedianInterval  # of sampled to bare, over the rounds
+    between_calls: float  # relative to the calls' own time
+    ratio: MedianInterval  # sampled over bare, across the rounds
 
     @property
     def shown(self) -> bool:
@@ -55,10 +55,13 @@ class Overhead(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--threads", type=int, default=fingerprint.usable_threads(), help="default: all usable"
+        "--threads", type=int, default=fingerprint.usable_threads(), help="default: all available"
     )
     parser.add_argument(
-        "--rounds", type=int, default=90, help=f"for each size, {FEWEST_ROUNDS} or more; default 90"
+        "--rounds",
+        type=int,
+        default=90,
+        help=f"rounds per size, {FEWEST_ROUNDS} or more; default 90",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -82,7 +85,10 @@ def main() -> int:
                 flush=True,
             )
     if not shown:
-        print(f"an overhead below {ALLOWED:.0%} is not shown; a busy machine needs more --rounds")
+        print(
+            f"the overhead could not be shown to be below {ALLOWED:.0%}; a busy machine needs more "
+            "--rounds"
+        )
     return 0 if shown else 1
 
 
@@ -99,9 +105,9 @@ def telemetry_share(threads: int) -> float:
 
 
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
-    """Measure in rounds of bare, sampled, sampled, bare; their number is fixed beforehand.
+    """Measure in a fixed number of rounds of bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because some inputs are slower by their place in memory.
+    Every block makes the same calls, because some inputs are slower due to their place in memory.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -119,7 +125,7 @@ def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
 
 
 def settle(rotation: Rotation) -> None:
-    """Let what ran before fade from the caches."""
+    """Make untimed calls to evict from the caches what ran before."""
     for _ in range(SETTLING_CALLS):
         rotation.take()()
 
@@ -137,8 +143,8 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """A call's mean seconds as a job samples it, and the time between calls as a share of it."""
-    # The block is longer than a tenth of max_seconds and shorter than ten times it: so exactly
+    """A call's mean seconds as a job samples it, and the relative time between calls."""
+    # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
     samples: list[float] = []
@@ -153,7 +159,7 @@ def sampled_seconds(
 
 
 def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
-    """One call per input set of the workload's first implementation on the CPU, in float32."""
+    """One call per input set of the workload's first CPU implementation, in float32."""
     workload = WORKLOADS[name]
     given = {"size": size}
     parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}

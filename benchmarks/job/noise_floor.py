@@ -1,8 +1,8 @@
-"""A/A test: runs one job many times on this machine and counts rows that are called different.
+"""A/A test: runs one job many times on this machine and counts rows reported as different.
 
 Prints each row's noise floor and smallest detectable change, then compares the repeats with each
-other by the rule that is used for targets. Exits with 1 if more than 1 in 100 rows are called
-different. The documents are kept in a folder under build/noise-floor/; --resume continues in one.
+other by the rule used for targets. Exits with 1 if more than 1 in 100 rows are reported as
+different. The documents are kept in a folder under build/noise-floor/; --resume continues one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Design:
 
     name: str
     jobs_a_side: int
-    calibrated: bool  # noise is known from the jobs on neither side; else from the compared ones
+    calibrated: bool  # estimate noise from jobs on neither side; otherwise from the compared ones
 
 
 def main() -> int:
@@ -54,20 +54,24 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--suite", default="smoke")
     parser.add_argument("--workload", help="one workload instead of a suite")
-    parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2 of the workload")
+    parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2")
     parser.add_argument(
-        "--resume", type=Path, metavar="FOLDER", help="of an interrupted run of the same code"
+        "--resume", type=Path, metavar="FOLDER", help="an interrupted run of the same code"
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
-        parser.error(f"--repeats {arguments.repeats}: noise needs at least {FEWEST_JOBS}")
+        parser.error(
+            f"--repeats {arguments.repeats} is too few; noise needs at least {FEWEST_JOBS}"
+        )
     what = (
         ["--workload", arguments.workload, *(f"--axis={axis}" for axis in arguments.axis)]
         if arguments.workload
         else ["--suite", arguments.suite]
     )
     if arguments.resume and not arguments.resume.is_dir():
-        parser.error(f"--resume {arguments.resume} is no folder; interrupted runs are in {FOLDER}")
+        parser.error(
+            f"--resume {arguments.resume} is not a folder; interrupted runs are in {FOLDER}"
+        )
     folder = arguments.resume or FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     console = Console(width=160)
     console.print(f"repeats are kept in {folder}", highlight=False)
@@ -77,7 +81,7 @@ def main() -> int:
 def all_repeats(
     number: int, folder: Path, what: Sequence[str], console: Console
 ) -> list[ResultDocument]:
-    """All repeats in order; those that are missing are measured now."""
+    """All repeats in order, measuring those that are missing."""
     documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
     missing = [repeat for repeat, document in documents.items() if document is None]
     began = time.monotonic()
@@ -94,7 +98,7 @@ def all_repeats(
 
 
 def finished(path: Path) -> ResultDocument | None:
-    """A repeat of an earlier run, if that was completed."""
+    """A repeat of an earlier run, if it was completed."""
     try:
         document = parse_document(path.read_bytes())
     except (FileNotFoundError, ResultError):
@@ -103,7 +107,7 @@ def finished(path: Path) -> ResultDocument | None:
 
 
 def measure(path: Path, what: Sequence[str]) -> ResultDocument:
-    """Measure one repeat, in a process of its own."""
+    """Measure one repeat in its own process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "batchmark_job", "run", *what, "--output", str(path)]
     done = subprocess.run(
@@ -140,7 +144,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         f"{environment.compute_threads} threads, {documents[-1].finished_at:%Y-%m-%d}"
     )
     print_blocks([noise_table(table)], console)
-    shown = Table("Jobs a side", "Known from", "Comparisons", "Called different", "Share", "Rows")
+    shown = Table("Jobs per side", "Known from", "Comparisons", "Called different", "Share", "Rows")
     worst = 0.0
     for design in designs(len(documents)):
         comparisons, different = compare(target, design)
@@ -155,7 +159,9 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
             some([row for row, count in different.items() if count]),
         )
     console.print(shown)
-    console.print(f"At most 1 in 100 may be called different; the largest share is {worst:.2%}.")
+    console.print(
+        f"At most 1 in 100 may be reported as different; the largest share is {worst:.2%}."
+    )
     return int(worst > MOST_CALLED_DIFFERENT)
 
 
@@ -166,7 +172,7 @@ def designs(repeats: int) -> Iterator[Design]:
         if jobs < repeats // 2:
             yield Design(f"{jobs} at random", jobs, calibrated=False)
     for jobs in (5, 3, 1):
-        # With fewer other jobs, the compared ones would be judged by their own scatter.
+        # With fewer other jobs, the compared ones would be judged by their own spread.
         if repeats - 2 * jobs >= max(jobs, FEWEST_JOBS):
             name = "1, all pairs" if jobs == 1 else f"{jobs} at random"
             yield Design(name, jobs, calibrated=True)
@@ -188,7 +194,7 @@ def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], 
 
 
 def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
-    """Count the comparisons of rows, and how often each row was called different."""
+    """Count the comparisons of rows, and how often each row was reported as different."""
     comparisons = 0
     different: dict[str, int] = {}
     for (workload, parameters, dtype), samples in target.samples.items():

@@ -64,7 +64,7 @@ class _PreparedPlain(Prepared):
 def prepare_plain(
     tell: Tell, problem: Problem, name: str, threads: int, input_sets: int
 ) -> Prepared:
-    """What a worker holds of a plain call."""
+    """What a worker holds for a plain call."""
     (plain,) = (call for call in PLAIN_CALLS[problem.workload.name] if call.name == name)
     return _PreparedPlain(tell, problem, _PlainImplementation(plain), threads, input_sets)
 
@@ -158,7 +158,7 @@ def _scipy_sobel(inputs: Inputs) -> Call:
     batch = inputs[0].numpy()
 
     def edges(plane: Any) -> Any:
-        """One channel at a time: SciPy smooths along all other axes."""
+        """Filter one channel at a time, as SciPy smooths along all other axes."""
         return np.hypot(
             ndimage.sobel(plane, 1, mode="mirror"), ndimage.sobel(plane, 0, mode="mirror")
         )
@@ -225,7 +225,7 @@ def _torch_resnet50(inputs: Inputs) -> Call:
     return lambda: network(batch)
 
 
-# By workload. A workload that is missing has no plain call besides its own implementations.
+# By workload. Workloads not listed have no plain call besides their own implementations.
 PLAIN_CALLS: Mapping[str, tuple[PlainCall, ...]] = {
     "matmul": (
         PlainCall("torch @", _torch_matmul),
@@ -301,9 +301,9 @@ AS_PUBLISHED: Mapping[str, Callable[..., Tensor]] = {
 }
 
 
-# By workload, where the published comparison has figures but no code.
+# By workload, if the published comparison has figures but no code.
 RECONSTRUCTED: Mapping[str, str] = {
-    "gaussian_blur": "reconstructed from kernel, sigma and border; the source shows no code of it",
+    "gaussian_blur": "reconstructed from kernel, sigma and border; the source shows no code for it",
 }
 
 

@@ -1,6 +1,6 @@
 """Measures the memory that the detector needs to read a history of 1,000,000 rows.
 
-The history: runs of 200 rows each, dictionary-encoded as in AWS, in a folder that stands in for the
+The history has runs of 200 rows each, dictionary-encoded as in AWS, in a folder in place of the
 bucket. A separate process then reads the detector's columns and builds the series.
 
 Exits with 1 unless that process stays below 500 MB. Takes about a minute.
@@ -42,7 +42,9 @@ FIRST, INTERVAL = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=2)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5000, help="of 200 rows (default: 5000)")
+    parser.add_argument(
+        "--runs", type=int, default=5000, help="runs of 200 rows each (default: 5000)"
+    )
     parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:
@@ -66,7 +68,7 @@ def main() -> int:
 
 
 class Bucket:
-    """A folder that answers HistoryStore's calls of an S3 client."""
+    """A folder that answers HistoryStore's calls to an S3 client."""
 
     exceptions = SimpleNamespace(NoSuchKey=FileNotFoundError)
 
@@ -181,12 +183,12 @@ def peak_mb() -> float:
 
 
 def with_forked_mb(before_mb: float) -> float:
-    """This process's peak and what its forked processes took on top of `before_mb`, at most.
+    """Upper bound of the peak of this process plus what its forked processes added.
 
-    Processes share what was there before; `before_mb` is this one's peak until then. Counted are
-    processes that have ended.
+    Processes share what was there before; `before_mb` is this process's peak until then. Only
+    processes that have ended are counted.
     """
-    forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # of Linux alone
+    forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # Linux only
     return peak_mb() + max(0.0, forked - before_mb)
 
 

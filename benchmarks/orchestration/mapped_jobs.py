@@ -48,7 +48,7 @@ def main() -> int:
         conf = {
             "jobs": arguments.jobs,
             "seconds": SECONDS,
-            # Asking every second makes a race between a job's end and the deferral most likely.
+            # Polling every second makes a race between a job's end and the deferral most likely.
             "poll_interval": 1,
             "job_queue": batch.describe_job_queues()["jobQueues"][0]["jobQueueArn"],
             "job_definition": define_sleep(batch),
@@ -87,7 +87,7 @@ def run_dag(stack: Stack, airflow: AirflowClient, operator: str, conf: dict[str,
 
 @contextmanager
 def running_stack() -> Iterator[tuple[Stack, AirflowClient, Any]]:
-    """On a running stack of their own; refused if another one is running."""
+    """A running stack for this benchmark; refused if another one is running."""
     with exclusive(FOLDER):
         refuse_beside_others(FOLDER)
         stop_all(FOLDER)

@@ -8,7 +8,8 @@ from batchmark_job.interruption import Interruption
 def main() -> int:
     interruption = Interruption()
     interruption.watch()
-    # Only now: libraries start threads when imported, and those must inherit the blocked signals.
+    # Imported here, not above: libraries start threads on import, which must inherit the blocked
+    # signals.
     from batchmark_job import command_line
 
     return command_line.main(sys.argv[1:], interruption)

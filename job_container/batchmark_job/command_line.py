@@ -91,16 +91,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--dtype",
         default=SUITE_DTYPES,
-        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) is the suite's own, "
-        "and float32 where there is no suite",
+        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) is the suite's own, or "
+        "float32 without a suite",
     )
     run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
     run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
     run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
     run.add_argument(
         "--output",
-        help="file or s3://bucket/key (default: a new file in this folder). A folder if it ends in "
-        "'/', to which each run adds a document: repeat a job by running it again",
+        help="file or s3://bucket/key (default: a new file in this folder). A path ending in '/' "
+        "is a folder; each run adds a document to it",
     )
     run.add_argument(
         "--allow-cpu-fallback",
@@ -111,32 +111,33 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
     run.add_argument(
         "--precision",
-        help="stop when the median's interval is within this share of it (default: 0.01)",
+        help="stop when the median's confidence interval is within this share of the median "
+        "(default: 0.01)",
     )
     run.add_argument(
         "--no-ceilings",
         action="store_true",
-        help="don't measure the machine's own best rates at the end",
+        help="skip measuring the machine's peak rates at the end",
     )
     run.add_argument(
         "--metrics-namespace",
         metavar="NAME",
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
-    add_options(run.add_argument_group("version, kept in the document"), GivenVersion)
+    add_options(run.add_argument_group("version, recorded in the document"), GivenVersion)
     suite_arguments.add(run)
     image_set_arguments.add(commands)
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
-    commands.add_parser("template", help="print a workload of your own to begin with")
+    commands.add_parser("template", help="print a template for a workload of your own")
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument(
         "name",
         nargs="?",
         default="result",
         choices=SCHEMAS,
-        help="a result document (the default), or a line that tells a metric of any job",
+        help="of the result document (the default), or of the line that reports a metric",
     )
     return parser
 
@@ -161,14 +162,14 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
 
 
 def _with_options(argv: Sequence[str]) -> list[str]:
-    """With those of `run` that the environment adds: a Batch job's definition holds the rest."""
+    """Add the `run` options from the environment variable that Batch job definitions set."""
     added = os.environ.get(OPTIONS, "")
     if argv[:1] != ["run"] or not added:
         return list(argv)
     try:
         return [*argv, *shlex.split(added)]
     except ValueError as error:
-        raise InputError(f"{OPTIONS} is {added!r}: {error}; write it as in a shell") from None
+        raise InputError(f"{OPTIONS} is {added!r}: {error}; quote it as in a shell") from None
 
 
 def _print(arguments: argparse.Namespace) -> None:
@@ -191,10 +192,12 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
             raise InputError(f"{option} is empty; give a name")
         if len(value) > MOST_CHARACTERS_OF_NAME:
             raise InputError(
-                f"{option} has {len(value)} characters; give {MOST_CHARACTERS_OF_NAME} or fewer"
+                f"{option} has {len(value)} characters; use {MOST_CHARACTERS_OF_NAME} or fewer"
             )
         if printable(value) != value:
-            raise InputError(f"{option} {value!r} has a control character; give a name in a line")
+            raise InputError(
+                f"{option} {value!r} contains a control character; give a one-line name"
+            )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     version = given_version(arguments, os.environ)
     job_id, job_attempt = job_from_batch()
@@ -205,12 +208,12 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         address = f"batchmark-{suite}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     output = parse_output(address, job_id, job_attempt)
     output.check()
-    # Only now: it loads libraries for seconds, and a mistake above is told without them.
+    # Imported late: this loads libraries for seconds, and the mistakes above need none of them.
     try:
         from batchmark_job.job import run_job
     except ModuleNotFoundError as error:
         raise CannotMeasureError(
-            f"{error.name} is not installed; what `run` needs comes with `batchmark-job[run]`"
+            f"{error.name} is not installed; install `batchmark-job[run]`"
         ) from None
 
     settings = JobSettings(
@@ -235,7 +238,11 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
 
 
 def _show_document(file: str) -> None:
-    """Print a document as a table, or raise an InputError where it is none."""
+    """Print a document as a table.
+
+    Raises:
+        InputError: the file is not a result document.
+    """
     from batchmark_job.table import lines
 
     try:
@@ -249,11 +256,13 @@ def _show_document(file: str) -> None:
 
 
 def job_from_batch() -> tuple[str, int]:
-    """Job id and attempt as AWS Batch tells them; by hand "local" and 1."""
+    """Job id and attempt from AWS Batch; "local" and 1 outside Batch."""
     job_id = os.environ.get("AWS_BATCH_JOB_ID") or BY_HAND
     attempt = os.environ.get("AWS_BATCH_JOB_ATTEMPT") or "1"
     if not attempt.isdecimal() or int(attempt) < 1:
-        raise InputError(f"AWS_BATCH_JOB_ATTEMPT is {attempt!r}; it must be a number from 1")
+        raise InputError(
+            f"AWS_BATCH_JOB_ATTEMPT is {attempt!r}; it must be a whole number of 1 or more"
+        )
     return job_id, int(attempt)
 
 
@@ -277,7 +286,9 @@ def _suite(arguments: argparse.Namespace) -> Suite:
         return suite_arguments.sharing_suite(arguments, _axes(arguments.axis))
     if arguments.suite == SCALING:
         if arguments.axis or arguments.samples is not None:
-            raise InputError(f"--axis and --samples are not for --suite {SCALING}; see its own")
+            raise InputError(
+                f"--axis and --samples don't apply to --suite {SCALING}; see its own options"
+            )
         return suite_arguments.scaling_suite(arguments, Node.of(os.environ))
     if arguments.axis:
         raise InputError("--axis goes with --workload; a suite has its own sizes")
@@ -285,11 +296,15 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """The points, if one document can hold them; else an InputError."""
+    """Return the points unchanged.
+
+    Raises:
+        InputError: they exceed one document, or two of them are the same row.
+    """
     if len(points) > MOST_ROWS:
         raise InputError(
-            f"{len(points)} rows are too many for one result document; give fewer sizes, for "
-            f"{MOST_ROWS} rows or fewer"
+            f"{len(points)} rows don't fit in one result document; give fewer sizes ({MOST_ROWS} "
+            "rows at most)"
         )
     rows = [
         (point.workload, tuple(point.named_parameters.items()), point.dtype) for point in points
@@ -297,7 +312,7 @@ def _fitting(points: list[Point]) -> list[Point]:
     if row := first_twice(rows):
         workload, parameters, dtype = row
         sizes = " ".join(f"{name}={value}" for name, value in parameters)
-        raise InputError(f"the row {workload} {sizes} {dtype} is asked for twice; give it once")
+        raise InputError(f"the row {workload} {sizes} {dtype} is requested twice; give it once")
     return points
 
 
@@ -320,7 +335,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
         samples = whole_number("--samples", arguments.samples)
         if most < samples <= MOST_SAMPLES:
             raise InputError(
-                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
+                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, since a "
                 f"result document holds {MOST_SAMPLES_IN_ALL} samples"
             )
     return replace(
@@ -332,7 +347,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """CloudWatch's rules, checked here because its own answer would come after the measurements."""
+    """Check the name against CloudWatch's rules now; its own error would come after measuring."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"

@@ -16,7 +16,7 @@ def one_line(error: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """One line for whoever follows the log; the job goes on where nobody does any more."""
+    """Print one line to the log; a closed log does not stop the job."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Once its reader has gone; Python would complain when it ends."""
+    """Discard further output once its reader is gone; Python would otherwise complain on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -51,6 +51,6 @@ class CannotMeasureError(JobError):
 
 
 class OutputError(JobError):
-    """All is measured, but the document could not be written where it belongs."""
+    """Everything was measured, but the document could not be written to its output."""
 
     exit_code = 4

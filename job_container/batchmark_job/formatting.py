@@ -1,4 +1,4 @@
-"""Numbers as text: durations, and numbers with their noun."""
+"""Durations and counts as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version that a job is told to measure: by its options, or else by the CI that runs it."""
+"""The version that a job measures, from its options or else from the CI that runs it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from batchmark_job.result.printable import printable
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 from batchmark_job.result.version import GivenVersion
 
-# The first that is set counts: of GitHub Actions, GitLab, Jenkins, CircleCI and Buildkite. On
-# GitHub a pull request's own branch stands before the name of its merge.
+# The first one set counts: GitHub Actions, GitLab, Jenkins, CircleCI, Buildkite. A GitHub pull
+# request's own branch comes before the name of its merge.
 OF_CI = {
     "commit": ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "CIRCLE_SHA1", "BUILDKITE_COMMIT"),
     "branch": (
@@ -24,12 +24,12 @@ OF_CI = {
 def given_version(
     arguments: argparse.Namespace, environment: Mapping[str, str]
 ) -> GivenVersion | None:
-    """What the options say; None where nobody says anything.
+    """The version from the options or from CI; None if neither names one.
 
-    CI's own commit and branch count only where the options name neither: they go together.
+    CI's commit and branch count only if the options name neither, since they belong together.
 
     Raises:
-        InputError: an option can't be had.
+        InputError: an option is invalid.
     """
     version = parse(GivenVersion, arguments)
     if not (version.commit or version.branch):

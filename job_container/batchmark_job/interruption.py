@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, answered at once even while a library computes for a minute."""
+"""Handles SIGTERM and SIGINT at once, even while a library call computes for a minute."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import NoReturn
 from batchmark_job.errors import say
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-STAY_SECONDS = 600.0  # Spot's notice comes two minutes ahead
+STAY_SECONDS = 600.0  # Spot gives two minutes' notice
 
 
 class Interruption:
     """A thread that waits for the stop signals, which all other threads block.
 
-    A Python signal handler would only run once the current library call returns; this thread runs
-    meanwhile, and also as process 1 of a container. A second signal ends the process at once.
+    A Python signal handler would run only after the current library call returns; this thread runs
+    meanwhile, even as process 1 of a container. A second signal ends the process immediately.
     """
 
     def __init__(self) -> None:
@@ -29,15 +29,15 @@ class Interruption:
         self._stay_seconds = 0.0
 
     def watch(self) -> None:
-        """Start waiting; call it first, for later threads to inherit the blocked signals."""
+        """Start waiting; call it first, so that later threads inherit the blocked signals."""
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         threading.Thread(target=self._first, name="first signal", daemon=True).start()
 
     def host_ends_soon(self) -> None:
-        """Answer as to SIGTERM, but stay until the host's end sends the real one.
+        """Handle it like SIGTERM, but don't exit until the host's shutdown sends the real one.
 
-        Batch then sees a host that was lost, and tries the job again elsewhere. An exit before that
-        would count as the job's own failure, or bring its next attempt to the same host.
+        Batch then sees a lost host and retries the job elsewhere. Exiting earlier would count as
+        the job's own failure, or send its next attempt to the same host.
         """
         self._stay_seconds = STAY_SECONDS
         os.kill(os.getpid(), signal.SIGTERM)

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Hashable, Sequence
 
-from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.busy import GpuUtilisation
 from batchmark_job.distributed.follow import Follower, decline
 from batchmark_job.distributed.node import Greeting, Node, own_address
 from batchmark_job.distributed.nodes import Nodes
@@ -35,7 +35,7 @@ from batchmark_job.progress import describe, describe_first_turn, has_figures, t
 from batchmark_job.recorder import Recorder
 from batchmark_job.result.document import Ceiling, Device
 from batchmark_job.settings import JobSettings
-from batchmark_job.sharing.meeting import Meeting, attend
+from batchmark_job.sharing.meeting import ReplicaRendezvous, lend_workers
 from batchmark_job.sharing.row import SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.own.files import find_workload
@@ -43,7 +43,7 @@ from batchmark_job.workloads.own.files import find_workload
 # torch loads it with the first optimizer or backward pass, for most of a second.
 FOR_TRAINING = ("torch._dynamo",)
 SEED = 20261101
-SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
+SILENCE_SHARE = 60  # times max_seconds: the longest call worth waiting for
 
 
 def run_job(
@@ -55,7 +55,7 @@ def run_job(
 
     Raises:
         JobError: a workload or the device is missing, or the document could not be written.
-        Exception: an error outside of the rows; the document holds what was measured by then.
+        Exception: an error outside the rows; the document holds what was measured by then.
     """
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     ours = [point.workload for point in settings.points if point.scaling is None]
@@ -65,9 +65,9 @@ def run_job(
         if settings.node is not None:
             return _run_on_nodes(settings, settings.node, workers, interruption)
         if (place := settings.place) and place.number > 0:
-            attend(place, workers)
+            lend_workers(place, workers)
             return 0
-        with _meeting(settings, workers) as elsewhere:
+        with _rendezvous(settings, workers) as elsewhere:
             rows = _rows(settings.points, elsewhere)
             return _run(settings, rows, workers, interruption)
     finally:
@@ -77,7 +77,7 @@ def run_job(
 def _run_on_nodes(
     settings: JobSettings, node: Node, workers: ForkedWorkers, interruption: Interruption | None
 ) -> int:
-    """Measure on the main node; follow it on any other."""
+    """Measure if this is the main node; otherwise follow it."""
     devices = settings.points[0].named_parameters["devices"]
     if node.is_main:
         with Nodes(node, address=own_address() or node.main_address) as nodes:
@@ -94,25 +94,25 @@ def _run_on_nodes(
         raise
     main = str(node.main_address)
     greeting = Greeting.of(node.index, own_address(main) or main, machine)
-    follower = Follower(node, greeting, Busy.of(machine.device.value, devices))
+    follower = Follower(node, greeting, GpuUtilisation.of(machine.device.value, devices))
     if interruption is not None:
         interruption.on_stop = follower.stop
     follower.follow()
     return 0
 
 
-def _meeting(
+def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Workers in other containers, where replicas are there; from now on, as they wait."""
+    """Meet the replicas in other containers, if any; entered early, since they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
-    return contextlib.closing(Meeting(settings.place, sharing.replicas, workers))
+    return contextlib.closing(ReplicaRendezvous(settings.place, sharing.replicas, workers))
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """A row for each point; rows that share a task share the choice of its implementation."""
+    """A row for each point; rows that share a task also share the choice of its implementation."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
@@ -145,7 +145,7 @@ def _run(
     monitor = Monitor(machine.device.value, gpu)
 
     def stop(received: signal.Signals) -> int:
-        workers.close()  # they would compete for the CPU with what is to be written
+        workers.close()  # workers would compete for the CPU with writing the document
         if nodes:
             nodes.close(f"it received {received.name}")
         exit_code = recorder.interrupt(received)
@@ -175,9 +175,9 @@ def _run(
 
 
 def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
-    """In each round begin one row, and let all that have begun take a turn, in an order drawn anew.
+    """In each round start one row, and give every started row a turn, in a fresh random order.
 
-    So a row's turns lie apart, and a machine that changes meanwhile shows in its interval.
+    This spreads a row's turns over time, so that a change of the machine shows in its interval.
     """
     finished = 0
     began = time.monotonic()
@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Whether it has any to hold against the machine's best rates, which are one task's alone."""
+    """Whether it has figures to compare with the ceilings, which are for a single task."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
@@ -211,14 +211,14 @@ def _has_figures(row: MeasuredRow) -> bool:
 def _ceilings(
     workers: ForkedWorkers, machine: Machine, settings: JobSettings
 ) -> tuple[Ceiling, ...]:
-    """The machine's own best rates; none of them takes longer than two rows may."""
+    """Measure the machine's peak rates, each in no more time than two rows may take."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(
             steps.ceilings, machine.device, machine.threads, *asked
         )
     except StepError as error:
-        warn(f"no ceilings: {error}")
+        warn(f"peak rates not measured: {error}")
         return ()
     for ceiling in found:
         unit = f"{ceiling.dtype} flop/s" if ceiling.kind == "compute" else "bytes/s"
@@ -236,7 +236,7 @@ def _look_around(settings: JobSettings, workers: ForkedWorkers, marks: JobMarks)
 
 
 def _find_gpu(machine: Machine) -> nvml.Gpu | None:
-    """By NVML; where that fails, the job goes on without the GPU's metrics and conditions."""
+    """Find the GPU through NVML; without it, the job goes on without GPU metrics and conditions."""
     if machine.gpu_uuid is not None:
         try:
             return nvml.find_gpu(machine.gpu_uuid)

@@ -1,4 +1,4 @@
-"""Values of options, read or refused with what was seen."""
+"""Parses the values of options, or refuses them with the value seen."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pydantic import BaseModel, ValidationError
 from batchmark_job.errors import InputError
 from batchmark_job.result.options import Options, flags, problem, schemas, text
 
-AXIS = "--axis"  # of any workload, and so added by itself
+AXIS = "--axis"  # an axis of every workload, added automatically
 
 Choice = TypeVar("Choice", bound=str)
 _Options = TypeVar("_Options", bound=Options)
 
 
 def add_options(to: Any, model: type[Options]) -> None:
-    """Add a model's options to a parser or to a group of one."""
+    """Add a model's options to a parser or argument group."""
     for name, flag in command_flags(model).items():
         to.add_argument(flag, dest=name, help=_help(schemas(model)[name]))
 
 
 def command_flags(model: type[Options]) -> dict[str, str]:
-    """What the command line calls the options that add_options adds, by name."""
+    """The command-line flags of the options that add_options adds, by name."""
     return {name: flag for name, flag in flags(model).items() if flag != AXIS}
 
 
 def parse(model: type[_Options], arguments: argparse.Namespace, **more: object) -> _Options:
-    """The model of the options given; `more` are fields that the command line does not have.
+    """Build the model from parsed options; `more` are fields that the command line lacks.
 
     Raises:
-        InputError: an option can't be had.
+        InputError: an option is invalid.
     """
     named = command_flags(model)
     given = {
@@ -77,7 +77,7 @@ def whole_number(option: str, text: str) -> int:
         raise InputError(f"{option} {text!r} is not a whole number; give digits only")
     number = int(text)
     if number < 0:
-        raise InputError(f"{option} {number} is negative; give a positive number")
+        raise InputError(f"{option} {number} is negative; give 0 or more")
     return number
 
 

@@ -23,14 +23,14 @@ class Output(Protocol):
     """A place for one document."""
 
     def check(self) -> None:
-        """Make sure that it can be written to, and leave nothing behind.
+        """Check that it can be written to, without leaving anything behind.
 
         Raises:
-            InputError: it can't.
+            InputError: it can't be written to.
         """
 
     def write(self, text: str, *, hurried: bool = False) -> None:
-        """Write all of it or nothing; `hurried` where the process is about to be killed.
+        """Write the whole document or nothing; `hurried` if the process is about to be killed.
 
         Raises:
             OutputError: it was not written.
@@ -38,9 +38,9 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """The output at an address; one that ends in "/" is a folder.
+    """Parse an output address; one that ends in "/" is a folder.
 
-    A job by hand has no id of its own: in a folder of files it takes the first number that is free.
+    A job outside Batch has no id of its own: in a local folder it takes the first free number.
     """
     if not address.strip():
         raise InputError("--output is empty; give a file or s3://bucket/key")
@@ -59,7 +59,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
-    """An array child's id has a ":", a multi-node child's a "#"."""
+    """File name of a document; an array child's id has a ":", a multi-node child's a "#"."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
 
 
@@ -74,7 +74,9 @@ class FileOutput:
         folder = self.path.absolute().parent
         try:
             if self.path.is_dir():
-                raise InputError(f"--output {self.path} is a folder; end it in '/' or name a file")
+                raise InputError(
+                    f"--output {self.path} is a folder; add a trailing '/' or name a file"
+                )
             while not folder.exists():
                 folder = folder.parent
             with tempfile.TemporaryFile(dir=folder):
@@ -97,15 +99,15 @@ class FileOutput:
 class S3Output:
     bucket: str
     key: str
-    may_replace: bool = False  # what is there already
+    may_replace: bool = False  # an existing object is kept
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
 
     def check(self) -> None:
-        """Begin an upload and abort it: it takes the final write's permission and leaves no object.
+        """Start an upload and abort it: needs the final write's permission, leaves no object.
 
-        A refusal counts at once; where S3 gives no answer, it is asked for half a minute.
+        A refusal counts at once; if S3 does not answer, it is retried for half a minute.
         """
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
@@ -121,8 +123,8 @@ class S3Output:
 
     def write(self, text: str, *, hurried: bool = False) -> None:
         try:
-            # Batch kills a container 30 s after it told it to stop; else twelve attempts outlast
-            # half a minute of refusals (botocore waits 75 s between them on average).
+            # Batch kills a container 30 s after SIGTERM. Otherwise twelve attempts outlast half a
+            # minute of refusals (botocore waits 75 s between them on average).
             client = (
                 s3_client(attempts=2, timeout_seconds=5)
                 if hurried
@@ -133,7 +135,7 @@ class S3Output:
                 Key=self.key,
                 Body=text.encode(),
                 ContentType="application/json",
-                # The role of Batch's jobs allows no write without it.
+                # The job role may not write without it.
                 **({} if self.may_replace else {"IfNoneMatch": "*"}),
             )
         except (BotoCoreError, ClientError, ValueError) as error:
@@ -142,7 +144,7 @@ class S3Output:
 
 
 def _was_written(error: Exception) -> bool:
-    """Whether an attempt before it wrote the object, and only its answer was lost."""
+    """Whether an earlier attempt wrote the object, and only its response was lost."""
     if not isinstance(error, ClientError):
         return False
     is_there = error.response["Error"]["Code"] == "PreconditionFailed"
@@ -150,7 +152,7 @@ def _was_written(error: Exception) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write all of a file or leave it as it is.
+    """Write a file completely, or leave it as it is.
 
     Raises:
         OSError: it was not written.

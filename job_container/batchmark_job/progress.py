@@ -1,4 +1,4 @@
-"""A measured row in the job's log: one line, and what a reader should be warned of."""
+"""A measured row in the job's log: one line, and warnings about it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from batchmark_job.result.document import Implementation, Measurement, Measureme
 if TYPE_CHECKING:
     from batchmark_job.measuring.measured_row import MeasuredRow
 
-NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
-FIRST_ESTIMATE = 0.05  # of the turns: before it, the time left would be a guess
+NOTEWORTHY_SHARE = 0.1  # of the samples; the document lists every one
+FIRST_ESTIMATE = 0.05  # of the turns; earlier, the time left would be a guess
 STOPPED_BY = {
     "precise": "precise enough",
     "max_samples": "as many as allowed",
@@ -40,7 +40,7 @@ def describe(measurement: Measurement) -> str:
 
 
 def describe_first_turn(row: MeasuredRow) -> str:
-    """The implementation of a row is chosen, and its first process has measured for a turn."""
+    """One line after a row's first turn, when its implementation has been chosen."""
     seconds = row.turns[0].seconds
     turns = row.limits.processes * row.limits.turns
     return (
@@ -50,10 +50,10 @@ def describe_first_turn(row: MeasuredRow) -> str:
 
 
 def time_left(rows: Sequence[MeasuredRow], seconds: float) -> str:
-    """About how long the rest takes, going by the turns taken in these seconds.
+    """Estimate the remaining time from the turns taken so far.
 
-    Empty at the end, and in the beginning.
-    First turns choose implementations and take the longest, so it is rather too much.
+    Empty at the end, and in the beginning. First turns include the choice of the implementation and
+    take longest, so the estimate is rather too high.
     """
     done = statistics.mean(_share_done(row) for row in rows)
     if not FIRST_ESTIMATE < done < 1:
@@ -87,14 +87,14 @@ def warnings(measurement: Measurement) -> Iterator[str]:
     for trial in measurement.trials:
         if trial.outcome in {"wrong", "failed"}:
             tried = name_and_threads(trial.implementation)
-            yield f"{tried} is out, {trial.outcome}: {trial.reason}"
+            yield f"{tried} was not used ({trial.outcome}): {trial.reason}"
     if measurement.status is MeasurementStatus.MEASURED and measurement.reason:
         yield measurement.reason
     samples = len(measurement.samples_seconds)
     slowed, outlying = measurement.throttled_samples, measurement.outlier_samples
     for what, found in (
-        ("taken while the device was slowed down; reports leave them out", len(slowed)),
-        ("far from the median; kept", len(outlying)),
+        ("were taken while the device was slowed down; reports leave them out", len(slowed)),
+        ("are far from the median; kept", len(outlying)),
     ):
         if found > NOTEWORTHY_SHARE * samples:
             yield f"{found} of {samples} samples {what}"

@@ -29,7 +29,7 @@ EXIT_ROW_FAILED = 1
 
 @dataclass
 class Recorder:
-    """Writes the document of the job's rows exactly once, however the job ends."""
+    """Writes the job's document exactly once, however the job ends."""
 
     settings: JobSettings
     machine: Machine
@@ -41,9 +41,9 @@ class Recorder:
     _written: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> int:
-        """Write the complete document and say what it holds; returns the exit code."""
+        """Write the complete document and summarise it; returns the exit code."""
         if not self._closing.acquire(blocking=False):
-            threading.Event().wait()  # an interruption is writing and ends the process
+            threading.Event().wait()  # an interruption is writing and will end the process
         measured = [row.measurement for row in self.rows if row.measurement]
         failed = sum(row.status is MeasurementStatus.FAILED for row in measured)
         try:
@@ -56,22 +56,25 @@ class Recorder:
         failures = f"{failed} of {count(len(measured), 'row')} failed" if failed else ""
         if nothing or failures:
             say(f"batchmark-job: {': '.join(filter(None, (nothing, failures)))}")
-        # In Batch a target may well lack all code: a workload for GPUs alone, on a CPU target.
+        # A Batch target may have no row at all: a GPU-only workload on a CPU target.
         return EXIT_ROW_FAILED if failed or (nothing and self.settings.job_id == BY_HAND) else 0
 
     def interrupt(self, received: signal.Signals) -> int:
-        """Write what there is, with the rows in progress; returns the exit code."""
+        """Write the finished and unfinished rows; returns the exit code."""
         if not self._closing.acquire(blocking=False):
-            say(f"batchmark-job: {received.name} while the complete document is being written")
+            say(
+                f"batchmark-job: {received.name} arrived while the complete document was being "
+                "written"
+            )
             self._written.wait()
             return 128 + received
         self._write_partial(received.name, MeasurementStatus.INTERRUPTED, hurried=True)
         return 128 + received
 
     def abandon(self, error: BaseException) -> None:
-        """Write what there is after an error that belongs to no row; rows in progress failed."""
+        """Write what there is after an error outside the rows; unfinished rows count as failed."""
         if not self._closing.acquire(blocking=False):
-            threading.Event().wait()  # an interruption is writing and ends the process
+            threading.Event().wait()  # an interruption is writing and will end the process
         try:
             self._write_partial(one_line(error), MeasurementStatus.FAILED, hurried=False)
         finally:
@@ -79,7 +82,7 @@ class Recorder:
 
     def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
         rows = [row.interrupt(cause, status) for row in self.rows if row.begun]
-        say(f"batchmark-job: {cause}: writing the {count(len(rows), 'row')} there are")
+        say(f"batchmark-job: {cause}: writing the {count(len(rows), 'row')} measured so far")
         try:
             self._write(self._document("interrupted", rows), hurried=hurried)
         except OutputError as error:
@@ -111,7 +114,7 @@ class Recorder:
         )
 
     def _write(self, document: ResultDocument, *, hurried: bool) -> None:
-        """Write to the output or, where that fails, to a local file and the log."""
+        """Write to the output or, if that fails, to a local file and the log."""
         text = document.to_json() + "\n"
         try:
             self.settings.output.write(text, hurried=hurried)

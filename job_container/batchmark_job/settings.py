@@ -1,4 +1,4 @@
-"""What the command line asks of a job."""
+"""A job's settings, from the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RequestedDevice = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What to measure, on what, and where the document goes."""
+    """What to measure, on which device, and where the document goes."""
 
     run_id: str
     job_id: str
@@ -32,9 +32,9 @@ class JobSettings:
     output: Output
     metrics_namespace: str | None
     ceilings: bool
-    place: Place | None = None  # among replicas in containers of their own
-    node: Node | None = None  # of a suite that several nodes measure together
-    version: GivenVersion | None = None  # of what is measured, where somebody gives it one
+    place: Place | None = None  # its place among replicas in separate containers
+    node: Node | None = None  # in a suite that several nodes measure together
+    version: GivenVersion | None = None  # version of what is measured, if given
 
     @property
     def dtypes(self) -> tuple[str, ...]:

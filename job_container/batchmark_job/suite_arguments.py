@@ -1,6 +1,6 @@
-"""The options of the suites `sharing` and `scaling`: on the command line as their models say.
+"""Command-line options of the suites `sharing` and `scaling`, derived from their models.
 
-Each but `add` raises an InputError where an option, or what the environment says, can't be had.
+All functions but `add` raise an InputError if an option or the environment is invalid.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def add(run: argparse.ArgumentParser) -> None:
 
 
 def refuse(arguments: argparse.Namespace, asked: str | None) -> None:
-    """Refuse options that the suite asked for has no use for."""
+    """Refuse options that the requested suite does not use."""
     for suite, model in MODELS.items():
         own = command_flags(model) | ({"files": "--files"} if suite == SCALING else {})
         for name, flag in own.items():
             if suite != asked and getattr(arguments, name) is not None:
-                raise InputError(f"{flag} goes with --suite {suite} only")
+                raise InputError(f"{flag} works only with --suite {suite}")
 
 
 def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int]]) -> Suite:
@@ -54,7 +54,7 @@ def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int
 
 
 def place(points: Sequence[Point]) -> Place | None:
-    """Where this process meets the other replicas; None where they are its own."""
+    """Where this process meets replicas in other containers; None if there are none."""
     sharing = points[0].sharing
     if sharing is None or sharing.form == "processes":
         return None
@@ -67,7 +67,7 @@ def scaling_suite(arguments: argparse.Namespace, node: Node) -> Suite:
     files = arguments.files or os.environ.get(FILES)
     if arguments.dtype not in (*TRAINING_DTYPES, "suite"):
         raise InputError(
-            f"--dtype {arguments.dtype} is not for --suite {SCALING}; give one of "
+            f"--dtype {arguments.dtype} is not supported by --suite {SCALING}; give one of "
             f"{', '.join(TRAINING_DTYPES)}"
         )
     return replace(

@@ -38,7 +38,7 @@ class Point:
 
     @property
     def named_parameters(self) -> dict[str, Any]:
-        """Those that tell rows apart."""
+        """The parameters that distinguish rows."""
         more = self.sharing or self.scaling
         return {**self.parameters, **(more.parameters() if more else {})}
 
@@ -55,7 +55,7 @@ class Grid:
         """Every combination, the dtype varying fastest; `dtypes` replaces the grid's own.
 
         Raises:
-            InputError: an unknown workload or axis, or a value out of an axis's range.
+            InputError: a workload or axis is unknown, or a value is out of range.
         """
         axes = find_workload(self.workload).axes
         known = [axis.name for axis in axes]
@@ -75,8 +75,8 @@ class Grid:
         if axis.name not in self.axes:
             if axis.default is None:
                 raise InputError(
-                    f"workload {self.workload} needs its axis {axis.name!r}; "
-                    f"give --axis {axis.name}=N[,N…]"
+                    f"workload {self.workload} needs the axis {axis.name!r}; give --axis "
+                    f"{axis.name}=N[,N…]"
                 )
             return [axis.default]
         for value in self.axes[axis.name]:
@@ -157,7 +157,7 @@ _SUITES = (
     ),
     Suite(
         name="precision",
-        summary="matrix products and convolutions in every precision that tensor cores have",
+        summary="matrix products and convolutions in every precision that tensor cores support",
         grids=(
             Grid("matmul", {"size": (1024, 2048, 4096, 8192)}, PRECISIONS),
             Grid("image_convolution", {"size": (512, 1024, 2048, 4096)}, PRECISIONS),
@@ -203,10 +203,10 @@ NAMES = (*SUITES, USER_SUITE)
 
 
 def find_suite(name: str) -> Suite:
-    """A suite by its name; the one of a user's own workloads is made from their files.
+    """Look up a suite by name; the suite of a user's own workloads is built from their files.
 
     Raises:
-        InputError: there is none, or a user's own workload can't be used.
+        InputError: there is no such suite, or a user's own workload can't be used.
     """
     if name == USER_SUITE:
         return _user_suite()

@@ -15,7 +15,7 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """The rows with their figures, then once what they have in common, and the reasons of some."""
+    """The rows with their figures, then remarks that several rows share, and reasons."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (

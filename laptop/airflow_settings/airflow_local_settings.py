@@ -1,7 +1,7 @@
 """Imported once by Airflow, before it forks task workers and DAG parsers, which inherit it.
 
 Otherwise each task would import these modules again, which takes most of a short task's time. None
-of our modules is here, so that the next task sees an edited one.
+of our own modules is imported, so that the next task sees edits.
 """
 
 import sys
@@ -10,13 +10,13 @@ import airflow.providers.amazon.aws.operators.batch
 import airflow.providers.standard.decorators.python
 
 if "triggerer" in sys.argv:
-    # Needed for its first XCom: seconds of work, just when the next job starts to measure.
+    # Needed for the first XCom: seconds of work just when the next job starts to measure.
     import airflow.api_fastapi.execution_api.app
     import airflow.api_fastapi.execution_api.routes
     import airflow.api_fastapi.execution_api.versions  # noqa: F401
 
 if "scheduler" in sys.argv:
-    # Its forks run the tasks: a third of their processor time went into these.
+    # Its forks run the tasks: these imports took a third of their CPU time.
     import altair  # noqa: F401
     import pyarrow.parquet  # noqa: F401
     import scipy.optimize

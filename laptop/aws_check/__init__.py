@@ -1,1 +1,1 @@
-"""`make aws-check`: the first apply in an account as a program, from quotas to nothing left."""
+"""`make aws-check`: tests a first apply in an AWS account, from quotas to a complete clean-up."""

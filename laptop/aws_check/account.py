@@ -1,4 +1,4 @@
-"""The account that is checked, or the local cloud that stands for one."""
+"""The account to check, or the local cloud in place of one."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from batchmark.core.prices import PriceTable, committed_prices
 from laptop.aws_check.credentials import ENDED
 from laptop.errors import LaptopError
 
-FREE_TIER_REGION = "us-east-1"  # the Free Tier API's only one
+FREE_TIER_REGION = "us-east-1"  # the only region of the Free Tier API
 
 
 class Account(NamedTuple):
     id: str
     region: str
-    principal_arn: str  # the IAM user or role whose credentials these are
+    principal_arn: str  # IAM user or role of these credentials
     on_aws: bool
 
 
 def find_account(clients: Clients, region: str) -> Account:
-    """Raises:
-    LaptopError: there are no credentials that can do a check.
+    """Identify the account and the caller.
+
+    Raises:
+        LaptopError: there are no credentials, or they belong to the root user.
     """
     try:
         sts = clients("sts")
@@ -36,43 +38,44 @@ def find_account(clients: Clients, region: str) -> Account:
         principal = _principal(clients, str(caller["Arn"]))
     except (*NO_ANSWER, ENDED) as error:
         raise LaptopError(
-            f"no account answers in {region}: {error}. Give credentials, such as AWS_PROFILE=NAME"
+            f"can't reach an account in {region}: {error}. Set credentials, such as "
+            "AWS_PROFILE=NAME"
         ) from error
     return Account(str(caller["Account"]), region, principal, is_aws(sts))
 
 
 def _principal(clients: Clients, arn: str) -> str:
-    """The role behind a session, whose path the session's ARN lacks; a user is its own."""
+    """ARN of a session's role with the path that the session's ARN lacks; users keep theirs."""
     if arn.endswith(":root"):
         raise LaptopError(
-            "these are credentials of the account's root user, who can't act as Airflow's role: "
-            "use those of an IAM user or role"
+            "these credentials belong to the account's root user, who can't assume Airflow's "
+            "role: use those of an IAM user or role"
         )
     if ":assumed-role/" in arn:
         return str(clients("iam").get_role(RoleName=arn.split("/")[1])["Role"]["Arn"])
-    return arn.replace(":sts:", ":iam:")  # of a local cloud's user
+    return arn.replace(":sts:", ":iam:")  # a local cloud's user
 
 
 def refuse_free_plan(clients: Clients) -> None:
-    """Refuse an account of AWS's Free plan, where EC2 starts only a few small types.
+    """Refuse an account on AWS's Free plan, where EC2 starts only a few small types.
 
     Args:
-        clients: of FREE_TIER_REGION. Where AWS does not tell, the account passes.
+        clients: of FREE_TIER_REGION. If AWS does not tell the plan, the account passes.
 
     Raises:
-        LaptopError: it is one.
+        LaptopError: the account is on the Free plan.
     """
     with suppress(*NO_ANSWER):
         plan = clients("freetier").get_account_plan_state()
         if plan["accountPlanType"] == "FREE":
             raise LaptopError(
-                "the account is on AWS's Free plan, where EC2 starts no GPU and no large type: "
+                "the account is on AWS's Free plan, where EC2 starts no GPU or large instances: "
                 "move it to the Paid plan first (Billing and Cost Management, in AWS's console)"
             )
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Today's prices of these, or the committed ones where AWS does not tell."""
+    """Today's prices of these types, or the committed ones if AWS does not respond."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

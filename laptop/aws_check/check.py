@@ -1,4 +1,4 @@
-"""What the steps of a check share: the account, Terraform's stack in it, and what it published."""
+"""What the steps of a check share: the account, Terraform's stacks, and their outputs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from laptop.processes import Processes
 from laptop.stack import ROOT, TERRAFORM_DATA
 from laptop.terraform import Terraform
 
-# Of terraform/: no inputs, state or providers of the user's own.
+# Parts of terraform/ to copy, without the user's own inputs, state or providers.
 NOT_COPIED = shutil.ignore_patterns(
     *("*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.*", ".terraform", "*override.tf"),
     *("examples", "tests"),
 )
-INPUTS = "check.auto.tfvars.json"  # which every command of Terraform reads
-STOP_SECONDS = 300.0  # so that what is being made gets into Terraform's state
-LOCK_TIMEOUT = "10m"  # a Terraform that outlived an earlier check goes on to its end
+INPUTS = "check.auto.tfvars.json"  # read by every Terraform command
+STOP_SECONDS = 300.0  # how long Terraform may take to record resources under way after an interrupt
+LOCK_TIMEOUT = "10m"  # how long to wait for a Terraform that outlived an earlier check
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check under way in a folder of its own, which also has the Terraform that it applies."""
+    """A check in its own folder, which includes a copy of the Terraform code that it applies."""
 
     account: Account
     folder: Path
@@ -61,7 +61,7 @@ class Check:
         )
 
     def terraform_of(self, stack: str) -> Terraform:
-        """Of a stack beside the core one."""
+        """Terraform for an optional stack."""
         return Terraform(
             self.folder / "terraform" / "stacks" / stack,
             data_dir=TERRAFORM_DATA / stack,
@@ -73,38 +73,38 @@ class Check:
 
     @property
     def stacks(self) -> list[Terraform]:
-        """Those beside the core one, in the order of their applies."""
+        """The optional stacks, in the order of their applies."""
         return [self.terraform_of(part.stack) for part in self.parts if part.stack]
 
     @cached_property
     def processes(self) -> Processes:
-        """Programs that run beside it; they end with it."""
+        """Programs that run during the check; they end with it."""
         return Processes(self.folder, self.environment)
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment, without inputs of another Terraform."""
+        """This process's environment, without settings of another Terraform."""
         kept = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("TF_VAR_", "TF_WORKSPACE", "TF_CLI_ARGS"))
-            or name == "TF_CLI_ARGS_init"  # which may name the source of providers
+            or name == "TF_CLI_ARGS_init"  # may name the source of providers
         }
         return {**kept, "AWS_REGION": self.account.region}
 
     def copy_terraform(self) -> None:
-        """Copy all stacks, so that what is destroyed is what was applied, whatever changes."""
+        """Copy all stacks, so that destroy uses the code that was applied, whatever changes."""
         make_private(self.folder)
         shutil.copytree(ROOT / "terraform", self.folder / "terraform", ignore=NOT_COPIED)
         self.pin()
 
     def pin(self, **inputs: Any) -> None:
-        """Set the core stack's inputs, these beside what a check always has."""
+        """Set inputs of the core stack, in addition to those of every check."""
         more = (part.core_inputs(self.account) for part in self.parts)
         self._pinned.write_text(json.dumps(inputs_of(self.account, more) | inputs, indent=2))
 
     def pinned(self, name: str) -> Any:
-        """An input of the core stack."""
+        """Value of an input of the core stack."""
         return json.loads(self._pinned.read_text())[name]
 
     @property
@@ -113,19 +113,19 @@ class Check:
 
     @cached_property
     def config(self) -> Config:
-        """What Terraform published; read once, so use it after the last apply alone."""
+        """Configuration that Terraform published; cached, so use it only after the last apply."""
         return parse_config(self.published(VARIABLE))
 
     def published(self, variable: str) -> str:
-        """What Airflow reads as this variable."""
+        """Value of a variable as Airflow reads it."""
         parameter = self.clients("ssm").get_parameter(Name=f"{VARIABLES}/{variable}")
         return str(parameter["Parameter"]["Value"])
 
     def wait(self, ask: Callable[[], T | None], seconds: float, missing: Callable[[], str]) -> T:
-        """The first true answer.
+        """Poll until `ask` returns a true value, and return that.
 
         Raises:
-            StepError: there was none for so many seconds; `missing` says what was seen.
+            StepError: it did not within `seconds`; `missing` describes what was seen instead.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
@@ -135,17 +135,17 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """What so many seconds cost On-Demand; 0 on a local cloud."""
+        """On-Demand cost of so many seconds; 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a check has beside the usual where `WITH=` names it.
+    """An optional part of a check, which `WITH=` selects.
 
-    `stack` is a folder in terraform/stacks: it is applied by one of the steps, and destroyed before
-    the core stack. `programs` have to be on the PATH in AWS.
+    `stack` is a folder in terraform/stacks: one of the steps applies it, and it is destroyed before
+    the core stack. `programs` must be on the PATH for AWS.
     """
 
     name: str
@@ -157,12 +157,12 @@ class Part:
     programs: tuple[str, ...] = ()
 
 
-def judged(answers: Iterable[Answer]) -> Seen:
-    """What the environment check's questions saw, as a step.
+def judge_answers(answers: Iterable[Answer]) -> Seen:
+    """Turn the results of the environment check into a step's outcome.
 
     Raises:
-        StepError: one failed.
-        NotCheckedError: AWS answered none.
+        StepError: one of them failed.
+        NotCheckedError: AWS answered none of the questions.
     """
     found = list(answers)
     told = [f"{one.target}: {one.seen} {one.remedy}".strip() for one in found]

@@ -1,4 +1,4 @@
-"""The command: says what it makes and costs, asks, takes the steps, and always destroys."""
+"""The command: shows what it creates and costs, asks, runs the steps, and always destroys."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from batchmark.aws.boto_clients import patient_clients
 from batchmark.core.formatting import count, usd
 from laptop.aws_check.account import FREE_TIER_REGION, find_account, prices_of, refuse_free_plan
 from laptop.aws_check.check import Check, Part
-from laptop.aws_check.credentials import CHECK_HOURS, refuse_ending, told_if_ended
+from laptop.aws_check.credentials import CHECK_HOURS, explain_expiry, refuse_ending
 from laptop.aws_check.engine import pull, refuse_without_image
 from laptop.aws_check.estimate import USES, Use, estimate, refuse_above
 from laptop.aws_check.state import State
-from laptop.aws_check.step import Step, left_out, take
-from laptop.aws_check.steps.clean_up import BY_HAND, destroy, left, nothing_left
+from laptop.aws_check.step import Step, not_run, take
+from laptop.aws_check.steps.clean_up import BY_HAND, destroy, leftovers, nothing_left
 from laptop.aws_check.steps.made_by_aws import only_listed
 from laptop.aws_check.steps.parts import PARTS
 from laptop.aws_check.steps.sequence import steps_of
@@ -35,8 +35,8 @@ from laptop.stack import reach_loopback_directly
 Say = Callable[[str], None]
 
 
-class Order(NamedTuple):
-    """What the user asked for, as it was typed."""
+class CheckOptions(NamedTuple):
+    """The user's options, as typed."""
 
     region: str | None
     budget: str = "2"
@@ -48,17 +48,17 @@ class Order(NamedTuple):
     yes: bool = False
 
 
-def aws_check(order: Order, folder: Path) -> None:
-    """Check an account, below a folder that keeps what is known of each.
+def aws_check(order: CheckOptions, folder: Path) -> None:
+    """Check an account; `folder` keeps the state of each check.
 
     Raises:
-        LaptopError: it is refused, or a step failed; the message says what to do.
+        LaptopError: the check is refused, or a step failed; the message says what to do.
     """
     reach_loopback_directly()
     budget = parse_budget(order.budget)
     parts = parse_parts(order.parts)
     if order.resume and order.destroy:
-        raise LaptopError("RESUME=yes goes on and DESTROY=yes destroys: give one of them")
+        raise LaptopError("RESUME=yes and DESTROY=yes exclude each other: give only one of them")
     region = order.region or usual_region()
     clients = patient_clients(region)
     account = find_account(clients, region)
@@ -87,20 +87,20 @@ def aws_check(order: Order, folder: Path) -> None:
             return
         if unfinished is None:
             begin(check, order, budget)
-            # Before the state: what there is to go on with can be destroyed.
+            # Before loading the state: an unfinished check can always be destroyed.
             check.copy_terraform()
             named = tuple(part.name for part in parts)
             unfinished = State.begin_in(home, order.image, named)
         run(check, unfinished, folder, keep=order.keep)
 
 
-def begin(check: Check, order: Order, budget: float) -> None:
-    """Refuse what can't be checked, say what it makes and costs, and ask.
+def begin(check: Check, order: CheckOptions, budget: float) -> None:
+    """Refuse what can't be checked, show what it creates and costs, and ask for confirmation.
 
     Raises:
         LaptopError: it is refused, or the user did not agree.
     """
-    stacks = sum(part.stack is not None for part in check.parts)  # each takes an hour, inferred
+    stacks = sum(part.stack is not None for part in check.parts)  # an hour each, inferred
     if check.account.on_aws:
         refuse_ending(check.say, CHECK_HOURS + stacks)
         refuse_without_image(order.image)
@@ -111,19 +111,19 @@ def begin(check: Check, order: Order, budget: float) -> None:
     refuse_above(found, budget)
     refuse_beside_another(check)
     check.say(f"account {check.account.id}, {check.account.region}")
-    check.say("makes a network, targets, a bucket, roles, alarms; runs about ten short jobs")
+    check.say("creates a network, targets, a bucket, roles and alarms; runs about ten short jobs")
     if named := ", ".join(part.name for part in check.parts):
-        check.say(f"and what WITH names: {named}")
-    where = "costs" if check.account.on_aws else "would cost in AWS, and nothing on a local cloud:"
+        check.say(f"and the optional parts: {named}")
+    where = "costs" if check.account.on_aws else "is free on a local cloud; in AWS it would cost"
     check.say(f"{where} up to {usd(found.usd)} (prices: {found.prices})")
     for part in found.parts:
         check.say(f"  {part}")
-    check.say(f"takes one to {2 + stacks} hours in AWS; destroys all it made at the end")
+    check.say(f"takes one to {2 + stacks} hours in AWS; destroys everything it created at the end")
     if not order.yes and not confirmed():
-        raise LaptopError("nothing was made")
+        raise LaptopError("cancelled; nothing was created")
     if check.account.on_aws and order.image:
         check.say(f"pulling {order.image}")
-        pull(order.image)  # first, as without it all the rest is for nothing
+        pull(order.image)  # first, as everything else depends on it
     shutil.rmtree(check.folder, ignore_errors=True)
 
 
@@ -132,30 +132,33 @@ def uses_of(parts: Iterable[Part]) -> list[Use]:
 
 
 def refuse_without_programs(parts: Iterable[Part]) -> None:
-    """Raise LaptopError if a program is missing that a part needs in AWS."""
+    """Raise LaptopError if a program is missing that an optional part needs in AWS."""
     for part in parts:
         for program in part.programs:
             if not shutil.which(program):
                 raise LaptopError(
-                    f"{program} is needed for WITH={part.name} and not on the PATH: install it"
+                    f"{program} is needed for WITH={part.name} but is not on the PATH: install it"
                 )
 
 
 def refuse_beside_another(check: Check) -> None:
-    """Raise LaptopError if the region has something of a check, or does not say."""
+    """Raise LaptopError if the region has resources of another check, or can't be searched."""
     try:
-        there = left(check.clients)
+        there = leftovers(check.clients)
     except NO_ANSWER as error:
-        raise LaptopError(f"nobody could tell what is left at the end: {error}") from error
+        raise LaptopError(
+            f"can't search the account for leftovers, so a clean-up could not be verified: {error}"
+        ) from error
     if not only_listed(there):
         raise LaptopError(
-            f"{check.account.region} has something of a check that is not known in "
-            f"{check.folder}: {', '.join(there)}. Go on where its state is, or delete it by hand"
+            f"{check.account.region} has resources of a check that {check.folder} has no record "
+            f"of: {', '.join(there)}. Continue that check where its state is, or delete them by "
+            "hand"
         )
 
 
 def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
-    """Take the steps, and destroy whatever happens, unless it is to be kept."""
+    """Run the steps, and destroy everything afterwards unless `keep` is set."""
     steps = steps_of(check)
     ends = end_steps(check)
     try:
@@ -164,9 +167,9 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
         check.processes.stop()
         for step in steps:
             if step.name not in state.outcomes:
-                state.end(left_out(step, "the check was interrupted before"))
+                state.end(not_run(step, "the check was interrupted before this step"))
         if keep:
-            check.say(f"everything is kept, and bills: {BY_HAND} destroys it")
+            check.say(f"everything is kept and keeps costing money: {BY_HAND} destroys it")
         else:
             conclude(ends, state, check)
         tell(check, state, folder)
@@ -176,32 +179,32 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
 
 
 def conclude(ends: Sequence[Step], state: State, check: Check) -> None:
-    """Destroy, and look for what is left."""
+    """Destroy everything, and look for leftovers."""
     state.is_ending()
-    check.say("destroying all that was made; it can't be interrupted")
+    check.say("destroying everything that was created; this can't be interrupted")
     take(ends, state, check.say)
     if all(state.outcomes[step.name].status == "ok" for step in ends):
         state.is_over()
 
 
 def tell(check: Check, state: State, folder: Path) -> None:
-    """Write the report, and say where it is."""
-    # Late: it loads charts, for seconds in which a mistake could be told, or something destroyed.
+    """Write the report, and print where it is."""
+    # Imported late: loading charts takes seconds, in which an error could already be shown.
     from laptop.aws_check.report import report_of, write_report
 
     report = report_of(check, state)
     files = write_report(report, folder)
     check.say(report.summary)
-    check.say(f"to send as an issue, with no account or person in it: {files.page}, {files.json}")
+    check.say(f"to attach to an issue; it names no account or person: {files.page}, {files.json}")
 
 
 def end_steps(check: Check) -> list[Step]:
-    """What ends a check, each time it ends."""
-    told = told_if_ended(check.clients, BY_HAND)
+    """The steps that end a check, each time it ends."""
+    told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
         Step("destroy", "no error", told(partial(destroy, check)), again=True),
-        Step("nothing left", "nothing by tag or name", looked, again=True),
+        Step("nothing left", "no resources by tag or name", looked, again=True),
     ]
 
 
@@ -212,19 +215,20 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
         raise LaptopError(f"{count(len(failed), 'step')} failed: {', '.join(failed)}")
 
 
-def refuse_by_state(order: Order, home: Path, unfinished: State | None) -> None:
-    """Raise LaptopError where an earlier check is in the way, or none is there to go on with."""
+def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
+    """Raise LaptopError if an unfinished check is in the way, or there is none to continue."""
     if unfinished is None and (order.resume or order.destroy):
-        raise LaptopError(f"{home} knows of no check that is not over: start one")
+        raise LaptopError(f"{home} has no unfinished check: start a new one")
     if unfinished and not (order.resume or order.destroy):
         began = f"{unfinished.kept.began_at:%Y-%m-%d %H:%M %Z}"
         raise LaptopError(
-            f"a check of {began} did not end: RESUME=yes goes on, DESTROY=yes destroys what it made"
+            f"a check started at {began} is unfinished: continue it with RESUME=yes, or remove "
+            "what it created with DESTROY=yes"
         )
 
 
 def even_unheard(say: Say) -> Say:
-    """The same where nobody listens: a closed terminal must not keep it from destroying."""
+    """Wrap `say` to ignore a closed terminal, which must not prevent the clean-up."""
 
     def told(text: str) -> None:
         with suppress(OSError):
@@ -234,29 +238,29 @@ def even_unheard(say: Say) -> Say:
 
 
 def usual_region() -> str:
-    """Of the AWS settings."""
+    """The region in the AWS settings."""
     try:
         region = boto3.Session().region_name
     except BotoCoreError as error:
         raise LaptopError(f"the AWS settings can't be used: {error}") from error
     if not region:
-        raise LaptopError("no region is given: REGION=us-east-1, for one")
+        raise LaptopError("no region is set: give one, such as REGION=us-east-1")
     return str(region)
 
 
 def parse_budget(text: str) -> float:
-    """In USD."""
+    """Parse the budget, in USD."""
     try:
         budget = float(text)
     except ValueError:
         budget = math.nan
     if not 0 < budget < math.inf:
-        raise LaptopError(f"BUDGET is {text!r}: give dollars above 0, such as BUDGET=2")
+        raise LaptopError(f"BUDGET is {text!r}: give an amount in USD above 0, such as BUDGET=2")
     return budget
 
 
 def parse_parts(text: str) -> tuple[Part, ...]:
-    """Those of names between commas."""
+    """Parse comma-separated names of optional parts."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
         raise LaptopError(f"WITH names {', '.join(unknown)}; known: {', '.join(PARTS)}")
@@ -264,11 +268,11 @@ def parse_parts(text: str) -> tuple[Part, ...]:
 
 
 def confirmed() -> bool:
-    """Ask once.
+    """Ask whether to go on.
 
     Raises:
-        LaptopError: nobody can be asked.
+        LaptopError: there is no terminal to ask on.
     """
     if not sys.stdin.isatty():
-        raise LaptopError("nobody can be asked here whether to go on: YES=yes agrees beforehand")
+        raise LaptopError("no terminal to confirm on: agree beforehand with YES=yes")
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")

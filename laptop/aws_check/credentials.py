@@ -1,4 +1,4 @@
-"""Whether the user's credentials last until a check has destroyed what it made."""
+"""Checks that the user's credentials last until a check has destroyed what it created."""
 
 from __future__ import annotations
 
@@ -17,49 +17,50 @@ from batchmark.aws.boto_clients import Clients
 from laptop.aws_check.step import StepError
 from laptop.errors import LaptopError
 
-CHECK_HOURS = 3  # that a check may take, with destroying; inferred
-# What botocore raises beside its own errors where fixed credentials have ended.
+CHECK_HOURS = 3  # duration of a check including destroy; inferred
+# What botocore raises besides its own errors when fixed credentials have expired.
 ENDED = RuntimeError
 RENEWED = (
-    "give a profile, which AWS's libraries renew by themselves (AWS_PROFILE=NAME; unset "
-    "AWS_ACCESS_KEY_ID, which comes before it)"
+    "use a profile, which the AWS libraries renew by themselves (AWS_PROFILE=NAME; unset "
+    "AWS_ACCESS_KEY_ID, which takes precedence)"
 )
 
 
 def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
-    """Refuse fixed credentials that end within these hours; warn where their end is not known.
+    """Refuse fixed credentials that expire within these hours; warn if their expiry is unknown.
 
-    Those that botocore gets anew, such as of a profile with a role or of SSO, last as long as what
-    it gets them by, which it does not tell.
+    Credentials that botocore renews, such as a profile's with a role or SSO, last as long as their
+    source, whose expiry it does not tell.
 
     Raises:
-        LaptopError: they end too soon.
+        LaptopError: they expire too soon.
     """
     credentials = (boto3.DEFAULT_SESSION or boto3.Session()).get_credentials()
     if credentials is None or credentials.get_frozen_credentials().token is None:
-        return  # a user's keys, which have no end
+        return  # a user's access keys, which don't expire
     if not isinstance(credentials, RefreshableCredentials):
         say(
-            "warning: nothing tells when these temporary credentials end, and a check may take "
-            f"{hours} hours: if that is sooner, {RENEWED}, or set {EnvProvider.EXPIRY_TIME}"
+            "warning: it is unknown when these temporary credentials expire, and a check may "
+            f"take {hours} hours: if they expire sooner, {RENEWED}, or set "
+            f"{EnvProvider.EXPIRY_TIME}"
         )
         return
     if credentials.method != EnvProvider.METHOD:
         return
-    end = f"the credentials end at {os.environ.get(EnvProvider.EXPIRY_TIME)}"
+    end = f"the credentials expire at {os.environ.get(EnvProvider.EXPIRY_TIME)}"
     if credentials.refresh_needed(hours * 3600):
         raise LaptopError(
-            f"{end}, and a check may take {hours} hours: {RENEWED}, or those of a longer session"
+            f"{end}, and a check may take {hours} hours: {RENEWED}, or use a longer session"
         )
     say(end)
 
 
 @contextmanager
-def told_if_ended(clients: Clients, how_to_go_on: str) -> Iterator[None]:
-    """Say of an error that the credentials have ended, where that is so.
+def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
+    """Turn an error within the context into one about expired credentials, if that is the cause.
 
     Raises:
-        StepError: it is; the message says how to go on.
+        StepError: the credentials have expired; the message says how to continue.
     """
     try:
         yield
@@ -67,18 +68,18 @@ def told_if_ended(clients: Clients, how_to_go_on: str) -> Iterator[None]:
         if not _have_ended(clients):
             raise
         raise StepError(
-            f"the credentials have ended: renew them, then {how_to_go_on}. {error}"
+            f"the credentials have expired: renew them, then {how_to_go_on}. {error}"
         ) from error
 
 
 def _have_ended(clients: Clients) -> bool:
-    """Ask what needs no permission."""
+    """Whether a call that needs no permission fails."""
     try:
         clients("sts").get_caller_identity()
     except ClientError as error:
         return error_code(error) in EXPIRED_CODES
     except (HTTPClientError, BotocoreConnectionError):
         return False
-    except (BotoCoreError, ENDED):  # botocore could get no others
+    except (BotoCoreError, ENDED):  # botocore could not renew them
         return True
     return False

@@ -1,4 +1,4 @@
-"""Docker on this machine, and whether the job image can be had with it."""
+"""Docker on this machine, and whether it can provide the job image."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from laptop.errors import LaptopError
 from laptop.stack import ROOT, path_of_jobs
 
 PUBLISH = ROOT / "job_container" / "publish.sh"
-# Of both images and what they are built from, as docs/first-apply.md counts it.
+# For both images and their build stages, as estimated in docs/first-apply.md.
 BUILD_BYTES = 14e9
 
 
 def docker(*arguments: str, given: str = "") -> str:
-    """What a command of Docker answers to this input.
+    """Output of a docker command, given this input.
 
     Raises:
         LaptopError: Docker is missing, or the command failed.
@@ -27,7 +27,7 @@ def docker(*arguments: str, given: str = "") -> str:
         )
     except OSError as error:
         raise LaptopError(
-            "docker is needed for the job image and can't be started: install it"
+            "docker is needed for the job image but can't be started: install it"
         ) from error
     if done.returncode:
         raise LaptopError(f"docker {arguments[0]} failed: {done.stderr.strip()[-500:]}")
@@ -39,10 +39,10 @@ def pull(image: str) -> None:
 
 
 def refuse_without_image(image: str | None) -> None:
-    """Refuse where Docker can't bring the user's image, or without one, can't build ours.
+    """Refuse if Docker can't get the user's image or, without one, build ours.
 
     Raises:
-        LaptopError: no engine answers, or it can't be built; the message says what to do.
+        LaptopError: no engine responds, or the image can't be built; the message says what to do.
     """
     if image is not None:
         docker("version")
@@ -52,7 +52,7 @@ def refuse_without_image(image: str | None) -> None:
 
 
 def _refuse_unbuildable() -> None:
-    """Raise LaptopError if publish.sh can't build what is committed."""
+    """Raise LaptopError if publish.sh can't build the current commit."""
     done = subprocess.run(
         [PUBLISH, "--check"],
         env={**os.environ, "PATH": path_of_jobs()},
@@ -61,17 +61,17 @@ def _refuse_unbuildable() -> None:
         check=False,
     )
     if done.returncode:
-        raise LaptopError(f"{done.stderr.strip()}. Or give IMAGE=, a job image that there is")
+        raise LaptopError(f"{done.stderr.strip()}. Or give an existing job image with IMAGE=")
 
 
 def _refuse_full_disk(images: Path) -> None:
-    """Raise LaptopError where an engine's folder, on this machine, has too little room."""
-    if not images.exists():  # it is in a virtual machine, such as Docker Desktop's
+    """Raise LaptopError if the engine's folder on this machine has too little space."""
+    if not images.exists():  # the folder is in a virtual machine, such as Docker Desktop's
         return
     free = shutil.disk_usage(images).free
     if free < BUILD_BYTES:
         raise LaptopError(
-            f"{images} has {free / 1e9:.0f} GB free, and building the job image takes about "
-            f"{BUILD_BYTES / 1e9:.0f}: make room (`docker system prune`), or give IMAGE=, a job "
-            "image that there is"
+            f"{images} has {free / 1e9:.0f} GB free, but building the job image takes "
+            f"about {BUILD_BYTES / 1e9:.0f}: free some space (`docker system prune`), "
+            "or give an existing job image with IMAGE="
         )

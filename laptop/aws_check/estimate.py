@@ -1,4 +1,4 @@
-"""What a check makes, and the most that it can cost."""
+"""What a check creates, and an upper bound of its cost."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from laptop.errors import LaptopError
 GPU_TYPE, CPU_TYPE = "g4dn.xlarge", "c5.2xlarge"
 JOB_SECONDS = 600
 OWN_JOB_SECONDS = 300
-# From its launch to its first job, and from its last job until Batch ends it: what a host bills
-# beside its jobs. Inferred.
+# From launch to first job, and from last job to termination by Batch: billed in addition to the
+# jobs. Inferred.
 BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
     """The most that a check uses of an instance type.
 
-    `starts` counts each time that a host is started for jobs, after a Spot reclaim, too; `waiting`
-    are the seconds that nodes may wait for another that does not come.
+    `starts` counts every host start for jobs, including after a Spot reclaim; `waiting` is how many
+    seconds nodes may wait for one that does not come.
     """
 
     instance_type: str
@@ -37,19 +37,19 @@ class Use(NamedTuple):
         return self.jobs * JOB_SECONDS + self.own_jobs * OWN_JOB_SECONDS + beside
 
 
-# The CPU target buys On-Demand: a job, one that fails, that of a benchmark, and two of an own job.
-# The GPU target has one on Spot and one On-Demand instead, and all that Airflow starts there may be
-# reclaimed once and started again On-Demand.
+# The CPU target buys On-Demand: a job, a failing one, one of a benchmark, and two of an own job.
+# The GPU target has one on Spot and one On-Demand instead, and each job that Airflow starts there
+# may be reclaimed once and started again On-Demand.
 USES = (
     Use(CPU_TYPE, jobs=3, own_jobs=2, starts=3),
     Use(GPU_TYPE, jobs=4, own_jobs=4, starts=6),
 )
-# What a host costs an hour beside its price: 64 GiB of gp3 at $0.08 per GB and month, 375 MiB/s
-# more than gp3 includes at $0.04 per MiB/s and month, and a public address at $0.005 an hour: the
-# list prices of docs/runbook.md, "What it costs while idle", as of early 2026, us-east-1.
+# Hourly cost of a host besides its price: 64 GiB of gp3 at $0.08 per GB and month, 375 MiB/s more
+# than gp3 includes at $0.04 per MiB/s and month, and a public address at $0.005 an hour: the list
+# prices of docs/runbook.md, "What it costs while idle", as of early 2026, us-east-1.
 BESIDE_USD_PER_HOUR = (64 * 0.08 + 375 * 0.04) / 730 + 0.005
-# Images, alarms, metrics and logs for some hours, by the same list: 3.4 GB of images, 6 alarms and
-# about 20 metrics come to less than 2 cents in 3 hours.
+# Images, alarms, metrics and logs for some hours, from the same list: 3.4 GB of images, 6 alarms
+# and about 20 metrics come to less than 2 cents in 3 hours.
 REST_USD = 0.05
 
 
@@ -62,14 +62,14 @@ class Cost(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The parts of what a check can cost at most, and where the prices are from."""
+    """The parts of a check's maximum cost, and the source of the prices."""
 
     parts: tuple[Cost, ...]
     prices: str
 
     @property
     def usd(self) -> float:
-        """In whole cents, rounded up."""
+        """Total in USD, rounded up to whole cents."""
         return math.ceil(round(100 * sum(part.usd for part in self.parts), 6)) / 100
 
 
@@ -78,7 +78,7 @@ def estimate(
 ) -> Estimate:
     """The most that a check can cost, at On-Demand prices, which Spot never exceeds.
 
-    Hosts that Batch starts over and over because they never join it are not in it.
+    Excludes hosts that Batch starts over and over because they never join it.
 
     Raises:
         LaptopError: an instance type has no price.
@@ -89,8 +89,8 @@ def estimate(
         price = prices.on_demand.get(use.instance_type)
         if price is None:
             raise LaptopError(
-                f"there is no price of {use.instance_type} in {prices.region}, so what the check "
-                "can cost is not known: allow pricing:GetProducts, or choose another REGION="
+                f"no price is known for {use.instance_type} in {prices.region}, so the check's "
+                "cost can't be estimated: allow pricing:GetProducts, or choose another REGION="
             )
         hours += use.seconds / SECONDS_PER_HOUR
         what = (
@@ -108,6 +108,6 @@ def refuse_above(found: Estimate, budget: float) -> None:
     """Raise LaptopError if a check could cost more than its budget, in USD."""
     if found.usd > budget:
         raise LaptopError(
-            f"the check can cost up to {usd(found.usd)}, and BUDGET is {usd(budget)}: give "
+            f"the check can cost up to {usd(found.usd)}, but BUDGET is {usd(budget)}: give "
             f"BUDGET={found.usd:g} or more"
         )

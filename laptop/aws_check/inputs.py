@@ -1,4 +1,4 @@
-"""Terraform's inputs of a check: what it makes."""
+"""Terraform inputs of a check: what it creates."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from laptop.aws_check.account import Account
 from laptop.aws_check.estimate import CPU_TYPE, GPU_TYPE, JOB_SECONDS
 
-NAME = "batchmark-check"  # of the installation
+NAME = "batchmark-check"  # name of the installation
 VARIABLES = f"/{NAME}/variables"
 SHARED = f"{GPU_TYPE}-shared"
-# Each job is started once, so that the estimate counts all.
+# Jobs are not retried, so that the estimate covers all of them.
 ONCE = {"timeout_seconds": JOB_SECONDS, "attempts": 1}
 
 
 def inputs_of(account: Account, more: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """One GPU target that buys Spot first, one CPU target, and what parts add to it.
+    """One GPU target that buys Spot first, one CPU target, and the optional parts' inputs.
 
-    On a local cloud they take what the smallest pool has, and GPU jobs run on its CPU.
+    On a local cloud both fit the smallest pool, and GPU jobs run on its CPU.
     """
     local = not account.on_aws
     job: dict[str, Any] = ONCE | ({"vcpus": 2, "memory_mib": 4096} if local else {})

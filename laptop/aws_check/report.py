@@ -1,4 +1,4 @@
-"""The report of a check, to send as an issue: a page and a JSON without accounts and people."""
+"""The report of a check, for an issue: a page and a JSON file without accounts and people."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Report(Record):
     report_version: Literal[1] = 1
     cloud: Literal["AWS", "local cloud"]
     region: str
-    revision: str = Field(description="the commit that was checked; empty where that is not known")
+    revision: str = Field(description="the commit that was checked; empty if unknown")
     began_at: AwareDatetime
     ended_at: AwareDatetime
-    over: bool = Field(description="whether all that it made is gone")
+    over: bool = Field(description="whether everything it created is gone")
     steps: tuple[Outcome, ...]
 
     @property
     def summary(self) -> str:
         counts = Counter(step.status for step in self.steps)
         told = ", ".join(f"{number} {status}" for status, number in counts.items())
-        gone = "nothing is left" if self.over else "not all is destroyed"
+        gone = "nothing is left" if self.over else "some resources are not destroyed"
         return f"{count(len(self.steps), 'step')}: {told}. {usd(self.usd)}; {gone}."
 
     @property
@@ -49,7 +49,7 @@ class Files(NamedTuple):
 
 
 def report_of(check: Check, state: State) -> Report:
-    """What was seen, with nothing that names an account, a person or a machine."""
+    """What was seen, without anything that identifies an account, a person or a machine."""
     names = names_here(check.account.principal_arn)
     steps = (
         step.model_copy(update={"seen": scrubbed(step.seen, names)})
@@ -67,7 +67,7 @@ def report_of(check: Check, state: State) -> Report:
 
 
 def write_report(report: Report, folder: Path) -> Files:
-    """Write both files, named by the start of the check."""
+    """Write both files, named after the check's start time."""
     name = f"{report.began_at:%Y-%m-%dT%H%M}-{report.region}"
     files = Files(folder / f"{name}.html", folder / f"{name}.json")
     files.page.write_text(page_html(page_of(report)))
@@ -90,13 +90,13 @@ def page_of(report: Report) -> Page:
     headings = ("Step", "Status", "Expected", "Seen", "Seconds", "Dollars")
     told = f"{report.cloud}, {report.region}, {report.began_at:%Y-%m-%d %H:%M %Z}"
     return Page(
-        "First apply, checked",
-        f"{told}, of commit {report.revision or 'not known'}.",
+        "Check of a first apply",
+        f"{told}, of commit {report.revision or 'unknown'}.",
         report.summary,
         [
             Table(
                 "Steps",
-                "Dollars are of jobs' time, at On-Demand prices.",
+                "Costs are for the jobs' time, at On-Demand prices.",
                 headings,
                 rows,
                 wide=True,

@@ -1,4 +1,4 @@
-"""Takes out of a text what names an account, a person or a machine."""
+"""Removes what identifies an account, a person or a machine from a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from laptop.stack import ROOT
 
-# A name of fewer letters would be taken out of the middle of sentences, and names nobody.
+# A shorter name would be cut out of ordinary words, and identifies nobody.
 SHORTEST_NAME = 3
 OF_NOBODY = ("root", "user", "admin", "ubuntu", "localhost")
 PATTERNS = (
@@ -40,7 +40,7 @@ def scrubbed(text: str, names: Iterable[str] = ()) -> str:
 
 
 def names_here(principal_arn: str) -> list[str]:
-    """What names the user and the machine: here, and in IAM."""
+    """Names that identify the user and the machine, here and in IAM."""
     return [
         getpass.getuser(),
         socket.gethostname(),

@@ -1,4 +1,4 @@
-"""What is known of a check, on disk: whoever starts next finds what the last one made."""
+"""A check's state on disk, from which the next start learns what the last one created."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from laptop.private_files import make_private, write_private
 FILE = "state.json"
 
 
-class Kept(Record):
-    """What the file holds."""
+class StateFile(Record):
+    """Content of the state file."""
 
     schema_version: Literal[1] = 1
     began_at: AwareDatetime
-    image: str | None = Field(default=None, description="job image to use; null to build one")
-    parts: tuple[str, ...] = Field(default=(), description="what was asked for beside the usual")
-    running: str | None = Field(default=None, description="the step that was begun and not ended")
+    image: str | None = Field(default=None, description="existing job image; null to build one")
+    parts: tuple[str, ...] = Field(default=(), description="optional parts requested")
+    running: str | None = Field(default=None, description="the unfinished step")
     outcomes: tuple[Outcome, ...] = ()
     ending: bool = Field(default=False, description="whether destroying has begun")
-    over: bool = Field(default=False, description="whether all that it made is gone")
+    over: bool = Field(default=False, description="whether everything it created is gone")
 
 
 class State:
-    """The state of a check in its folder, written before anything is made."""
+    """The state of a check in its folder, written before anything is created."""
 
-    def __init__(self, folder: Path, kept: Kept) -> None:
+    def __init__(self, folder: Path, kept: StateFile) -> None:
         self.folder = folder
         self.kept = kept
 
     @classmethod
     def begin_in(cls, folder: Path, image: str | None = None, parts: tuple[str, ...] = ()) -> State:
         make_private(folder)
-        state = cls(folder, Kept(began_at=datetime.now(UTC), image=image, parts=parts))
+        state = cls(folder, StateFile(began_at=datetime.now(UTC), image=image, parts=parts))
         state._write()
         return state
 
     @classmethod
     def of(cls, folder: Path) -> State | None:
-        """That of an earlier start; None if there was none.
+        """The state of an earlier start; None if there was none.
 
         Raises:
             LaptopError: the file can't be read.
         """
         path = folder / FILE
         try:
-            return cls(folder, Kept.model_validate_json(path.read_bytes()))
+            return cls(folder, StateFile.model_validate_json(path.read_bytes()))
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else error
             raise LaptopError(
-                f"{path} can't be read ({problem}): put it back, or see that the account has "
-                f"nothing left of a check, and remove {folder}"
+                f"{path} can't be read ({problem}): restore it, or make sure that nothing of a "
+                f"check is left in the account, and remove {folder}"
             ) from error
 
     @property
@@ -75,11 +75,11 @@ class State:
         self._update(running=None, outcomes=(*others, outcome))
 
     def is_ending(self) -> None:
-        """Note that destroying begins: from now on there is no other way to go on."""
+        """Record that destroying has begun, after which the check can't be continued."""
         self._update(ending=True)
 
     def is_over(self) -> None:
-        """Note that all that the check made is gone."""
+        """Record that everything the check created is gone."""
         self._update(over=True)
 
     def _update(self, **changes: object) -> None:

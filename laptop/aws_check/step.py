@@ -1,4 +1,4 @@
-"""A step of the check: what it expects, what it saw, what it took, and what it needs first."""
+"""A step of the check: what it expects, what it saw, what it cost, and what it depends on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class StepError(LaptopError):
-    """A step saw something else than it expected; `usd` is what it cost all the same."""
+    """A step saw something unexpected; `usd` is what it cost nevertheless."""
 
     def __init__(self, text: str, usd: float = 0.0) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class StepError(LaptopError):
 
 
 class NotCheckedError(LaptopError):
-    """A step can't be checked here; with `passes`, those that need it can be taken."""
+    """A step can't be checked here; with `passes`, steps that depend on it still run."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class NotCheckedError(LaptopError):
 
 
 class Outcome(Record):
-    """A step that was taken, or was not and why."""
+    """Result of a step, including one that was not run."""
 
     step: str
     expected: str
@@ -48,7 +48,7 @@ class Outcome(Record):
     seen: str
     seconds: float = Field(ge=0)
     usd: float = Field(ge=0, description="of its jobs' time, at On-Demand prices")
-    passes: bool = Field(description="whether steps that need it can be taken")
+    passes: bool = Field(description="whether steps that depend on it can run")
 
     def __str__(self) -> str:
         cost = f", {usd(self.usd)}" if self.usd else ""
@@ -56,9 +56,9 @@ class Outcome(Record):
 
 
 class Step(NamedTuple):
-    """What to look at. `needs` are the names of earlier steps.
+    """A check to run; `needs` names earlier steps.
 
-    It is taken `again` where a check goes on, even if it was ok, as of a program that has ended.
+    It runs `again` when a check is continued, even if it was ok, such as a program that has ended.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """Where steps are written down, each before it makes anything."""
+    """Where steps are recorded, each before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...
@@ -80,10 +80,10 @@ class Log(Protocol):
 
 
 def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
-    """Take steps in their order; one that fails stops only those that need it.
+    """Run steps in order; a failed one stops only those that depend on it.
 
-    What was ok already is not taken again. An interrupt goes through, with its step begun and not
-    ended.
+    Steps that were ok already are not run again. An interrupt propagates, and leaves its step
+    recorded as unfinished.
     """
     for step in steps:
         known = log.outcomes.get(step.name)
@@ -95,15 +95,15 @@ def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
         say(str(outcome))
 
 
-def left_out(step: Step, reason: str) -> Outcome:
-    """Of a step that was not taken."""
+def not_run(step: Step, reason: str) -> Outcome:
+    """The outcome of a step that was not run."""
     return _of(step, "not checked", reason)
 
 
 def _outcome(step: Step, outcomes: Mapping[str, Outcome]) -> Outcome:
     blocking = [name for name in step.needs if name not in outcomes or not outcomes[name].passes]
     if blocking:
-        return left_out(step, f"it needs what was not ok: {', '.join(blocking)}")
+        return not_run(step, f"it depends on steps that were not ok: {', '.join(blocking)}")
     began = time.monotonic()
     try:
         seen = step.look()
@@ -113,7 +113,7 @@ def _outcome(step: Step, outcomes: Mapping[str, Outcome]) -> Outcome:
         return _of(step, "failed", str(error), began, cost=error.usd)
     except (LaptopError, BotoCoreError, ClientError) as error:
         return _of(step, "failed", str(error), began)
-    except Exception as error:  # a fault of ours must not keep the others from being taken
+    except Exception as error:  # a bug in one step must not keep the others from running
         return _of(step, "failed", f"{type(error).__name__}: {error}", began)
     return _of(step, "ok", seen.text, began, cost=seen.usd, passes=True)
 

@@ -1,1 +1,1 @@
-"""The system as containers: start and stop it, save and restore what it holds."""
+"""The system as containers: start, stop, back up and restore."""

@@ -36,7 +36,7 @@ RESTORED_DATABASE = "airflow_restored"
 
 
 class Backup(BaseModel):
-    """What a backup holds. It is written last: an incomplete backup has none."""
+    """Record of a backup, written last: an incomplete backup has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,13 +49,13 @@ class Backup(BaseModel):
 
 
 def backup(deployment: Deployment, folder: Path) -> None:
-    """Write Airflow's database, and with the local cloud its bucket, to a new folder.
+    """Write Airflow's database, and the local cloud's bucket if there is one, to a new folder.
 
     Raises:
-        LaptopError: the folder is not empty, or a service does not run or answer.
+        LaptopError: the folder is not empty, or a service is not running.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LaptopError(f"{folder} is there and not empty: name a new folder")
+        raise LaptopError(f"{folder} exists and is not empty: give a new folder")
     with locked(deployment):
         clock = Clock()
         deployment = with_published_ports(deployment)
@@ -64,8 +64,8 @@ def backup(deployment: Deployment, folder: Path) -> None:
         has_objects = compose.is_running(LOCAL_CLOUD)
         if not has_objects and deployment.profile == "local" and compose.has_volume(VOLUME):
             raise LaptopError(
-                "the local cloud has the bucket and does not run: `make containers-up` first, or "
-                "save the database alone with PROFILE=aws"
+                "the local cloud, which has the bucket, is not running: run `make containers-up` "
+                "first, or save only the database with PROFILE=aws"
             )
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -74,7 +74,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
             compose.output(*command, stdout=dump)
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
         if has_objects:
-            failed = "saving the bucket failed, try again with a new folder"
+            failed = "saving the bucket failed; try again with a new folder"
             with _clients(deployment, failed) as aws:
                 count = bucket.save(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
             clock.say(f"bucket: {count} objects")
@@ -86,15 +86,16 @@ def backup(deployment: Deployment, folder: Path) -> None:
             has_objects=has_objects,
         )
         (folder / RECORD).write_text(record.model_dump_json(indent=1))
-    print(f"backup: {folder}; keep {deployment.secrets / FERNET_KEY} too, and apart from it")
+    print(f"backup: {folder}; keep {deployment.secrets / FERNET_KEY} too, in a separate place")
 
 
 def restore(deployment: Deployment, folder: Path) -> None:
-    """Replace Airflow's database, and with the local cloud its bucket, by a backup.
+    """Replace Airflow's database, and the local cloud's bucket if there is one, with a backup.
 
     Raises:
-        LaptopError: the backup is damaged or made with another key, or a service does not run:
-            nothing was changed. Or the local cloud failed: the message says what was changed.
+        LaptopError: the backup is damaged or was made with another key, or a service is not
+            running;
+            nothing was changed. Or the local cloud failed; the message says what was changed.
     """
     record = read_backup(folder, deployment)
     with locked(deployment):
@@ -104,9 +105,10 @@ def restore(deployment: Deployment, folder: Path) -> None:
         _require_database(compose)
         if record.has_objects and not compose.is_running(LOCAL_CLOUD):
             raise LaptopError(
-                "the backup has a local cloud's bucket, and none runs: `make containers-up` first"
+                "the backup includes a local cloud's bucket, but no local cloud is running: run "
+                "`make containers-up` first"
             )
-        _restore_beside(compose, folder / DUMP)  # a bad dump fails here, before anything changes
+        _restore_beside(compose, folder / DUMP)  # a bad dump fails here, before anything is changed
         compose("stop", *AIRFLOW)
         try:
             _sql(
@@ -116,23 +118,23 @@ def restore(deployment: Deployment, folder: Path) -> None:
             )
             clock.say("database: restored")
             if record.has_objects:
-                failed = "the database is restored, restoring the bucket failed: try again"
+                failed = "the database is restored, but restoring the bucket failed: try again"
                 with _clients(deployment, failed) as aws:
                     count = bucket.put_back(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
                 clock.say(f"bucket: {count} objects restored")
         except BaseException:
-            with suppress(LaptopError):  # the first error is the one to report
+            with suppress(LaptopError):  # report the first error
                 wait_until_healthy(compose)
             raise
-        wait_until_healthy(compose)  # migrates a database of an older Airflow
+        wait_until_healthy(compose)  # upgrades the schema of an older Airflow
         clock.say(f"Airflow: healthy again on {deployment.url}")
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:
-    """Read a backup's record and check that all it names is there and unchanged.
+    """Read a backup's record, and check that its files are there and unchanged.
 
     Raises:
-        LaptopError: something is missing or changed, or the Fernet key is another.
+        LaptopError: a file is missing or changed, or the Fernet key differs.
     """
     try:
         record = Backup.model_validate_json((folder / RECORD).read_bytes())
@@ -149,8 +151,9 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
         bucket.check(folder / OBJECTS)
     if record.fernet_key_sha256 != _fernet_key_sha256(deployment):
         raise LaptopError(
-            "the backup's connections are encrypted with another key than "
-            f"{deployment.secrets / FERNET_KEY}: put that one there, then `make containers-up`"
+            "the backup's connections are encrypted with a different key than "
+            f"{deployment.secrets / FERNET_KEY}: put the backup's key there, then run `make "
+            "containers-up`"
         )
     return record
 
@@ -181,7 +184,7 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
-    """Clients of the local cloud, whose errors become a LaptopError that begins with `failed`."""
+    """Clients of the local cloud; their errors become a LaptopError that starts with `failed`."""
     try:
         with closing(AwsClients(deployment.aws)) as aws:
             yield aws
@@ -192,15 +195,13 @@ def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
 def _require_database(compose: Compose) -> None:
     url = compose.deployment.secrets / DATABASE_URL
     if url.exists() and urlsplit(url.read_text().strip()).hostname != "postgres":
-        raise LaptopError(
-            f"{url} names a database of your own: save and restore that with its own tools"
-        )
+        raise LaptopError(f"{url} is a database of your own: back it up with its own tools")
     if not compose.is_running("postgres"):
-        raise LaptopError("the database does not run: `make containers-up` first")
+        raise LaptopError("the database is not running: run `make containers-up` first")
 
 
 def _fernet_key_sha256(deployment: Deployment) -> str:
     path = deployment.secrets / FERNET_KEY
     if not path.exists():
-        raise LaptopError(f"{path} is missing: `make containers-up` first")
+        raise LaptopError(f"{path} is missing: run `make containers-up` first")
     return bucket.sha256(path)

@@ -1,4 +1,4 @@
-"""The result bucket in a backup: its objects as files, and back."""
+"""Saves the result bucket's objects as files in a backup, and restores them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def save(s3: Any, bucket: str, folder: Path) -> int:
     saved = []
     for number, key in enumerate(keys(s3, bucket)):
         answer = s3.get_object(Bucket=bucket, Key=key)
-        path = folder / str(number)  # a key may be no file name
+        path = folder / str(number)  # a key may not be a valid file name
         path.write_bytes(answer["Body"].read())
         saved.append(
             SavedObject(
@@ -53,7 +53,7 @@ def save(s3: Any, bucket: str, folder: Path) -> int:
 
 
 def check(folder: Path) -> None:
-    """Raise LaptopError unless `folder` holds a list and every object on it, unchanged."""
+    """Raise LaptopError unless `folder` holds the list and every object on it, unchanged."""
     for entry in _read_list(folder).objects:
         path = folder / entry.file
         if path.name != entry.file or not path.is_file():
@@ -63,7 +63,7 @@ def check(folder: Path) -> None:
 
 
 def put_back(s3: Any, bucket: str, folder: Path) -> int:
-    """Make the bucket hold what `folder` holds and nothing else; return how many objects."""
+    """Make the bucket's content equal `folder`'s; return the number of objects."""
     saved = {entry.key: entry for entry in _read_list(folder).objects}
     for entry in saved.values():
         s3.put_object(
@@ -95,4 +95,6 @@ def _read_list(folder: Path) -> SavedBucket:
     except FileNotFoundError:
         raise LaptopError(f"{path} is missing") from None
     except ValidationError as error:
-        raise LaptopError(f"{path} is not a list of objects: {error.errors()[0]['msg']}") from None
+        raise LaptopError(
+            f"{path} is not a valid list of objects: {error.errors()[0]['msg']}"
+        ) from None

@@ -1,4 +1,4 @@
-"""The local cloud of a deployment: Terraform's state of it, and the job image it starts."""
+"""The local cloud of a deployment: its Terraform state, and the job image it runs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MARK = "/laptop/mark"  # a parameter in SSM
 class Cloud:
     """Prepares and forgets the local cloud of a deployment.
 
-    The cloud keeps its state in the volume `cloud`; Terraform's state is in the deployment's
-    folder `state/`. Both carry the same random mark. They get it before Terraform starts, so an
-    interrupted apply continues from its state, and a new volume starts with none.
-    The file `state/image` holds the name by which job definitions call the job image.
+    The cloud keeps its data in the volume `cloud`; Terraform's state is in the deployment's folder
+    `state/`. Both carry the same random mark, set before Terraform starts, so that an interrupted
+    apply continues from its state, and a new volume starts with none. The file `state/image` holds
+    the name by which job definitions refer to the job image.
     """
 
     def __init__(self, compose: Compose) -> None:
@@ -36,10 +36,10 @@ class Cloud:
         self._image = self._folder / "image"
 
     def fill(self, clock: Clock) -> None:
-        """Apply Terraform to a new cloud, or to what is there already.
+        """Apply Terraform to a new or existing cloud.
 
         Raises:
-            LaptopError: Terraform failed, or its state of a cloud in use is gone.
+            LaptopError: Terraform failed, or the state of an existing cloud is missing.
         """
         with closing(AwsClients(self._deployment.aws)) as aws:
             self._match_state(aws.client("ssm"))
@@ -50,9 +50,10 @@ class Cloud:
             publish_stand_in(aws.client("ecr"), image)
 
     def forget(self) -> None:
-        """Remove what belongs to a volume that was deleted.
+        """Remove what belongs to a deleted volume.
 
-        All clouds of an engine use the same tag of the job image; it goes with the last of them.
+        All clouds of an engine use the same tag of the job image; it is removed with the last of
+        them.
         """
         if self._image.exists():
             label = f"label=com.docker.compose.volume={VOLUME}"
@@ -70,7 +71,7 @@ class Cloud:
         )
 
     def _match_state(self, ssm: Any) -> None:
-        """Mark a new cloud and drop any other's state; refuse a cloud whose state is not here."""
+        """Mark a new cloud and drop any other's state; refuse a cloud whose state is missing."""
         marks = [found["Value"] for found in ssm.get_parameters(Names=[MARK])["Parameters"]]
         if not marks:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ class Cloud:
             ssm.put_parameter(Name=MARK, Value=mark, Type="String")
         elif not self._mark.exists() or [self._mark.read_text()] != marks:
             raise LaptopError(
-                f"the local cloud's volume was filled by Terraform, and {self._folder} does not "
-                "hold the state: restore that folder, or delete both with "
-                "`make containers-down VOLUMES=delete`"
+                f"Terraform has filled the local cloud's volume, but {self._folder} does not "
+                "hold its state: restore that folder, or delete both with `make containers-down "
+                "VOLUMES=delete`"
             )

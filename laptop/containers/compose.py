@@ -1,4 +1,4 @@
-"""Runs `docker compose` with every variable that our docker-compose.yaml takes from outside."""
+"""Runs `docker compose` with all variables that our docker-compose.yaml expects."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from laptop.stack import ROOT, aws_environment
 COMPOSE_FILE = ROOT / "docker-compose.yaml"
 PROFILES = ("local", "aws")
 LOCAL_CLOUD = "local-cloud"
-# Services that keep no data of their own; the first publishes Airflow's port.
+# Services without data of their own; the first one publishes Airflow's port.
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
 DEFAULT_SOCKET = "/var/run/docker.sock"
 OLDEST_COMPOSE = (2, 24)
-# First line of a file that we wrote and may overwrite.
-SETTINGS_BEGIN = "# Of the last `make containers-up`, for `docker compose` alone."
+# First line of the file that we write and may overwrite.
+SETTINGS_BEGIN = "# Written by the last `make containers-up`, for direct use of `docker compose`."
 ERROR_LINES = 15
 NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
-File: TypeAlias = IO[bytes] | int  # as subprocess takes it
+File: TypeAlias = IO[bytes] | int  # as in subprocess
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What distinguishes one deployment from another on this machine."""
+    """What distinguishes a deployment from others on this machine."""
 
     project: str = "batchmark"
     profile: str = "local"
     port: int = 8080
     cloud_port: int = 5000
-    folder: Path = ROOT / "containers"  # of `secrets/` and, with the local cloud, `state/`
+    folder: Path = ROOT / "containers"  # holds `secrets/` and, with the local cloud, `state/`
 
     @property
     def secrets(self) -> Path:
@@ -63,16 +63,16 @@ class Deployment:
 
     @property
     def endpoint(self) -> str:
-        """Where this machine reaches the local cloud."""
+        """The local cloud's address on this machine."""
         return f"http://127.0.0.1:{self.cloud_port}"
 
     @property
     def aws(self) -> Mapping[str, str]:
-        """An environment that leads AWS clients on this machine to the local cloud."""
+        """Variables that point AWS clients on this machine to the local cloud."""
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """The same, as another principal; raises LaptopError where the secret is missing."""
+        """The same for another principal; raises LaptopError if the secret is missing."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 
@@ -92,15 +92,15 @@ class Compose:
         }
 
     def check(self) -> None:
-        """Raise LaptopError unless Docker, a recent enough Compose and an engine are there."""
+        """Raise LaptopError unless Docker, a recent enough Compose and an engine are available."""
         if shutil.which("docker") is None:
-            raise LaptopError("docker is needed and not on the PATH: install Docker Engine first")
+            raise LaptopError("docker is not on the PATH: install Docker Engine first")
         oldest = ".".join(map(str, OLDEST_COMPOSE))
         try:
             seen = self._captured(["docker", "compose", "version", "--short"])
         except LaptopError as error:
             raise LaptopError(
-                f"this docker has no Compose: install its plugin, {oldest} or newer"
+                f"this docker has no Compose plugin: install {oldest} or newer"
             ) from error
         if tuple(map(int, re.findall(r"\d+", seen)[:2])) < OLDEST_COMPOSE:
             raise LaptopError(f"Docker Compose {oldest} or newer is needed, this is {seen.strip()}")
@@ -120,14 +120,14 @@ class Compose:
             raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
 
     def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
-        """What `docker compose` writes to stdout; empty if that goes to a file."""
+        """Standard output of `docker compose`; empty if redirected to a file."""
         return self._captured([*self._command, *arguments], stdin, stdout)
 
     def docker(self, *arguments: str) -> str:
         return self._captured(["docker", *arguments])
 
     def write_settings(self) -> bool:
-        """Write the variables for `docker compose` alone; False if the file there is the user's."""
+        """Write the env file for `docker compose`; False if an existing file is the user's own."""
         path = self.deployment.settings
         if path.exists() and not path.read_text().startswith(SETTINGS_BEGIN):
             return False
@@ -136,7 +136,7 @@ class Compose:
         return True
 
     def services(self) -> dict[str, dict[str, Any]]:
-        """Compose's record of each container by service, of ended ones too."""
+        """Compose's record of each container by service, including stopped ones."""
         found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
         return {record["Service"]: record for record in map(json.loads, found)}
 
@@ -152,7 +152,7 @@ class Compose:
         settings = self.deployment.settings
         return [
             *("docker", "compose", "--file", str(COMPOSE_FILE), "--project-directory", str(ROOT)),
-            # Never the settings of another deployment in this checkout.
+            # Never read the settings of another deployment in this checkout.
             *("--env-file", str(settings if settings.exists() else os.devnull)),
         ]
 
@@ -171,7 +171,7 @@ class Compose:
     def _logs_of_failed_services(self) -> list[str]:
         """The last lines of each service that did not start."""
         lines = []
-        with suppress(LaptopError):  # the first error is the one to report
+        with suppress(LaptopError):  # report the first error
             for name, record in self.services().items():
                 failed = record["State"] == "restarting" or record["ExitCode"]
                 if failed or record["Health"] == "unhealthy":
@@ -242,7 +242,7 @@ def _socket_of_context(compose: Compose) -> str:
     scheme, _, socket = host.partition("://")
     if scheme != "unix":
         raise LaptopError(
-            f"the engine is at {host}, and the local cloud needs one whose socket is a file of "
-            "this machine: unset DOCKER_HOST, or `docker context use default`"
+            f"the engine is at {host}, but the local cloud needs one with a socket on this "
+            "machine: unset DOCKER_HOST, or `docker context use default`"
         )
     return socket

@@ -10,7 +10,7 @@ TARGET = "cpu"
 
 
 def job_image(compose: Compose) -> str:
-    """The job image's name as it is built, or the user's own from `JOB_IMAGE`."""
+    """The name of the job image built here, or the user's own from `JOB_IMAGE`."""
     return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
 
 
@@ -26,7 +26,7 @@ def build_job_image(compose: Compose) -> None:
 
 
 def tag_for_jobs(compose: Compose, image: str) -> None:
-    """Give the job image the name that job definitions use, which no registry can serve.
+    """Tag the job image with the name in job definitions, which no registry can serve.
 
     Raises:
         LaptopError: the image was never built, or the user's own is not on this engine.
@@ -36,15 +36,15 @@ def tag_for_jobs(compose: Compose, image: str) -> None:
         compose.docker("tag", source, image)
     except LaptopError as error:
         if compose.env.get("JOB_IMAGE"):
-            raise LaptopError(f"JOB_IMAGE={source}: `docker pull` it first: {error}") from error
+            raise LaptopError(f"JOB_IMAGE={source}: run `docker pull` first: {error}") from error
         if image not in image_ids(compose):
             raise LaptopError(
-                f"there is neither an image {source} nor {image}: leave out BUILD=no to build it"
+                f"neither image {source} nor {image} exists: leave out BUILD=no to build it"
             ) from error
 
 
 def untag_for_jobs(compose: Compose, image: str) -> None:
-    """Remove that name, unless it is the image's only one."""
+    """Remove that tag, unless it is the image's only one."""
     ids = image_ids(compose)
     if image in ids and list(ids.values()).count(ids[image]) > 1:
         compose.docker("image", "rm", image)

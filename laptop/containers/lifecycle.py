@@ -31,10 +31,10 @@ HEALTHY_SECONDS = 480
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start all services, or bring running ones up to date; seconds until all were healthy.
+    """Start all services, or update running ones; return the seconds until all were healthy.
 
     Raises:
-        LaptopError: something is missing, a port is taken, or a service does not get healthy.
+        LaptopError: something is missing, a port is taken, or a service does not become healthy.
     """
     with locked(deployment):
         clock = Clock()
@@ -59,7 +59,7 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
                 filled = beside.submit(cloud.fill, clock)
             wait_until_healthy(compose)
             seconds = time.monotonic() - started
-            clock.say(f"everything is healthy, after {seconds:.0f} s")
+            clock.say(f"everything is healthy after {seconds:.0f} s")
             if local:
                 filled.result()
     print(
@@ -68,7 +68,9 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         "Stop it with `make containers-down`; runs and results stay."
     )
     if not settings_are_ours:
-        print(f"{deployment.settings} is yours and stays as it is: `docker compose` alone reads it")
+        print(
+            f"{deployment.settings} is your own file and is not changed; `docker compose` reads it"
+        )
     return seconds
 
 
@@ -76,12 +78,12 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
     """Stop and remove all containers and networks; runs and results stay in the volumes."""
     with locked(deployment):
         clock = Clock()
-        # Compose only stops services of the chosen profile, and `local` has all of them.
+        # Compose stops only services of the chosen profile, and `local` has all of them.
         compose = Compose(replace(deployment, profile="local"))
         compose.check()
         services = compose.services()
         compose("stop")
-        # Jobs outlive a local cloud that was killed; their network can't be removed before them.
+        # Jobs outlive a killed local cloud, and block the removal of their network.
         network = f"{deployment.project}_jobs"
         of_services = {record["ID"] for record in services.values()}
         on_network = compose.docker(
@@ -112,7 +114,7 @@ def compose_for(deployment: Deployment) -> Compose:
     folder, user = secret_files.aws_folder(deployment.secrets, os.environ)
     compose.env.update(AWS_FOLDER=str(folder), AIRFLOW_USER=user)
     if os.environ.get("AWS_ACCESS_KEY_ID"):
-        # Keys override it, and our file of them has no other profile.
+        # Access keys take precedence, and our credentials file has only this profile.
         compose.env.pop("AWS_PROFILE", None)
     if region := os.environ.get("AWS_REGION"):
         compose.env.setdefault("AWS_DEFAULT_REGION", region)
@@ -125,7 +127,7 @@ def wait_until_healthy(compose: Compose) -> None:
 
 @contextmanager
 def locked(deployment: Deployment) -> Iterator[None]:
-    """Keep other commands away from a deployment, and proxies out of our way to it."""
+    """Lock a deployment against other commands, and bypass proxies on loopback."""
     reach_loopback_directly()
     deployment.folder.mkdir(parents=True, exist_ok=True)
     with exclusive(deployment.folder.resolve() / "containers-up"):
@@ -133,14 +135,14 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove a local cloud left from another profile: it holds the engine's socket."""
+    """Remove a local cloud left from another profile, as it holds the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
 def _require_ports(compose: Compose) -> None:
-    """Raise LaptopError if something else listens on a port that is to be published."""
+    """Raise LaptopError if another program uses a port to be published."""
     services = compose.services()
     deployment = compose.deployment
     wanted = {AIRFLOW[0]: (deployment.port, "Airflow", "PORT")}
@@ -152,7 +154,7 @@ def _require_ports(compose: Compose) -> None:
 
 
 def _build(compose: Compose, clock: Clock) -> None:
-    """Build the images, but never over one that the user named."""
+    """Build the images, but never overwrite one that the user named."""
     airflow = not compose.env.get("AIRFLOW_IMAGE")
     job = compose.deployment.profile == "local" and not compose.env.get("JOB_IMAGE")
     if airflow or job:

@@ -1,4 +1,4 @@
-"""The passwords and keys of a deployment: random files, made once, that git ignores."""
+"""The passwords and keys of a deployment: random files, created once and ignored by git."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 - the name of a file
 DATABASE_URL = "sql_alchemy_conn"
 AWS_FILES = "aws"
 CLOUD_CREDENTIALS = "local_cloud_credentials"
-# Containers read as another user; the folder keeps other users out.
+# Readable by all, as containers run as other users; the folder keeps other users out.
 READABLE = 0o644
-# Every container has this group, whatever its user: it may write Airflow's logs.
+# Every container has this group, whatever its user, to write Airflow's logs.
 GROUP = 10001
 
 
 def make_missing(folder: Path, *, database_is_there: bool) -> None:
-    """Write each secret that `folder` lacks; leave the others as they are.
+    """Create each secret that `folder` lacks; leave the others as they are.
 
-    Containers read these files as another user, so the files are readable by all and the folder
-    by its owner only.
+    Containers read these files as another user, so the files are readable by all and the folder by
+    its owner only.
 
     Raises:
-        LaptopError: there is a database, and the password that it knows is gone.
+        LaptopError: there is a database, but its password is gone.
     """
     if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
         raise LaptopError(
-            f"there is a database, but not its password: put the file {folder / POSTGRES_PASSWORD} "
-            "back, or delete the database and all of Airflow's runs with "
-            "`make containers-down VOLUMES=delete`"
+            "there is a database, but not its password: restore the file "
+            f"{folder / POSTGRES_PASSWORD}, or delete the database and all of Airflow's runs "
+            "with `make containers-down VOLUMES=delete`"
         )
     makers: Mapping[str, Callable[[], str]] = {
         POSTGRES_PASSWORD: lambda: secrets.token_urlsafe(24),
-        # It contains the password, which is there by then.
+        # It contains the password, which exists by then.
         DATABASE_URL: lambda: (
             "postgresql+psycopg2://airflow:"
             f"{(folder / POSTGRES_PASSWORD).read_text().strip()}@postgres/airflow"
@@ -66,7 +66,7 @@ def cloud_secret(folder: Path) -> str:
     """The secret that signs requests to the local cloud.
 
     Raises:
-        LaptopError: there is none.
+        LaptopError: it is missing.
     """
     path = folder / CLOUD_CREDENTIALS
     parser = configparser.RawConfigParser()
@@ -75,18 +75,18 @@ def cloud_secret(folder: Path) -> str:
         return parser.get("default", "aws_secret_access_key")
     except (OSError, configparser.Error) as error:
         raise LaptopError(
-            f"{path} can't be read, which `make containers-up` makes where it is missing: {error}"
+            f"{path} can't be read ({error}); `make containers-up` creates it if it is missing"
         ) from error
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """The folder of the caller's AWS credentials, and the user who can read it.
+    """The folder with the caller's AWS credentials, and the user who can read it.
 
-    Keys in the environment are written to a file, because anyone who may use the engine can read
-    a container's environment.
+    Keys in the environment are written to a file, because anyone who may use the engine can read a
+    container's environment.
 
     Raises:
-        LaptopError: there are no credentials, half of them, or only ones that root alone can read.
+        LaptopError: there are no or incomplete credentials, or only root can read them.
     """
     copy = folder / AWS_FILES
     if env.get("AWS_ACCESS_KEY_ID"):
@@ -102,11 +102,11 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
     own = Path(env.get("HOME", "~")).expanduser() / ".aws"
     if not own.is_dir():
         raise LaptopError(
-            f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or have {own}"
+            f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or create {own}"
         )
     if os.getuid() == 0:
         raise LaptopError(
-            f"{own} is root's, and no container of ours runs as root: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or run this as another user"
+            f"only root can read {own}, but no container of ours runs as root: set "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run this as another user"
         )
     return own, f"{os.getuid()}:{GROUP}"

@@ -34,7 +34,7 @@ def throttled(service: str) -> ServiceError:
 
 
 def expired(service: str | None) -> ServiceError:
-    """A service's answer to temporary credentials that are over (AWS's common errors, and S3's)."""
+    """A service's error for expired temporary credentials (AWS's common errors, and S3's)."""
     if service == "s3":
         return ServiceError("ExpiredToken", 400, "The provided token has expired.")
     message = "The security token included in the request is expired"
@@ -62,7 +62,7 @@ def protocol_of(service: str | None, content_type: str | None) -> str:
 
 
 def response(protocol: str, error: ServiceError) -> Response:
-    """The error as an HTTP response, in this protocol of botocore's models."""
+    """The error as an HTTP response in the given protocol, named as in botocore's models."""
     request_id = str(uuid.uuid4())
     headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
     body: bytes | str
@@ -91,6 +91,6 @@ def _xml(protocol: str, error: ServiceError, request_id: str) -> str:
 
 
 def _cbor(fields: dict[str, str]) -> bytes:
-    """A map of up to 23 short texts (RFC 8949)."""
+    """Encode a map of up to 23 short texts (RFC 8949)."""
     texts = [text.encode() for pair in fields.items() for text in pair]
     return bytes([0xA0 | len(fields)]) + b"".join(bytes([0x78, len(text)]) + text for text in texts)

@@ -15,11 +15,11 @@ Times = Annotated[int, Field(ge=1)]
 class Kind(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seconds: PositiveSeconds | None = None  # the duration; None: until it is deleted
+    seconds: PositiveSeconds | None = None  # duration; None: until it is deleted
 
 
 class CallFault(Kind):
-    """Strikes calls of these services, operations and ARNs (globs); empty means all.
+    """Affects calls of these services, operations and ARNs (globs); empty means all.
 
     Names are IAM's: service `batch`, operation `SubmitJob`. For a call about an S3 object, its ARN
     counts.
@@ -41,7 +41,7 @@ class CallFault(Kind):
 
 
 class Throttle(CallFault):
-    """A share of the calls is refused with the service's throttling error.
+    """Rejects a share of the calls with the service's throttling error.
 
     The seed and the order of calls decide which.
     """
@@ -52,7 +52,7 @@ class Throttle(CallFault):
 
 
 class Outage(CallFault):
-    """Calls are answered with 503, or their connections are closed without an answer."""
+    """Answers calls with 503, or closes their connections without a response."""
 
     kind: Literal["outage"]
     seconds: PositiveSeconds
@@ -60,7 +60,7 @@ class Outage(CallFault):
 
 
 class RefusedWrites(CallFault):
-    """S3 refuses writes, with SlowDown or AccessDenied."""
+    """Makes S3 reject writes, with SlowDown or AccessDenied."""
 
     kind: Literal["refused_writes"]
     services: tuple[Literal["s3"], ...] = ("s3",)
@@ -68,23 +68,23 @@ class RefusedWrites(CallFault):
 
 
 class ExpiredCredentials(CallFault):
-    """Calls are refused as those of a role whose temporary credentials were not renewed in time."""
+    """Rejects calls like those of a role whose temporary credentials were not renewed in time."""
 
     kind: Literal["expired_credentials"]
 
 
 class LateAnswer(CallFault):
-    """Calls take effect at once, but their answers are delayed."""
+    """Delays responses, although calls take effect immediately."""
 
     kind: Literal["late_answer"]
     delay_seconds: PositiveSeconds
 
 
 class SpotInterruption(Kind):
-    """Attempts lose their host: Spot's notice in its metadata, SIGTERM, SIGKILL.
+    """Attempts lose their host: Spot notice in its metadata, SIGTERM, SIGKILL.
 
-    Strikes jobs by name (a glob), in all compute environments or in one: attempts that run now,
-    and those that start while the fault lasts.
+    Affects jobs by name (a glob), in all compute environments or in one: attempts running now, and
+    those that start while the fault lasts.
     """
 
     kind: Literal["spot_interruption"]
@@ -92,7 +92,7 @@ class SpotInterruption(Kind):
     compute_environment: str | None = None
     after_seconds: Seconds = 0.0  # from the attempt's start
     notice_seconds: Seconds = 120.0  # from the notice to SIGTERM; AWS gives two minutes
-    shutdown_seconds: Seconds = 90.0  # from SIGTERM to SIGKILL; as our hosts set it for Docker
+    shutdown_seconds: Seconds = 90.0  # from SIGTERM to SIGKILL, as our hosts set it for Docker
     times: Times | None = None  # number of attempts to interrupt; None for all
 
     def covers(self, job_name: str, compute_environment: str) -> bool:
@@ -101,7 +101,7 @@ class SpotInterruption(Kind):
 
 
 class InvalidEnvironment(Kind):
-    """Compute environments are INVALID, those created meanwhile, too: no job starts in them."""
+    """Makes compute environments INVALID, including new ones: no job starts in them."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str = Field(min_length=1)  # a glob of names
@@ -112,7 +112,7 @@ class InvalidEnvironment(Kind):
 
 
 class NoCapacity(Kind):
-    """EC2 has no instance for these compute environments: jobs wait, and are told no reason."""
+    """EC2 has no instances for these compute environments: jobs wait without a reason."""
 
     kind: Literal["no_capacity"]
     compute_environment: str = "*"  # a glob of names
@@ -122,7 +122,7 @@ class NoCapacity(Kind):
 
 
 class VcpuQuota(Kind):
-    """EC2's quotas of vCPUs have this value. They are asked for, and limit nothing here."""
+    """Sets EC2's vCPU quotas to this value; they are only reported, not enforced here."""
 
     kind: Literal["vcpu_quota"]
     code: str = "*"  # a glob
@@ -140,7 +140,7 @@ class MissingImage(Kind):
 
 
 class UnstartedNode(Kind):
-    """A child node of multi-node jobs never starts, so that the others wait for it."""
+    """A child node of multi-node jobs never starts, so the others wait for it."""
 
     kind: Literal["unstarted_node"]
     job_name: str = "*"  # a glob
@@ -151,7 +151,7 @@ class UnstartedNode(Kind):
 
 
 class JobFault(Kind):
-    """Strikes jobs by name (a glob)."""
+    """Affects jobs by name (a glob)."""
 
     job_name: str = "*"
 
@@ -160,22 +160,22 @@ class JobFault(Kind):
 
 
 class LostLogLines(JobFault):
-    """Lines of jobs that start meanwhile never reach CloudWatch: their log driver dropped them."""
+    """Drops log lines of jobs that start during the fault, as a log driver does."""
 
     kind: Literal["lost_log_lines"]
-    first: int = Field(default=0, ge=0)  # how many at the beginning of the log
-    last: int = Field(default=0, ge=0)  # and at its end
+    first: int = Field(default=0, ge=0)  # number of lines at the beginning of the log
+    last: int = Field(default=0, ge=0)  # number of lines at its end
 
 
 class StopBeforeStart(JobFault):
-    """Attempts that end meanwhile are described as stopped before they started."""
+    """Attempts that end during the fault are described as stopped before they started."""
 
     kind: Literal["stop_before_start"]
-    early_seconds: PositiveSeconds = 1.0  # from the stop as it is told to the start
+    early_seconds: PositiveSeconds = 1.0  # from the reported stop to the start
 
 
 class FileSystemFault(Kind):
-    """Strikes file systems by their ids (a glob), those that come meanwhile, too."""
+    """Affects file systems by their ids (a glob), including new ones."""
 
     file_system: str = "*"
 
@@ -184,7 +184,7 @@ class FileSystemFault(Kind):
 
 
 class FileSystemCreationFails(Kind):
-    """File systems whose creation is asked for meanwhile end FAILED."""
+    """File systems created during the fault end up FAILED."""
 
     kind: Literal["file_system_creation_fails"]
     reason: str = Field(
@@ -195,28 +195,28 @@ class FileSystemCreationFails(Kind):
 
 
 class FileSystemDeletionRefused(FileSystemFault):
-    """DeleteFileSystem is answered with BadRequest, as while a data repository task goes on."""
+    """Rejects DeleteFileSystem with BadRequest, as during a data repository task."""
 
     kind: Literal["file_system_deletion_refused"]
-    times: Times | None = 1  # number of calls to refuse; None for all
+    times: Times | None = 1  # number of calls to reject; None for all
 
 
 class FileSystemDeletionSlow(FileSystemFault):
-    """File systems whose deletion begins meanwhile stay DELETING for longer."""
+    """File systems deleted during the fault stay DELETING for longer."""
 
     kind: Literal["file_system_deletion_slow"]
     delay_seconds: PositiveSeconds
 
 
 class FileSystemFull(FileSystemFault):
-    """Whoever writes to a file system gets ENOSPC. Needs root on the local cloud's machine."""
+    """Writes to a file system fail with ENOSPC. Needs root on the local cloud's machine."""
 
     kind: Literal["file_system_full"]
-    free_mib: int = Field(default=0, ge=0)  # the room that is left
+    free_mib: int = Field(default=0, ge=0)  # free space left
 
 
 class AssociationMisconfigured(FileSystemFault):
-    """Associations with S3 are MISCONFIGURED, and import nothing."""
+    """Makes associations with S3 MISCONFIGURED, so they import nothing."""
 
     kind: Literal["association_misconfigured"]
     reason: str = Field(

@@ -1,4 +1,4 @@
-"""The faults under way: whom they strike asks here; `fault_control` begins and ends them."""
+"""The active faults, queried by the code they affect; `fault_control` starts and ends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AnyKind = TypeVar("AnyKind", bound=Kind)
 
 @dataclass(eq=False)
 class Active:
-    """A fault under way. `undo` reverts what it did to Batch or FSx."""
+    """An active fault. `undo` reverts what it did to Batch or FSx."""
 
     id: str
     fault: Fault
@@ -28,7 +28,7 @@ class Active:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has struck as often as it may."""
+        """Whether it was applied as often as it may."""
         times: int | None = getattr(self.fault, "times", None)
         return times is not None and self.strikes >= times
 
@@ -43,11 +43,11 @@ class Active:
         }
 
 
-UNDER_WAY: dict[str, Active] = {}  # by id, the oldest first
+UNDER_WAY: dict[str, Active] = {}  # by id, oldest first
 
 
-def under_way(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
-    """The faults of a kind."""
+def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
+    """The active faults of a kind."""
     for active in list(UNDER_WAY.values()):
         if isinstance(active.fault, kind):
             yield active, active.fault
@@ -56,8 +56,8 @@ def under_way(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
 def strike(
     kind: type[AnyKind], covers: Callable[[AnyKind], bool] = lambda _: True
 ) -> AnyKind | None:
-    """The first fault of a kind that covers what it may strike; it counts as a strike."""
-    for active, fault in under_way(kind):
+    """The first fault of a kind that covers the target; counts as applied."""
+    for active, fault in active_faults(kind):
         if not active.is_spent and covers(fault):
             active.strikes += 1
             return fault

@@ -1,1 +1,1 @@
-"""FSx for Lustre: file systems with their life cycle, and folders that stand for them."""
+"""FSx for Lustre: file systems with their life cycle, backed by local folders."""

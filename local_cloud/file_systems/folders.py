@@ -1,6 +1,6 @@
-"""The folders that stand for file systems.
+"""The folders that back file systems.
 
-One is made full for real: by a memory file system that has its content and little room.
+A full file system is real: a memory file system with its content and little free space.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MODE = 0o755
 
 
 class Folders:
-    """A folder for each file system, by its id, below `given`; by default in a temporary folder."""
+    """A folder for each file system by its id, below `given` or a temporary folder."""
 
     def __init__(self, given: Path | None = None) -> None:
         self._given = given
@@ -34,18 +34,18 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """The folder; what a killed server's fault has mounted there is gone."""
+        """Create the folder; removes what a killed server's fault has mounted there."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
         return folder
 
     def is_full(self, file_system_id: str) -> bool:
-        """Whether a fault has made it so."""
+        """Whether a fault has filled it."""
         return os.path.ismount(self.path(file_system_id))
 
     def make_room(self) -> None:
-        """End what makes folders full."""
+        """Undo the filling of all folders."""
         for folder in list(self._root.iterdir()):
             if os.path.ismount(folder):
                 put_back(folder)
@@ -56,7 +56,7 @@ class Folders:
         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove a temporary folder with all file systems; leave one that was given."""
+        """Remove a temporary folder with all file systems; keep a given one."""
         if "_root" not in vars(self):
             return
         for folder in self._root.iterdir():
@@ -70,14 +70,14 @@ class NotPermittedError(Exception):
 
 
 def make_full(folder: Path, free_mib: int) -> None:
-    """Leave this much room in a folder; whoever writes more gets ENOSPC.
+    """Leave this much space in a folder; writing more raises ENOSPC.
 
     Raises:
-        NotPermittedError: it takes root, or CAP_SYS_ADMIN.
+        NotPermittedError: it needs root or CAP_SYS_ADMIN.
     """
     staging = folder.with_name(f"{folder.name}.full")
     staging.mkdir()
-    size = max(mmap.PAGESIZE, in_pages(folder) + free_mib * MIB)  # a size of 0 is no limit
+    size = max(mmap.PAGESIZE, in_pages(folder) + free_mib * MIB)  # a size of 0 means no limit
     try:
         run("mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "tmpfs", str(staging))
         try:
@@ -90,14 +90,14 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError where `make_full` can't be done."""
+    """Raise NotPermittedError if `make_full` is not possible."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))
 
 
 def put_back(folder: Path) -> None:
-    """Put the content back on the disk, with what was changed meanwhile."""
+    """Copy the content back to disk, with its changes."""
     kept = folder.with_name(f"{folder.name}.kept")
     shutil.copytree(folder, kept, symlinks=True)
     unmount(folder)
@@ -106,7 +106,7 @@ def put_back(folder: Path) -> None:
 
 
 def in_pages(folder: Path) -> int:
-    """The bytes that a folder's files take in memory, which is given out in pages."""
+    """Size of a folder's files in memory, which is allocated in pages."""
     sizes = [
         (Path(where) / name).lstat().st_size
         for where, _, names in os.walk(folder)
@@ -116,7 +116,7 @@ def in_pages(folder: Path) -> int:
 
 
 def unmount(folder: Path) -> None:
-    """Unmount at once, if need be, even if files there are open: who has them keeps them."""
+    """Unmount, lazily if files are still open; their holders keep access."""
     if os.path.ismount(folder):
         run("umount", "--lazy", str(folder))
 
@@ -128,6 +128,6 @@ def run(*command: str) -> None:
         raise NotPermittedError(f"{command[0]} is not installed here") from error
     except subprocess.CalledProcessError as error:
         raise NotPermittedError(
-            f"{command[0]} was refused to user {os.geteuid()}, and needs root with "
+            f"{command[0]} was refused for user {os.geteuid()}; it needs root with "
             f"CAP_SYS_ADMIN: {error.stderr.strip()}"
         ) from error

@@ -1,4 +1,4 @@
-"""What a booting host mounts: its user data names the SSM parameter that has a file system's id."""
+"""What a booting host mounts: the SSM parameter in its user data holds a file system's id."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from local_cloud.file_systems.models import FileSystemsBackend
 
 MOUNT_POINT = "/fsx"
-NOTHING = "none"  # a parameter's value where there is no file system
-# A line of a shell script, the only one that is looked at: user data is not executed.
+NOTHING = "none"  # a parameter's value if there is no file system
+# Matched in a shell script; user data is not executed.
 NAMED = re.compile(r'^\s*(?:export\s+|readonly\s+)?FILE_SYSTEM_PARAMETER="([^"]+)"', re.MULTILINE)
 
 
 class HostError(Exception):
-    """A host does not come up, because it can't mount what its user data asks for."""
+    """A host fails to boot, because it can't mount what its user data requires."""
 
 
 def mount(environment: ComputeEnvironment) -> Path | None:
-    """The folder that is MOUNT_POINT on an environment's hosts; None: an ordinary one.
+    """The folder behind MOUNT_POINT on an environment's hosts; None if it is an ordinary folder.
 
     Raises:
         HostError: there is no such file system, or it is not AVAILABLE.
     """
-    file_system_id = mounted(environment)
+    file_system_id = mounted_file_system(environment)
     return None if file_system_id is None else backend_of(environment).folders.path(file_system_id)
 
 
-def mounted(environment: ComputeEnvironment) -> str | None:
-    """The id of the file system that an environment's hosts mount; None if they mount none.
+def mounted_file_system(environment: ComputeEnvironment) -> str | None:
+    """The id of the file system that an environment's hosts mount; None if there is none.
 
     Raises:
         HostError: as in `mount`.
@@ -54,7 +54,9 @@ def mounted(environment: ComputeEnvironment) -> str | None:
     place = parse_arn(environment.arn)
     found = ssm_backends[place.account][place.region].get_parameter(parameter)
     if found is None:
-        raise HostError(f"the SSM parameter {parameter}, which user data names, does not exist")
+        raise HostError(
+            f"the SSM parameter {parameter}, which the user data refers to, does not exist"
+        )
     if found.value == NOTHING:
         return None
     backend = backend_of(environment)
@@ -64,7 +66,7 @@ def mounted(environment: ComputeEnvironment) -> str | None:
     state = "not there" if file_system is None else file_system.lifecycle
     if state != "AVAILABLE":
         raise HostError(
-            f"the file system {found.value} of the SSM parameter {parameter} is {state}"
+            f"the file system {found.value} in the SSM parameter {parameter} is {state}"
         )
     return str(found.value)
 
@@ -77,7 +79,7 @@ def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
 
 
 def parameters(environment: ComputeEnvironment) -> Iterator[str]:
-    """The parameters that the scripts in the hosts' user data name."""
+    """The parameters that the scripts in the hosts' user data refer to."""
     template = environment.compute_resources.get("launchTemplate")
     if not template:
         return
@@ -91,13 +93,13 @@ def parameters(environment: ComputeEnvironment) -> Iterator[str]:
         )
         data = found.get_version(template.get("version") or "$Default").data
     except EC2ClientError as error:
-        raise HostError(f"there is no launch template {template}") from error
+        raise HostError(f"launch template {template} does not exist") from error
     yield from named_in(str(data.get("UserData") or ""))
 
 
 @lru_cache(maxsize=64)
 def named_in(user_data: str) -> tuple[str, ...]:
-    """The parameters named in user data, which is base64 of a script or of MIME parts."""
+    """The parameters in user data, which is base64 of a script or of MIME parts."""
     try:
         text = base64.b64decode(user_data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""moto's FSx backend, with a life cycle. moto looks for `urls` beside this module."""
+"""moto's FSx backend, with a life cycle; moto looks for `urls` beside this module."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from local_cloud.file_systems import network, repository
 from local_cloud.file_systems.folders import Folders, make_full
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
 from local_cloud.file_systems.requests import (
-    asked_for,
     bad_request,
     check_association,
-    made_before,
+    earlier_record,
     refuse_other_kinds,
+    requested_file_systems,
 )
 
 ID_DIGITS = 17
@@ -46,7 +46,7 @@ class FileSystemsBackend(FSxBackend):
 
     Attributes:
         seconds: how long CREATING and DELETING take.
-        folders: what stands for the file systems' content.
+        folders: where the file systems' content is.
         lock: guards all file systems.
     """
 
@@ -62,10 +62,10 @@ class FileSystemsBackend(FSxBackend):
         self.tasks: dict[str, ImportTask] = {}
 
     def create(self, request: dict[str, Any]) -> FileSystem:
-        """CreateFileSystem; the same token with the same request finds what it made before."""
+        """CreateFileSystem; a repeated request with the same token returns the first result."""
         with self.lock:
             refuse_other_kinds(request)
-            if (found := made_before(self.file_systems.values(), request)) is not None:
+            if (found := earlier_record(self.file_systems.values(), request)) is not None:
                 return found
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)
             failing = strike(FileSystemCreationFails)
@@ -78,23 +78,23 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
-        """DescribeFileSystems; raises FileSystemNotFound if one of them is not there."""
+        """DescribeFileSystems; raises FileSystemNotFound if one does not exist."""
         with self.lock:
             self.settle()
             return list(map(self.find, ids)) if ids else list(self.file_systems.values())
 
     def delete(self, request: dict[str, Any]) -> FileSystem:
-        """DeleteFileSystem; one that is DELETING stays so."""
+        """DeleteFileSystem; does nothing to one that is DELETING."""
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
             tasks = parts_of(found.id, self.tasks)
-            if struck(FileSystemDeletionRefused, found.id) or any(
+            if active_fault(FileSystemDeletionRefused, found.id) or any(
                 each.lifecycle == "EXECUTING" for each in tasks
             ):
                 raise bad_request(BUSY)
             if found.lifecycle != "DELETING":
-                slow = struck(FileSystemDeletionSlow, found.id)
+                slow = active_fault(FileSystemDeletionSlow, found.id)
                 seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
                 for each in (found, *parts_of(found.id, self.associations)):
                     each.lifecycle, each.due_at = "DELETING", time.time() + seconds
@@ -106,7 +106,7 @@ class FileSystemsBackend(FSxBackend):
         with self.lock:
             self.settle()
             file_system = self.find(request["FileSystemId"])
-            if (found := made_before(self.associations.values(), request)) is not None:
+            if (found := earlier_record(self.associations.values(), request)) is not None:
                 return found
             others = parts_of(file_system.id, self.associations)
             check_association(request, file_system, others, self.account_id)
@@ -123,14 +123,16 @@ class FileSystemsBackend(FSxBackend):
         """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown one."""
         with self.lock:
             self.settle()
-            wanted = [self.find(each).id for each in asked_for(request, self.file_systems)]
+            wanted = [
+                self.find(each).id for each in requested_file_systems(request, self.file_systems)
+            ]
             return [each for each in self.associations.values() if each.file_system_id in wanted]
 
     def describe_tasks(self, request: dict[str, Any]) -> list[ImportTask]:
         """DescribeDataRepositoryTasks."""
         with self.lock:
             self.settle()
-            wanted = asked_for(request, self.file_systems)
+            wanted = requested_file_systems(request, self.file_systems)
             return [each for each in self.tasks.values() if each.file_system_id in wanted]
 
     def find(self, file_system_id: str) -> FileSystem:
@@ -140,7 +142,7 @@ class FileSystemsBackend(FSxBackend):
         return found
 
     def settle(self) -> None:
-        """Bring everything to the state that it has at this time."""
+        """Advance everything to its state at this time."""
         with self.lock:
             for file_system in list(self.file_systems.values()):
                 self._settle_file_system(file_system)
@@ -150,11 +152,11 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_task(task)
 
     def fill(self) -> None:
-        """Make those file systems full that a fault under way strikes."""
+        """Fill the file systems that active faults affect."""
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
-            if fault := struck(FileSystemFull, file_system_id):
+            if fault := active_fault(FileSystemFull, file_system_id):
                 make_full(self.folders.path(file_system_id), fault.free_mib)
 
     def resume(self) -> None:
@@ -195,11 +197,14 @@ class FileSystemsBackend(FSxBackend):
             return
         since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
-            return  # it goes with its file system
-        if fault := struck(AssociationMisconfigured, found.file_system_id):
+            return  # deleted along with its file system
+        if fault := active_fault(AssociationMisconfigured, found.file_system_id):
             found.lifecycle, found.failure = "MISCONFIGURED", fault.reason
         elif not repository.bucket_exists(self.account_id, found.repository):
-            found.lifecycle, found.failure = "MISCONFIGURED", repository.gone(found.repository)
+            found.lifecycle, found.failure = (
+                "MISCONFIGURED",
+                repository.missing_bucket(found.repository),
+            )
         else:
             found.lifecycle, found.failure = "AVAILABLE", None
             if not found.was_available:
@@ -234,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Those of a new resource of any kind; `arn` is its ARN's end, where the id comes in."""
+        """Fields that all new resources have; `arn` is the ARN's end, with a place for the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -255,7 +260,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Settle when it is due even if nobody asks, so that a deleted folder is removed."""
+        """Settle when it is due even without a request, so that a deleted folder is removed."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -264,19 +269,19 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
     return [each for each in known.values() if each.file_system_id == file_system_id]
 
 
-def struck(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """The fault of this kind that strikes a file system, if any is under way."""
+def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
+    """The active fault of this kind that affects a file system; None if there is none."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
-    """Of all accounts and regions that were ever used."""
+    """Backends of all accounts and regions that were ever used."""
     found = [backend for regions in fsx_backends.values() for backend in regions.values()]
     return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Replace moto's FSx. Set how long a change takes, and where the folders are, to be closed."""
+    """Replace moto's FSx; `seconds` is how long a change takes. Close the returned folders."""
     fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
@@ -284,7 +289,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Make the file systems full that faults under way strike.
+    """Fill the file systems that active faults affect.
 
     Raises:
         NotPermittedError: this process may not do that.
@@ -295,13 +300,13 @@ def fill_all() -> None:
 
 
 def make_room() -> None:
-    """Make room again; a file system that another fault keeps full gets its room later."""
+    """Undo all filling; a file system that another fault keeps full is filled again later."""
     with FileSystemsBackend.lock:
         FileSystemsBackend.folders.make_room()
         fill_all()
 
 
 def resume() -> None:
-    """Go on with what an earlier server has left; call once, before the first request."""
+    """Continue from an earlier server's state; call once, before the first request."""
     for backend in used_backends():
         backend.resume()

@@ -10,7 +10,7 @@ FAILED = ("FAILED", "MISCONFIGURED")
 
 @dataclass(kw_only=True)
 class Resource:
-    """What FSx makes at a request. `due_at` is when CREATING, EXECUTING or DELETING is over."""
+    """A resource created by request. `due_at` is when CREATING, EXECUTING or DELETING is over."""
 
     id: str
     resource_arn: str
@@ -33,13 +33,13 @@ class Resource:
         return {name: value for name, value in fields.items() if value is not None}
 
     def own_fields(self) -> dict[str, Any]:
-        """Those that other kinds of resource do not have."""
+        """Fields that other kinds of resource don't have."""
         raise NotImplementedError
 
 
 @dataclass(kw_only=True)
 class FileSystem(Resource):
-    """Its creation ends FAILED where there is a `failure`."""
+    """A file system; its creation ends FAILED if it has a `failure`."""
 
     vpc_id: str
     mount_name: str
@@ -69,9 +69,9 @@ class FileSystem(Resource):
 
 @dataclass(kw_only=True)
 class Association(Resource):
-    """A folder of a file system that is linked with a prefix in S3.
+    """A file system's folder that is linked to a prefix in S3.
 
-    `was_available` tells whether its import has begun, if it asks for one.
+    `was_available` tells whether its import, if requested, has started.
     """
 
     file_system_id: str
@@ -92,7 +92,7 @@ class Association(Resource):
 
 @dataclass(kw_only=True)
 class ImportTask(Resource):
-    """Brings what is in S3 to an association's folder."""
+    """Copies objects from S3 to an association's folder."""
 
     association_id: str
     file_system_id: str

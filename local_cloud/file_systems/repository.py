@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from moto.s3.models import FakeKey, s3_backends
 
-FILE_MODE = 0o755  # FSx's, for objects that name no other
+FILE_MODE = 0o755  # FSx's default, for objects that specify none
 
 
 class RepositoryError(Exception):
@@ -27,32 +27,32 @@ def bucket_exists(account: str, path: str) -> bool:
     return bucket in s3_backends[account]["aws"].buckets
 
 
-def gone(path: str) -> str:
-    """What FSx says where the bucket is not there."""
+def missing_bucket(path: str) -> str:
+    """FSx's message if the bucket does not exist."""
     return f"the bucket {parts_of(path)[0]} does not exist, or FSx may not access it"
 
 
 def import_objects(account: str, path: str, folder: Path) -> None:
-    """Bring the objects of a repository to a folder, by their names below its prefix.
+    """Copy the objects of a repository to a folder, by their names below its prefix.
 
     Raises:
-        RepositoryError: the bucket is gone, or a file can't be written, as where the file system
-            is full.
+        RepositoryError: the bucket is gone, or a file can't be written, such as to a full file
+            system.
     """
     name, prefix = parts_of(path)
     bucket = s3_backends[account]["aws"].buckets.get(name)
     if bucket is None:
-        raise RepositoryError(gone(path))
+        raise RepositoryError(missing_bucket(path))
     for key in list(bucket.keys.values()):
         if isinstance(key, FakeKey) and key.name.startswith(prefix) and key.name != prefix:
             below = key.name.removeprefix(prefix)
             steps = below.removesuffix("/").split("/")
-            if not {"", ".", ".."} & set(steps):  # names that no file system has
+            if not {"", ".", ".."} & set(steps):  # names that no file system allows
                 write(folder.joinpath(*steps), key, is_folder=below.endswith("/"))
 
 
 def write(path: Path, key: FakeKey, *, is_folder: bool) -> None:
-    """Write an object's content; nobody sees half of it."""
+    """Write an object's content atomically."""
     part = path.with_name(f".{path.name}.part")
     try:
         if is_folder:

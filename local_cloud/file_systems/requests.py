@@ -1,6 +1,6 @@
-"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service.
+"""Which parts of requests are emulated, and what FSx rejects according to botocore's model.
 
-Of a file system's version, size and throughput, Terraform's inputs refuse what FSx does.
+Version, size and throughput of a file system are checked by Terraform's inputs instead.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from moto.core.utils import get_service_model
 from local_cloud.file_systems import repository
 from local_cloud.file_systems.records import Association, FileSystem, Resource
 
-# Java's classes of characters, in Python's words; its letters and digits come with "_".
+# Java's character classes in Python's regex syntax; its letters and digits include "_".
 SPACES = r"\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 UNICODE = {r"\p{L}": r"\w", r"\p{N}": r"\w", r"\p{Z}": SPACES}
 
-# The operations that are there, and the fields that they heed.
+# The supported operations, and the fields that they use.
 FIELDS: dict[str, tuple[str, ...]] = {
     "CreateDataRepositoryAssociation": (
         "BatchImportMetaDataOnCreate",
@@ -50,13 +50,13 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "DescribeFileSystems": ("FileSystemIds",),
 }
 LUSTRE_FIELDS = ("DeploymentType", "PerUnitStorageThroughput")
-FILE_SYSTEM_ID = "file-system-id"  # the filter that is there
+FILE_SYSTEM_ID = "file-system-id"  # the supported filter
 
 Record = TypeVar("Record", bound=Resource)
 
 
 class RefusedError(JsonRESTError):
-    """One of FSx's errors; `fields` are its members beside the message."""
+    """One of FSx's errors; `fields` are its members besides the message."""
 
     def __init__(self, code: str, message: str, **fields: str) -> None:
         super().__init__(code, message)
@@ -68,18 +68,20 @@ def bad_request(message: str) -> RefusedError:
 
 
 def missing(what: str) -> RefusedError:
-    return bad_request(f"The local cloud has no {what}: see File systems in local_cloud/README.md")
+    return bad_request(
+        f"The local cloud does not support {what}: see File systems in local_cloud/README.md"
+    )
 
 
 def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
-    """Raise BadRequest for the first field that nothing here would heed."""
+    """Raise BadRequest for the first unsupported field."""
     for field in fields:
         if field not in heeded:
             raise missing(field)
 
 
 def refuse_other_kinds(request: dict[str, Any]) -> None:
-    """Raise BadRequest for a new file system of a kind that is not there."""
+    """Raise BadRequest for a new file system of an unsupported kind."""
     lustre = request.get("LustreConfiguration") or {}
     refuse_others(lustre, LUSTRE_FIELDS)
     storage = request.get("StorageType", "SSD")
@@ -91,7 +93,7 @@ def refuse_other_kinds(request: dict[str, Any]) -> None:
 
 
 def checked(operation: str, body: str) -> dict[str, Any]:
-    """A request to an operation; raises BadRequest for what its model or the local cloud lacks."""
+    """Parse and check a request; raises BadRequest for invalid or unsupported fields."""
     request: dict[str, Any] = json.loads(body or "{}")
     shape = get_service_model("fsx").operation_model(operation).input_shape
     report = ParamValidator().validate(request, shape).generate_report()
@@ -102,11 +104,11 @@ def checked(operation: str, body: str) -> dict[str, Any]:
 
 
 def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """What is wrong with a value that botocore's clients send, in AWS's words for it."""
+    """What is wrong with a value, in AWS's wording."""
     if isinstance(shape, StructureShape):
         for name, member in value.items():
             if name in shape.members:
-                yield from problems(shape.members[name], member, joined(path, name))
+                yield from problems(shape.members[name], member, member_path(path, name))
     elif isinstance(shape, ListShape):
         for item in value:
             yield from problems(shape.member, item, f"{path}.member")
@@ -114,7 +116,7 @@ def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
         yield f"Value {value!r} at '{path}' failed to satisfy constraint: {constraint}"
 
 
-def joined(path: str, name: str) -> str:
+def member_path(path: str, name: str) -> str:
     """The path of a member as AWS writes it: fileSystemId, lustreConfiguration.deploymentType."""
     lowered = name[0].lower() + name[1:]
     return f"{path}.{lowered}" if path else lowered
@@ -132,7 +134,7 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Whether a value has a pattern; True for patterns that only Java understands."""
+    """Whether a value matches a pattern; True for patterns that only Java understands."""
     for written, classes in UNICODE.items():
         pattern = pattern.replace(written, classes)
     try:
@@ -141,8 +143,8 @@ def matches(pattern: str, value: str) -> bool:
         return True
 
 
-def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
-    """What an earlier request with this token has made; raises if that asked for something else."""
+def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
+    """What an earlier request with this token created; raises if that request differed."""
     token = request.get("ClientRequestToken")
     for each in records:
         if token is None or each.request.get("ClientRequestToken") != token:
@@ -158,11 +160,11 @@ def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | 
     return None
 
 
-def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
+def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
     """The file systems that a request's filters name, or all; other filters are refused."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
-            raise missing(f"filter {each['Name']}, only {FILE_SYSTEM_ID}")
+            raise missing(f"the filter {each['Name']}, only {FILE_SYSTEM_ID}")
         known = each.get("Values", ())
     return known
 
@@ -170,7 +172,7 @@ def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str
 def check_association(
     request: dict[str, Any], file_system: FileSystem, others: Sequence[Association], account: str
 ) -> None:
-    """Raise BadRequest for a CreateDataRepositoryAssociation request.
+    """Raise BadRequest for an invalid CreateDataRepositoryAssociation request.
 
     Source: FSx API Reference, CreateDataRepositoryAssociation.
     """
@@ -179,10 +181,12 @@ def check_association(
             f"File system '{file_system.id}' is {file_system.lifecycle}; it must be AVAILABLE"
         )
     if others:
-        raise missing(f"second association of a file system, beside {others[0].id}")
+        raise missing(f"a second association of a file system, besides {others[0].id}")
     path = str(request.get("FileSystemPath") or "")
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
-        raise bad_request(f"FileSystemPath must start with '/' and not lead up, and was {path!r}")
+        raise bad_request(
+            f"FileSystemPath must start with '/' and must not contain '..', not {path!r}"
+        )
     asked = request["DataRepositoryPath"]
     if not repository.bucket_exists(account, asked):
-        raise bad_request(f"DataRepositoryPath {asked}: {repository.gone(asked)}")
+        raise bad_request(f"DataRepositoryPath {asked}: {repository.missing_bucket(asked)}")

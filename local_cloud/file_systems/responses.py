@@ -1,4 +1,4 @@
-"""Answers to HTTP requests about file systems."""
+"""Responses to HTTP requests about file systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from local_cloud.file_systems.requests import FIELDS, checked, missing
 
 
 class FileSystemsResponse(FSxResponse):
-    """moto's answers, with file systems from our backend."""
+    """moto's responses, with file systems from our backend."""
 
     @property
     def file_systems(self) -> FileSystemsBackend:
@@ -21,7 +21,7 @@ class FileSystemsResponse(FSxResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Refuse what is not there, though moto may have it."""
+        """Handle a call; refuses unsupported ones even if moto has them."""
         if self._get_action() not in FIELDS:
             raise missing(self._get_action())
         return super().call_action()

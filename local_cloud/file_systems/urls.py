@@ -1,4 +1,4 @@
-"""FSx's routes: moto looks for them in a module `urls` beside a backend's `models`."""
+"""FSx's routes; moto looks for them in a module `urls` beside a backend's `models`."""
 
 from moto.fsx import urls
 

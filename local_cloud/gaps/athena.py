@@ -1,4 +1,4 @@
-"""Athena: changes of workgroups, deletion of saved queries."""
+"""Athena: updating workgroups, deleting saved queries."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from moto.budgets.exceptions import NotFoundException
 from moto.budgets.models import Budget
 from moto.budgets.responses import BudgetsResponse
 
-# moto calls the response's method with the name of the operation; its methods are untyped.
+# moto calls the response's method with the operation's name; its methods are untyped.
 Response = Any
 
 
@@ -34,7 +34,7 @@ def fill() -> None:
 
 
 def find(response: Response, name: str) -> Any:
-    """The budget of that name in the caller's account."""
+    """The budget with that name in the caller's account."""
     budget = response.backend.budgets[response.current_account].get(name)
     if budget is None:
         raise NotFoundException(f"Unable to get budget: {name} - the budget doesn't exist.")
@@ -42,7 +42,7 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """The budget that a call about tags names: its ARN ends in `budget/<name>`."""
+    """The budget whose tags a call is about: its ARN ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 

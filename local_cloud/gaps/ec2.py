@@ -1,7 +1,7 @@
 """EC2: launch templates, VPC endpoints, security group rules, Spot price history.
 
-A launch template's own tags stay out of its data and can be changed; deleted endpoints are gone;
-rules on groups and prefix lists keep their descriptions.
+Corrects moto: a launch template's own tags stay out of its data and can be changed; deleted
+endpoints are gone; rules on groups and prefix lists keep their descriptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fill(prices: Prices | None) -> None:
 
 
 def answer_spot_prices(prices: Prices | None) -> None:
-    """Answer Spot prices from the price file: moto has 0.00001 USD for everything."""
+    """Answer Spot prices from the price file: moto returns 0.00001 USD for everything."""
     filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:
@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Also keep the descriptions of rules for groups and prefix lists, not only for ranges."""
+    """Also keep descriptions of rules for groups and prefix lists, not only for ranges."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 
@@ -84,7 +84,7 @@ def forget_deleted_endpoints() -> None:
 
 
 def show_changed_tags() -> None:
-    """Show a launch template's current tags: moto shows those of its creation."""
+    """Show a launch template's current tags: moto shows those from its creation."""
 
     def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
         """Ignore moto's constructor: the EC2 backend has the tags already."""
@@ -93,7 +93,7 @@ def show_changed_tags() -> None:
 
 
 def separate_tags() -> None:
-    """Keep a launch template's own tags apart from those of what it launches."""
+    """Keep a launch template's own tags separate from those of what it launches."""
     create = LaunchTemplateBackend.create_launch_template
 
     def create_launch_template(

@@ -1,7 +1,7 @@
-"""EKS: who gets into a cluster, and add-ons; moto has clusters and node groups only.
+"""EKS: access to clusters, and add-ons; moto has only clusters and node groups.
 
-Access entries, add-ons, pod identities, tags of node groups; clusters and node groups that EKS
-refuses. Access entries and add-ons can't be changed.
+Adds access entries, add-ons, pod identities and tags of node groups, and refuses clusters and node
+groups that EKS refuses. Access entries and add-ons can't be changed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from moto.iam.exceptions import NotFoundException
 from moto.iam.models import iam_backends
 from moto.moto_api._internal import mock_random
 
-# moto calls the response's method with the name of the operation; its methods are untyped.
+# moto calls the response's method with the operation's name; its methods are untyped.
 Response = Any
 
-VERSIONS = ("1.35", "1.36")  # those that EKS supports without a surcharge from 2026-12-02 on
+VERSIONS = ("1.35", "1.36")  # versions that EKS supports without a surcharge from 2026-12-02 on
 ADDONS = {
     "coredns": "v1.12.4-eksbuild.1",
     "eks-pod-identity-agent": "v1.3.9-eksbuild.3",
@@ -40,7 +40,7 @@ Entries = dict[str, dict[str, Any]]
 
 
 class Kind(NamedTuple):
-    """What a cluster may have: its name in calls, and where it stands in them and in ARNs."""
+    """A kind of cluster resource: its name in calls, and its place in them and in ARNs."""
 
     name: str
     plural: str
@@ -102,7 +102,7 @@ def deleting(kind: Kind) -> Callable[[Response], ActionResult]:
 
 
 def entries(cluster: Cluster, kind: Kind) -> Entries:
-    """What a cluster has of a kind, by what identifies it."""
+    """A cluster's resources of a kind, by identifier."""
     found: Entries = cluster.__dict__.setdefault(kind.plural, {})
     return found
 
@@ -110,7 +110,7 @@ def entries(cluster: Cluster, kind: Kind) -> Entries:
 def add(
     self: Response, kind: Kind, key: str, arn_name: str, fields: dict[str, Any]
 ) -> ActionResult:
-    """Add an entry with these fields, and those that all kinds have."""
+    """Add an entry with these fields, and those common to all kinds."""
     cluster = find_cluster(self)
     found = entries(cluster, kind)
     if key in found:
@@ -147,7 +147,7 @@ def find(self: Response, kind: Kind) -> dict[str, Any]:
 
 
 def role_of(self: Response, arn: str) -> None:
-    """Refuse a role that is not there."""
+    """Refuse a role that does not exist."""
     backend = iam_backends[self.current_account][self.eks_backend.partition]
     try:
         backend.get_role_by_arn(arn)
@@ -156,9 +156,9 @@ def role_of(self: Response, arn: str) -> None:
 
 
 def check_clusters() -> None:
-    """Keep how clusters let people in and are renewed, and make their security group.
+    """Keep clusters' access and upgrade settings, and create their security group.
 
-    Refused are subnets of one zone, unknown versions, and a role that is not there.
+    Refuses subnets of a single zone, unknown versions, and a role that does not exist.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_cluster
 
@@ -166,7 +166,7 @@ def check_clusters() -> None:
         version = self._get_param("version") or VERSIONS[-1]
         if version not in VERSIONS:
             raise InvalidParameterException(
-                message=f"version is {version!r}, and must be one of {', '.join(VERSIONS)}"
+                message=f"version is {version!r}, but must be one of {', '.join(VERSIONS)}"
             )
         access = self._get_param("accessConfig") or {}
         mode = access.get("authenticationMode") or "CONFIG_MAP"
@@ -188,7 +188,7 @@ def check_clusters() -> None:
     delete: Callable[[Response], ActionResult] = EKSResponse.delete_cluster
 
     def delete_cluster(self: Response) -> ActionResult:
-        """Delete the security group, too, which EKS made."""
+        """Also delete the security group that EKS created."""
         group = find_cluster(self).resources_vpc_config["clusterSecurityGroupId"]
         answer = delete(self)
         ec2_of(self).delete_security_group(group_id=group)
@@ -199,7 +199,7 @@ def check_clusters() -> None:
 
 
 def check_subnets(self: Response, subnet_ids: list[str]) -> str:
-    """The VPC that the subnets lie in."""
+    """The VPC that the subnets are in; refuses unknown subnets and a single zone."""
     known = {subnet.id: subnet for subnet in ec2_of(self).describe_subnets()}
     if missing := [one for one in subnet_ids if one not in known]:
         raise InvalidParameterException(message=f"The subnet ID '{missing[0]}' does not exist")
@@ -216,9 +216,9 @@ def ec2_of(self: Response) -> Any:
 
 
 def check_node_groups() -> None:
-    """Refuse sizes that contradict each other, and a role that is not there.
+    """Refuse sizes that contradict each other, and a role that does not exist.
 
-    What a launch template says of disk and access, EKS says no more.
+    EKS does not repeat a launch template's settings for disk and access.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_nodegroup
     update = EKSBackend.update_nodegroup_config
@@ -246,7 +246,7 @@ def check_node_groups() -> None:
 
 
 def tag_node_groups() -> None:
-    """Tag node groups, too: moto knows tags of clusters only."""
+    """Tag node groups too: moto supports tags only on clusters."""
 
     def named(call: Callable[..., Any]) -> Callable[..., Any]:
         def with_groups(self: EKSBackend, resource_arn: str, *given: Any, **named: Any) -> Any:
@@ -265,14 +265,14 @@ def tag_node_groups() -> None:
 
 
 def untag_resource(self: Response) -> ActionResult:
-    """Remove all the tags that are named; moto removes the first."""
+    """Remove all given tags; moto removes only the first."""
     arn = self._extract_arn_from_path()
     self.eks_backend.untag_resource(arn, self.querystring.get("tagKeys", []))
     return ActionResult({})
 
 
 class _Only:
-    """A backend whose only cluster is this node group, as far as tags go."""
+    """A backend whose only cluster is this node group, for tagging."""
 
     def __init__(self, group: Any) -> None:
         self.clusters = {"": group}

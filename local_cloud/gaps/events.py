@@ -1,8 +1,8 @@
 """EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events in AWS's format.
 
-Rules reach SNS topics and log groups, with input transformers; a disabled rule and one without a
-pattern match nothing; a failing target does not affect the others. Missing are events of services
-other than Batch, retries, dead-letter queues, and what resource policies would refuse.
+Rules reach SNS topics and log groups, with input transformers; a disabled rule or one without a
+pattern matches nothing; a failing target does not affect the others. Missing are events of services
+other than Batch, retries, dead-letter queues, and refusals by resource policies.
 
 Replaces `send_to_targets` of moto's Rule, and calls moto's for all other targets.
 """
@@ -43,7 +43,7 @@ def fill() -> None:
                     alone.targets = [target]
                     send_as_moto_does(alone, original_event, transform_input)  # type: ignore[arg-type]
             except Exception:
-                # As in AWS, a failing target is no error for the sender of the event.
+                # As in AWS, a failing target is not an error for the sender of the event.
                 log.exception("rule %s could not deliver to %s", self.name, target["Arn"])
 
     Rule.send_to_targets = send_to_targets  # type: ignore[method-assign,assignment]

@@ -1,7 +1,4 @@
-"""IAM: the real names of service-linked roles, and AWS's own policies read once.
-
-The roles are those of Batch, ECS and Spot.
-"""
+"""IAM: real names of service-linked roles (Batch, ECS, Spot), AWS's own policies read once."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ def fill() -> None:
 
 
 def policies_of_aws(self: IAMBackend) -> list[ManagedPolicy]:
-    """AWS's 1,580 policies, in the partition that is served.
+    """AWS's 1,580 policies, only in the partition being served.
 
-    moto looks for an access key in the backend of every partition, and reads them for each: a
+    moto looks up an access key in every partition's backend and would read the policies for each: a
     second at the first request.
     """
     return _init_aws_policies(self) if self.region_name == PARTITION else []

@@ -1,8 +1,8 @@
 """The events of log streams, on disk: a job may print more than fits into memory.
 
-They are in one SQLite database, a temporary file of its own or one that stays. A row is a block:
-events of one stream that were written together at one time. A stream's events are in the order of
-their times, and of one time in the order in which they were written.
+They are in one SQLite database, either temporary or kept. A row is a block: events of one stream
+that were written together at one time. A stream's events are ordered by time and, within one time,
+in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 from moto.logs.models import LogEvent
 
-BLOCKS = 16  # that are in memory at once, of each stream that is read
+BLOCKS = 16  # blocks in memory at once, for each stream being read
 TABLE = (
     "CREATE TABLE IF NOT EXISTS block (id INTEGER PRIMARY KEY, stream INTEGER, timestamp INTEGER, "
     "ingested INTEGER, events INTEGER, messages TEXT)"
@@ -35,13 +35,13 @@ BEFORE = (
     "SELECT timestamp, id, ingested, messages FROM block WHERE stream = ? "
     "AND (timestamp, id) <= (?, ?) AND timestamp >= ? ORDER BY timestamp DESC, id DESC LIMIT ?"
 )
-# Each by the index: both of one SELECT would be looked for block by block.
+# Two queries, each answered from the index: a single SELECT would scan block by block.
 SPAN = (
     "SELECT (SELECT min(timestamp) FROM block WHERE stream = ?1), "
     "(SELECT max(timestamp) FROM block WHERE stream = ?1)"
 )
 
-# A place between two events of any stream: the time, block and line of the one behind it.
+# A place between two events of any stream: time, block and line of the next event.
 Place = tuple[int, int, int]
 HEAD: Place = (0, 0, 0)
 TAIL: Place = (sys.maxsize, 0, 0)
@@ -61,25 +61,25 @@ class Event(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Just before it."""
+        """The place just before it."""
         return self.timestamp, self.block, self.line
 
     @property
     def next_place(self) -> Place:
-        """Just behind it."""
+        """The place just after it."""
         return self.timestamp, self.block, self.line + 1
 
 
 class Database:
-    """Takes calls from any thread."""
+    """The SQLite database; accepts calls from any thread."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
-        # An empty name: a file that nobody sees and that is gone with this process.
+        # An empty name makes a hidden file that is deleted with this process.
         self._connection = sqlite3.connect(
             path or "", isolation_level=None, check_same_thread=False
         )
-        # No sync, as of the rest of the state; with WAL a SIGKILL loses nothing all the same.
+        # No sync, as for the rest of the state; with WAL a SIGKILL still loses nothing.
         for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF", TABLE, INDEX):
             self._connection.execute(statement)
 
@@ -92,19 +92,19 @@ _database: list[Database] = []
 
 
 def database() -> Database:
-    """The one of all streams: a temporary one until `keep_in`."""
+    """The database of all streams; a temporary one until `keep_in` is called."""
     if not _database:
         _database.append(Database())
     return _database[0]
 
 
 def keep_in(path: Path) -> None:
-    """From now on keep all events in this file, and find those that are there."""
+    """From now on keep all events in this file, and load those in it."""
     _database[:] = [Database(path)]
 
 
 def delete_all_but(streams: Collection[Events]) -> None:
-    """Free the room of streams that are gone."""
+    """Delete the events of streams that no longer exist."""
     kept = {stream.number for stream in streams}
     for (number,) in database().run("SELECT DISTINCT stream FROM block"):
         if number not in kept:
@@ -147,12 +147,12 @@ class Events:
         return self.span() != (None, None)
 
     def span(self) -> tuple[int | None, int | None]:
-        """The first and the last event's time; None where there are no events."""
+        """Times of the first and the last event; None if there are no events."""
         first, last = database().run(SPAN, self.number)[0]
         return first, last
 
     def after(self, place: Place, last: int = sys.maxsize) -> Iterator[Event]:
-        """The events behind a place up to a time, the first one first."""
+        """Events after a place, up to a time, oldest first."""
         while blocks := database().run(AFTER, self.number, *place[:2], last, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 first = place[2] if block == place[1] else 0
@@ -161,7 +161,7 @@ class Events:
             place = (timestamp, block + 1, 0)
 
     def before(self, place: Place, first: int = 0) -> Iterator[Event]:
-        """The events before a place, from a time on, the last one first."""
+        """Events before a place, back to a time, newest first."""
         while blocks := database().run(BEFORE, self.number, *place[:2], first, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 lines = json.loads(messages)[: place[2] if block == place[1] else None]
@@ -171,7 +171,7 @@ class Events:
 
 
 def motos_event(ingested: int, timestamp: int, message: str, event_id: int) -> LogEvent:
-    # Not as moto makes one: its classes keep in a list whatever they make.
+    # Not made by moto's constructor, as its classes keep every instance in a list.
     made = object.__new__(LogEvent)
     made.ingestion_time, made.timestamp = ingested, timestamp
     made.message, made.event_id = message, event_id

@@ -1,8 +1,8 @@
-"""CloudWatch Logs: events on disk, pages of a megabyte, and patterns that events are found by.
+"""CloudWatch Logs: events on disk, pages of a megabyte, and filter patterns.
 
-FilterLogEvents takes a phrase (`"a phrase"`) or any of words (`?a ?b`), and refuses other patterns;
-a page may be empty and have a next one. AWS does not say whether a term is found within a word:
-here it is not. Retention deletes nothing; metric filters make no metrics.
+FilterLogEvents supports a phrase (`"a phrase"`) or any of several words (`?a ?b`), and refuses
+other patterns; a page may be empty and still have a next one. AWS does not document whether terms
+match within words: here they don't. Retention deletes nothing; metric filters produce no metrics.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from local_cloud.gaps import log_events
 from local_cloud.gaps.log_events import HEAD, TAIL, Event, Events, Place
 
 PAGE_BYTES = 2**20
-EVENT_BYTES = 26  # that each event counts beside its message
+EVENT_BYTES = 26  # overhead of each event besides its message
 MOST_EVENTS = 10_000
 MOST_STREAMS = 100
-# What one call looks through: its page may be empty and have a successor all the same.
+# Limit of one search: its page may be empty and still have a next one.
 SEARCHED_EVENTS = 200_000
-# A time, a block and a line, in as many digits as AWS's tokens have.
+# A time, a block and a line, with as many digits as AWS's tokens.
 TOKEN = re.compile(r"(\d{18})(\d{19})(\d{19})")
-# The patterns that are there: a phrase anywhere, words, of which any is found as a whole, and
-# regular expressions of words alone, of which any is found anywhere.
+# The supported patterns: a phrase anywhere, several words of which any matches as a whole, and
+# regular expressions of plain words, of which any matches anywhere.
 PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
 ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
 ANY_ANYWHERE = re.compile(r"%(\w+(?:\|\w+)*)%", re.ASCII)
@@ -50,7 +50,7 @@ def make(self: LogStream, log_group: LogGroup, name: str) -> None:
 
 
 def restore(self: LogStream, state: dict[str, Any]) -> None:
-    """Set what was pickled; earlier versions had a list of the events in it."""
+    """Set what was pickled; earlier versions stored the list of events in it."""
     vars(self).update(state)
     if isinstance(listed := state["events"], list):
         self.events = Events()  # type: ignore[assignment]
@@ -62,7 +62,7 @@ def update(self: LogStream) -> None:
 
 
 def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
-    """As moto does it, which keeps an object for each event, only where somebody subscribes."""
+    """Like moto's, which keeps an object per event, only if somebody subscribes."""
     if self.log_group.subscription_filters:
         return put_in_motos(self, log_events)
     for timestamp, some in groupby(log_events, key=itemgetter("timestamp")):
@@ -71,7 +71,7 @@ def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
 
 
 def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
-    """PutLogEvents of lines of one time."""
+    """PutLogEvents for lines of one time."""
     if stream.log_group.subscription_filters:
         stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
         return
@@ -82,7 +82,7 @@ def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
 
 
 def delete_unused() -> None:
-    """Free the room of streams that are gone, once all others are there."""
+    """Delete events of streams that no longer exist, once all others are loaded."""
     backends = [each for regions in logs_backends.values() for each in regions.values()]
     groups = [group for backend in backends for group in backend.groups.values()]
     streams = [stream for group in groups for stream in group.streams.values()]
@@ -97,10 +97,10 @@ def get_log_events(
     next_token: str | None,
     start_from_head: bool,
 ) -> tuple[list[dict[str, Any]], str, str]:
-    """A page, and tokens of the one before and the one behind it.
+    """A page, and the tokens of the previous and the next page.
 
-    A token is a place between events, so that a page with nothing repeats it. As in AWS, and other
-    than in FilterLogEvents, events at `end_time` itself are left out.
+    A token is a place between events, so an empty page repeats it. As in AWS, and unlike in
+    FilterLogEvents, events at `end_time` itself are left out.
     """
     events, end = events_of(self), end_time or sys.maxsize
     forward, edge = edge_of(next_token, from_head=start_from_head)
@@ -110,13 +110,13 @@ def get_log_events(
     else:
         edge = min(edge, (end, 0, 0))
         found = list(fitting(events.before(edge, start_time or 0), limit))[::-1]
-        edge = edge if edge < TAIL else HEAD  # nothing is there yet: all that comes is behind it
+        edge = edge if edge < TAIL else HEAD  # nothing there yet: everything to come lies after it
     first, behind = (found[0].place, found[-1].next_place) if found else (edge, edge)
     return [shown(event) for event in found], f"b/{token_of(first)}", f"f/{token_of(behind)}"
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Whether a page begins at a place, or else ends there, and the place."""
+    """The place, and whether the page starts there instead of ending there."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")
@@ -137,7 +137,7 @@ def place_of(token: str) -> Place:
 
 
 def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
-    """As many as one answer holds, and one at least."""
+    """As many events as one response holds, at least one."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
         left -= size(event)
@@ -148,16 +148,16 @@ def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
 
 def filter_log_events(
     self: LogGroup,
-    log_group_name: str,  # noqa: ARG001 - its own
+    log_group_name: str,  # noqa: ARG001 - the group knows its name
     log_stream_names: list[str],
     start_time: int | None,
     end_time: int | None,
     limit: int | None,
     next_token: str | None,
     filter_pattern: str | None,
-    interleaved: bool,  # noqa: ARG001 - always, as in AWS
+    interleaved: bool,  # noqa: ARG001 - always interleaved, as in AWS
 ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-    """A page of the events that match, by time, the next page's token, and no streams.
+    """A page of the matching events by time, the next page's token, and no streams.
 
     As in AWS, a page with few events or none may have a next one.
     """
@@ -183,10 +183,10 @@ def filter_log_events(
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a filter pattern finds a message; one without terms finds all.
+    """Build a predicate from a filter pattern; one without terms matches everything.
 
     Raises:
-        InvalidParameterException: the pattern is of a kind that is not there.
+        InvalidParameterException: this kind of pattern is not supported.
     """
     text = pattern.strip()
     if not text:
@@ -199,8 +199,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         return lambda message: any(part in message for part in parts)
     if ANY_OF_WORDS.fullmatch(text) is None:
         raise InvalidParameterException(
-            'The local cloud has filter patterns like "a phrase", ?any ?of ?words and %any|of|them%'
-            f", not {text!r}"
+            'The local cloud supports filter patterns like "a phrase", ?any ?of ?words and '
+            f"%any|of|them%, not {text!r}"
         )
     words = text.replace("?", "").split()
     whole = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.ASCII)
@@ -208,7 +208,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def named_streams(group: LogGroup, names: list[str]) -> dict[str, LogStream]:
-    """The streams with these names; without any, all."""
+    """The streams with these names; all if none are given."""
     if len(names) > MOST_STREAMS:
         raise InvalidParameterException(f"logStreamNames can have at most {MOST_STREAMS} names")
     if missing := [name for name in names if name not in group.streams]:

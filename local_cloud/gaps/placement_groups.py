@@ -1,4 +1,4 @@
-"""Placement groups of EC2, which moto lacks."""
+"""EC2 placement groups, which moto lacks."""
 
 from __future__ import annotations
 

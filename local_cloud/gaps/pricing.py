@@ -1,7 +1,8 @@
 """The Price List API, which moto lacks: answers GetProducts from the price file.
 
-Each offer has an `origin` that AWS's lack, so nobody takes it for AWS's current price. Missing are
-other services' offers, Reserved terms, filters except `TERM_MATCH` and `EQUALS`, and pages.
+Each offer has an `origin` field, unlike AWS's, so that nobody mistakes it for AWS's current price.
+Missing are other services' offers, Reserved terms, filters except `TERM_MATCH` and `EQUALS`, and
+pages.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class PriceList:
     def _answer(self, request: dict[str, Any]) -> Response:
         filters = request.get("Filters", [])
         if unknown := {wanted["Type"] for wanted in filters} - {"TERM_MATCH", "EQUALS"}:
-            message = f"the local cloud knows no filter of type {', '.join(sorted(unknown))}"
+            message = (
+                f"the local cloud does not support filters of type {', '.join(sorted(unknown))}"
+            )
             body = {"__type": "InvalidParameterException", "Message": message}
             return json_response(body, HTTPStatus.BAD_REQUEST)
         attributes = [(wanted["Field"], wanted["Value"]) for wanted in filters]
@@ -55,7 +58,7 @@ def json_response(body: dict[str, Any], status: HTTPStatus) -> Response:
 
 
 def offer(prices: Prices, instance_type: str) -> dict[str, Any]:
-    """An On-Demand offer in AWS's format, with one field more: `origin`, the price's source."""
+    """An On-Demand offer in AWS's format, plus the field `origin`: the price's source."""
     sku = instance_type.replace(".", "").replace("-", "").upper()
     term, rate = f"{sku}.{TERM}", f"{sku}.{TERM}.{RATE}"
     usd = f"{prices.on_demand[instance_type]:.10f}"

@@ -1,7 +1,8 @@
 """S3: conditions in bucket policies.
 
-Those on TLS (`Bool`, `NumericLessThan`) are evaluated; a request over loopback counts as encrypted,
-so policies for TLS alone need not be weakened. A statement with any other condition does not apply.
+Conditions on TLS (`Bool`, `NumericLessThan`) are evaluated; a request over loopback counts as
+encrypted, so policies that require TLS need not be weakened. A statement with any other condition
+does not apply.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket
 
-# Nobody can read a request over the loopback interface, so it counts as encrypted.
+# Nobody else can read a request over the loopback interface, so it counts as encrypted.
 REQUEST_CONTEXT = {"aws:securetransport": "true", "s3:tlsversion": "1.3"}
 
 OPERATORS: dict[str, Callable[[str, str], bool]] = {
@@ -23,7 +24,7 @@ OPERATORS: dict[str, Callable[[str, str], bool]] = {
 
 
 def as_list(value: Any) -> list[Any]:
-    """A policy's field, a value or a list of values, as a list."""
+    """A policy's field, which may be a single value, as a list."""
     return value if isinstance(value, list) else [value]
 
 

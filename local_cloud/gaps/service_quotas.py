@@ -1,6 +1,7 @@
-"""Service Quotas: EC2's quotas of vCPUs, which moto lacks.
+"""Service Quotas: EC2's vCPU quotas, which moto lacks.
 
-They are far above anything that runs here; no usage is counted. Of all others moto has VPC's alone.
+They are far above anything that runs here, and usage is not counted. moto itself has only VPC's
+quotas.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from moto.servicequotas.models import ServiceQuotasBackend
 from moto.servicequotas.responses import ServiceQuotasResponse
 
 from local_cloud.faults.kinds import VcpuQuota
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 
 # EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas".
 NAMES = {
@@ -26,7 +27,7 @@ NAMES = {
     "L-C4BD4855": "All P5 Spot Instance Requests",
     "L-E3A00192": "All X Spot Instance Requests",
 }
-# Never a limit here: the pool is. A fault has another value.
+# Never a limit here, as the pool is smaller. A fault may set another value.
 VCPUS = 1_000_000.0
 
 
@@ -54,7 +55,7 @@ def list_service_quotas(self: ServiceQuotasResponse) -> str:
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:
-    faulty = (fault.vcpus for _, fault in under_way(VcpuQuota) if fault.covers(code))
+    faulty = (fault.vcpus for _, fault in active_faults(VcpuQuota) if fault.covers(code))
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",

@@ -1,6 +1,6 @@
-"""Systems Manager: AWS's own public parameters, which can be read by name and are not listed.
+"""Systems Manager: AWS's public parameters, which can be read by name but are not listed.
 
-Such as those of ECS's AMIs, documents in JSON among them; values are those of moto's release.
+They include those of ECS's AMIs, as JSON documents; values are those of moto's release.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PUBLIC = "/aws/"
 
 
 def fill() -> None:
-    """Keep them out of DescribeParameters, where moto shows those that it has loaded.
+    """Keep them out of DescribeParameters, where moto lists those that it has loaded.
 
-    And give their documents in JSON, where moto writes them as Python does.
+    Also return their documents as JSON; moto writes them as Python literals.
     """
 
     def in_json(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -37,15 +37,15 @@ MOVED_MODULES = {
     "local_cloud.batch.pool": "local_cloud.batch.jobs.resources",
 }
 
-CONTENTS = object()  # stands for the Contents of whoever unpickles
+CONTENTS = object()  # placeholder for the unpickler's Contents
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
 
 
 class BackendPickler(pickle.Pickler):
-    """Pickles a backend's attributes; other backends and objects' contents by their names.
+    """Pickles a backend's attributes; other backends and objects' contents only by name.
 
     Args:
-        names: those of backends, by their Python ids; one without is pickled with its owner.
+        names: backends' names by Python id; a backend without one is pickled with its owner.
     """
 
     def __init__(self, file: io.BytesIO, names: Mapping[int, Key], contents: Contents) -> None:
@@ -95,7 +95,7 @@ def live(key: Key) -> BaseBackend:
 
 
 def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None:
-    """Set an S3 object's state when it is unpickled. States contain this function's name."""
+    """Set an S3 object's state when it is unpickled. States refer to this function by name."""
     contents, name, state = named
     contents.restore(key, name, state)
 
@@ -103,7 +103,7 @@ def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None
 def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
     """Set a log stream's state as an earlier version pickled it, with all events in it.
 
-    Its states contain this function's name.
+    Its states refer to this function by name.
     """
     values_of_events = pickle.loads(state["events"])  # noqa: S301 - as trusted as what holds it
     events = [motos_event(*values) for values in values_of_events]
@@ -115,7 +115,7 @@ def private_key(der: bytes) -> Any:
 
 
 def remade_function(module: str, code: bytes) -> FunctionType:
-    """A function without a closure, from its code."""
+    """Rebuild a function without a closure from its code."""
     return FunctionType(marshal.loads(code), vars(importlib.import_module(module)))  # noqa: S302
 
 

@@ -36,7 +36,7 @@ OTHERS_WRITE = 0o022
 
 Services = frozenset[str]
 ALL: Services | None = None
-# The services that a job changes: by its state, its log, and the targets of its events.
+# The services that a job changes: through its state, its log, and the targets of its events.
 JOB_SERVICES: Services = frozenset({"batch", "ecs", "events", "logs", "sns", "sqs"})
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Store:
         self._not_saved: set[str] = set()
         self._is_closed = False
         try:
-            # No sync: what the operating system was given survives a SIGKILL of this process.
+            # No sync: what was handed to the operating system survives a SIGKILL of this process.
             self._database = sqlite3.connect(
                 self._path, timeout=1, isolation_level=None, check_same_thread=False
             )
@@ -72,12 +72,12 @@ class Store:
                     self._database.execute("INSERT INTO format VALUES (?)", (FORMAT,))
         except sqlite3.Error as error:
             raise StateError(
-                f"{self._path} can't be used ({error}): end what uses it, or name another folder"
+                f"{self._path} can't be used ({error}): stop what uses it, or give another folder"
             ) from error
         self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
             raise StateError(
-                f"{self._path} was written by version {found[0]}, this is {FORMAT}: delete it"
+                f"{self._path} was written by version {found[0]}, but this is {FORMAT}: delete it"
             )
 
     def load(self) -> None:
@@ -90,7 +90,7 @@ class Store:
                 self._contents.delete_unused()
         except Exception as error:
             raise StateError(
-                f"{self._path} can't be read ({error!r}): delete it, and start anew"
+                f"{self._path} can't be read ({error!r}): delete it and start again"
             ) from error
         for account, partitions in s3_backends.items():
             for partition, backend in partitions.items():
@@ -127,18 +127,18 @@ class Store:
         try:
             self.commit(JOB_SERVICES)
         except sqlite3.Error as error:
-            log.warning("the state of jobs could not be saved: %s", error)
+            log.warning("could not save the state of jobs: %s", error)
 
     def close(self) -> None:
         """Write the state for the last time.
 
         Raises:
-            StateError: it can't be written; what was there before is.
+            StateError: it can't be written; the earlier state stays.
         """
         try:
             self.commit(ALL)
         except sqlite3.Error as error:
-            raise StateError(f"the last changes are lost: {self._path}: {error}") from error
+            raise StateError(f"lost the last changes: {self._path}: {error}") from error
         finally:
             with self._committing:
                 self._is_closed = True
@@ -164,7 +164,7 @@ class Store:
                 problem = error
                 break
         if key[0] not in self._not_saved:
-            log.warning("the state of %s can't be saved: %r", key[0], problem)
+            log.warning("can't save the state of %s: %r", key[0], problem)
             self._not_saved.add(key[0])
         return None
 
@@ -174,7 +174,7 @@ class Store:
         try:
             yield
         except BaseException:
-            if self._database.in_transaction:  # a full disk has ended it
+            if self._database.in_transaction:  # a full disk has already ended the transaction
                 self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
@@ -202,7 +202,7 @@ class Gate:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """The caller ensures that there is only one at a time."""
+        """Hold the lock exclusively; the caller ensures that only one thread does so at a time."""
         with self._condition:
             self._exclusive += 1
             self._condition.wait_for(lambda: not self._shared)
@@ -227,23 +227,23 @@ def backends() -> dict[Key, BaseBackend]:
 
 
 def keep_logs(folder: Path) -> None:
-    """Keep the events of all logs in this folder, and find those that are there.
+    """Keep the events of all logs in this folder, and load those in it.
 
     Raises:
-        StateError: as of Store, or their file is none of ours.
+        StateError: as for Store, or their file is not one of ours.
     """
     path = private_file(folder, "logs.sqlite")
     try:
         log_events.keep_in(path)
     except sqlite3.Error as error:
         raise StateError(
-            f"{path} can't be used ({error}): delete it, which loses all logs, or name another "
+            f"{path} can't be used ({error}): delete it, which loses all logs, or give another "
             "folder"
         ) from error
 
 
 def private_file(folder: Path, name: str) -> Path:
-    """A file of ours in this folder, made if missing; both for their owner alone.
+    """A file in this folder, created if missing; both are accessible to their owner only.
 
     Raises:
         StateError: the folder or the file is another user's, or others may write to the folder.
@@ -253,8 +253,9 @@ def private_file(folder: Path, name: str) -> Path:
         mode = folder.stat().st_mode
         if mode & OTHERS_WRITE:
             raise StateError(
-                f"other users may write to {folder} (mode {mode & 0o777:o}), and reading a state "
-                f"runs code: if all in it is yours, `chmod 700 {folder}`, else name another folder"
+                f"other users may write to {folder} (mode {mode & 0o777:o}), and loading a state "
+                f"runs code: if everything in it is yours, run `chmod 700 {folder}`, else give "
+                "another folder"
             )
         folder.chmod(0o700)
         path = folder / name
@@ -270,6 +271,6 @@ def _require_ours(path: Path) -> None:
     owner, us = path.stat().st_uid, os.geteuid()
     if owner != us:
         raise StateError(
-            f"{path} belongs to user {owner}, not to you ({us}), and reading a state runs code: "
-            f"name a folder of your own, or `chown -R {us}` it if you trust what it holds"
+            f"{path} belongs to user {owner}, not to you ({us}), and loading a state runs code: "
+            f"give a folder of your own, or run `chown -R {us}` on it if you trust its content"
         )

@@ -1,4 +1,4 @@
-"""Holds back the answer to a call until its changes are on disk."""
+"""Holds back the response to a call until its changes are on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READING = (
     "Search",
     "Select",
 )
-# Their calls change their own service only. Those of any other service may change all.
+# Calls to these change only their own service. Calls to other services may change all.
 SELF_CONTAINED = frozenset(
     {
         "athena",
@@ -53,7 +53,7 @@ class WriteThrough:
         if is_reading(service, operation, environ["REQUEST_METHOD"]):
             return self._app(environ, start_response)
         reach = reach_of(service, operation)
-        if operation == "ReceiveMessage":  # may block for long, which would hold up every commit
+        if operation == "ReceiveMessage":  # long polling would hold up every commit
             answer = list(self._app(environ, start_response))
             self._store.commit(reach)
             return answer

@@ -69,4 +69,4 @@ def test_a_rehearsal_leaves_a_folder_and_a_summary_and_is_done_once(export):
     assert [*state["done"]] == STEPS
     assert not [name for name, outcome in state["done"].items() if outcome["late"]]
     again = gpu_check(export, rehearsal, "TO=found")
-    assert again.stdout.splitlines()[: len(STEPS)] == [f"{step}: done before" for step in STEPS]
+    assert again.stdout.splitlines()[: len(STEPS)] == [f"{step}: already done" for step in STEPS]

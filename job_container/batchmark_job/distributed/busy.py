@@ -1,4 +1,4 @@
-"""How busy a node's GPUs are while its ranks run."""
+"""GPU utilisation of a node while its ranks run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PERIOD_SECONDS = 0.5
 MOST_READINGS = 10_000
 
 
-class Busy:
-    """Reads the utilisation of some GPUs by NVML, without torch."""
+class GpuUtilisation:
+    """Samples the utilisation of some GPUs through NVML, without loading torch."""
 
     def __init__(self, gpus: Sequence[nvml.Gpu]) -> None:
         self._gpus = gpus
@@ -25,8 +25,8 @@ class Busy:
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, device: str, devices: int) -> Busy | None:
-        """Of the first GPUs of this machine; None on the CPU, or where there is no NVML."""
+    def of(cls, device: str, devices: int) -> GpuUtilisation | None:
+        """Watch the first GPUs of this machine; None on the CPU or without NVML."""
         if device != "cuda":
             return None
         try:
@@ -42,7 +42,7 @@ class Busy:
         self._thread.start()
 
     def stop(self) -> tuple[tuple[float, float], ...]:
-        """All readings: seconds since the start, and the mean share of the GPUs."""
+        """Stop, and return (seconds since the start, mean utilisation of the GPUs) per reading."""
         self._stop.set()
         if self._thread:
             self._thread.join()

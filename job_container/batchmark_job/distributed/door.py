@@ -1,4 +1,4 @@
-"""The main node's port: who shows the job's proof is let in, anybody else is dropped unanswered."""
+"""The main node's control port, which admits only connections that present the job's proof."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-PROOF_BYTES = 32
-PROOF_SECONDS = 5.0  # for a visitor to show it
-MOST_VISITORS = 128  # at once; the one that has waited longest makes room
+PROOF_BYTES = 32  # of an HMAC-SHA256
+PROOF_SECONDS = 5.0  # how long a connection may take to present it
+MOST_VISITORS = 128  # connections that may wait at once; beyond that the oldest is dropped
 LOOK_SECONDS = 0.5
 
 
@@ -24,14 +24,14 @@ class _Visitor:
     shown: bytes = b""
 
 
-class Door:
-    """Listens in one thread, however many come. Of each it reads as many bytes as a proof has.
+class AuthenticatingListener:
+    """Authenticates incoming connections in one thread, reading at most one proof from each.
 
     Args:
-        let_in: is given the connection of each who shows the proof.
+        let_in: called with each authenticated connection.
 
     Raises:
-        OSError: the address or the port can't be had.
+        OSError: the address or the port is not available.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Door:
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._visitors: list[_Visitor] = []  # the first has waited longest
+        self._visitors: list[_Visitor] = []  # oldest first
         self._closed = threading.Event()
         self.dropped = 0
         threading.Thread(target=self._watch, name="door", daemon=True).start()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Stop accepting connections."""
         self._closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closes it
@@ -70,7 +70,7 @@ class Door:
     def _receive(self) -> None:
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # closed, or one of many connections failed
+        except OSError:  # closed, or a single connection failed
             self._closed.wait(0.05)
             return
         connection.setblocking(False)
@@ -81,7 +81,7 @@ class Door:
             self._drop(self._visitors[0])
 
     def _hear(self, visitor: _Visitor) -> None:
-        if visitor not in self._visitors:  # it has just made room
+        if visitor not in self._visitors:  # dropped just now to make room
             return
         try:
             said = visitor.connection.recv(PROOF_BYTES - len(visitor.shown))
@@ -103,7 +103,8 @@ class Door:
     def _drop(self, visitor: _Visitor) -> None:
         self._forget(visitor)
         with contextlib.suppress(OSError):
-            visitor.connection.shutdown(socket.SHUT_RDWR)  # a forked worker may hold it open
+            # shut down first: a forked worker may hold a copy of the socket
+            visitor.connection.shutdown(socket.SHUT_RDWR)
         visitor.connection.close()
         self.dropped += 1
 

@@ -1,4 +1,4 @@
-"""What every node but the main one does: it comes, and runs its ranks when it is told to."""
+"""Follower nodes: every node but the main one joins it and runs ranks on its command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.lines import Lines, LostError, connect
+from batchmark_job.distributed.busy import GpuUtilisation
+from batchmark_job.distributed.lines import LostError, NodeConnection, connect
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, Greeting, Node
 from batchmark_job.distributed.task import TASK
@@ -19,26 +19,24 @@ from batchmark_job.errors import CannotMeasureError, one_line, say
 
 class Follower:
     def __init__(
-        self, node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT
+        self, node: Node, greeting: Greeting, busy: GpuUtilisation | None, port: int = CONTROL_PORT
     ) -> None:
         self._node, self._greeting, self._busy, self._port = node, greeting, busy, port
         self._main = f"the main node ({node.main_address})"
-        self._lines: Lines | None = None
+        self._lines: NodeConnection | None = None
         self._ranks: LocalRanks | None = None
 
     def follow(self) -> None:
-        """Serve the main node until it is done.
+        """Serve the main node until the job is over.
 
         Raises:
-            CannotMeasureError: it does not come in time, dies, gives up, or says what can't be
-                understood.
+            CannotMeasureError: the main node is late, lost or gives up, or sends an invalid
+                message.
         """
         lines = self._lines = _connect(self._node, self._port)
         try:
             lines.send({"kind": "greeting", **self._greeting.model_dump()})
-            say(
-                f"batchmark-job: node {self._node.index} of {self._node.count} follows {self._main}"
-            )
+            say(f"batchmark-job: node {self._node.index} of {self._node.count} joined {self._main}")
             while (message := lines.receive())["kind"] != "over":
                 if self._ranks is not None:
                     self._ranks.kill()
@@ -47,13 +45,15 @@ class Follower:
             if message.get("reason"):
                 raise CannotMeasureError(f"{self._main} gave up: {message['reason']}")
         except (LostError, KeyError, ValidationError) as error:
-            raise CannotMeasureError(f"{self._main} {error}; its ranks here end, too") from None
+            raise CannotMeasureError(
+                f"{self._main} {error}; ending its ranks on this node"
+            ) from None
         finally:
             self._leave()
 
     def stop(self, received: signal.Signals) -> int:
-        """Tell the main node, and end; returns the exit code."""
-        say(f"batchmark-job: {received.name}: node {self._node.index} leaves")
+        """Tell the main node that this one is leaving, end the ranks, and return the exit code."""
+        say(f"batchmark-job: {received.name}: node {self._node.index} is leaving the job")
         if self._lines is not None:
             self._lines.send({"kind": "leaving", "reason": f"received {received.name}"})
         self._leave()
@@ -65,7 +65,7 @@ class Follower:
         if self._ranks is not None:
             self._ranks.kill()
 
-    def _start(self, message: dict[str, Any], lines: Lines) -> LocalRanks | None:
+    def _start(self, message: dict[str, Any], lines: NodeConnection) -> LocalRanks | None:
         launch = Launch(*message["launch"])
         task = TASK.validate_python(message["task"])
         try:
@@ -84,17 +84,17 @@ class Follower:
 
 
 def decline(node: Node, reason: str, port: int = CONTROL_PORT) -> None:
-    """Tell the main node why this one can't take part.
+    """Tell the main node that this one can't take part, and why.
 
     Raises:
-        CannotMeasureError: it does not come in time.
+        CannotMeasureError: the main node did not answer in time.
     """
     lines = _connect(node, port)
     lines.send({"kind": "declined", "index": node.index, "reason": reason})
     lines.close()
 
 
-def _connect(node: Node, port: int) -> Lines:
+def _connect(node: Node, port: int) -> NodeConnection:
     try:
         return connect(str(node.main_address), port, node.joining_seconds, node.proof)
     except LostError as error:

@@ -1,6 +1,6 @@
-"""Messages between the launchers of two nodes: JSON, a line each, with heartbeats.
+"""JSON messages between the launchers of two nodes, one per line, with heartbeats.
 
-No pickles: whoever reaches the port could have them run code.
+JSON and not pickle: unpickling would let whoever reaches the port run code.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ BEAT = {"kind": "beat"}
 
 
 class LostError(Exception):
-    """The other side has ended, or gives no sign of life."""
+    """The other side closed the connection or stopped sending heartbeats."""
 
 
-class Lines:
-    """A connection to another node. One thread receives; any may send."""
+class NodeConnection:
+    """A connection to another node. One thread receives; any thread may send."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(SILENCE_SECONDS)
@@ -36,15 +36,15 @@ class Lines:
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send, or leave it to `receive` to tell that the other side is gone."""
+        """Send a message; if the other side is gone, `receive` reports it."""
         with contextlib.suppress(OSError), self._lock:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> dict[str, Any]:
-        """The next message that is no heartbeat.
+        """Return the next message, skipping heartbeats.
 
         Raises:
-            LostError: there is none, or what came is no message.
+            LostError: the connection ended, or sent something that is not a message.
         """
         with self._reading:
             try:
@@ -60,7 +60,7 @@ class Lines:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
-        if self._reading.acquire(blocking=False):  # else `receive` closes it
+        if self._reading.acquire(blocking=False):  # the receiving thread closes it otherwise
             self._file.close()
             self._reading.release()
 
@@ -75,7 +75,7 @@ class Lines:
         if message is None:
             raise LostError("closed the connection")
         if not isinstance(message, dict):
-            raise LostError(f"sent {message!r:.100}, which is no message")
+            raise LostError(f"sent {message!r:.100}, which is not a valid message")
         return message
 
     def _beat(self) -> None:
@@ -83,18 +83,18 @@ class Lines:
             self.send(BEAT)
 
 
-def connect(address: str, port: int, seconds: float, proof: bytes) -> Lines:
-    """Connect as soon as somebody listens there, and show the proof, without which nobody is heard.
+def connect(address: str, port: int, seconds: float, proof: bytes) -> NodeConnection:
+    """Connect once the address accepts connections, and present the proof.
 
     Raises:
-        LostError: nobody did in time.
+        LostError: nothing accepted the connection in time.
     """
     end = time.monotonic() + seconds
     while True:
         try:
             connection = socket.create_connection((address, port), timeout=BEAT_SECONDS)
             connection.sendall(proof)
-            return Lines(connection)
+            return NodeConnection(connection)
         except OSError as error:
             if time.monotonic() > end:
                 raise LostError(

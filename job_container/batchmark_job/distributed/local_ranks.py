@@ -1,4 +1,4 @@
-"""The ranks of this node: torchrun with them below it, started, watched and ended."""
+"""This node's ranks: starts, watches and ends torchrun and the processes below it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.busy import GpuUtilisation
 from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
 from batchmark_job.distributed.torchrun import (
@@ -30,9 +30,9 @@ from batchmark_job.errors import say
 from batchmark_job.machine.memory import kills_for_memory
 
 TORCHRUN = "batchmark_job.distributed.torchrun"
-KILL_SECONDS = 5.0  # for ranks to end when told
+KILL_SECONDS = 5.0  # how long ranks may take to end after SIGTERM
 NCCL = "NCCL_SOCKET_IFNAME"
-# In torchrun's summary, whose first failure stands under "Root Cause".
+# torchrun's summary lists the first failure under "Root Cause".
 KILLED = re.compile(r"Root Cause.*?rank\s*: (\d+) .*?\n\s*exitcode\s*: -(\d+)", re.DOTALL)
 SIGABRT, SIGKILL = 6, 9
 
@@ -41,26 +41,26 @@ class Ended(NamedTuple):
     """How torchrun ended on one node."""
 
     code: int
-    error: str | None = None  # of the rank that failed first; None where it was ended from here
-    lost_another: bool = False  # a rank of another node failed first
+    error: str | None = None  # of the rank that failed first; None if this node ended it
+    lost_another: bool = False  # failed only because a rank of another node had failed
     failed_at: float = 0.0  # by the node's clock
     out_of_memory: bool = False
-    busy: tuple[tuple[float, float], ...] = ()  # seconds since its start, share
+    busy: tuple[tuple[float, float], ...] = ()  # (seconds since the start, utilisation)
 
 
 ENDED = TypeAdapter(Ended)
 
 
 class LocalRanks:
-    """One launch on this node."""
+    """One launch of ranks on this node."""
 
     def __init__(
-        self, node: Node, launch: Launch, task: Task, own: str, busy: Busy | None = None
+        self, node: Node, launch: Launch, task: Task, own: str, busy: GpuUtilisation | None = None
     ) -> None:
-        """Start it.
+        """Start torchrun.
 
         Raises:
-            OSError: no process can be started, or nothing written.
+            OSError: the process can't be started or a file can't be written.
         """
         self._folder = tempfile.TemporaryDirectory(
             prefix="batchmark-ranks-", ignore_cleanup_errors=True
@@ -93,31 +93,31 @@ class LocalRanks:
             busy.start()
 
     def wait(self) -> Ended:
-        """Wait for its end; frees all but the answer."""
+        """Wait for torchrun to end, and free everything except the answer."""
         code = self._process.wait()
         self._reader.join(KILL_SECONDS)
         busy = self._busy.stop() if self._busy else ()
         return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
-        """What rank 0 wrote, where it was one of these.
+        """Return what rank 0 wrote, if it ran on this node.
 
         Raises:
-            OSError: nothing.
-            ValidationError: something else.
+            OSError: it wrote nothing.
+            ValidationError: what it wrote is not an answer.
         """
         return Answer.model_validate_json(self._answer.read_bytes())
 
     def kill(self) -> None:
-        """End torchrun and its ranks, also those that have outlived it, within seconds."""
+        """End torchrun and its ranks within seconds, including ranks that outlived it."""
         self._killed = True
         end = time.monotonic() + KILL_SECONDS
-        # Again until none is found: torchrun may be starting one while the others are looked for.
+        # Repeat until no process is left: torchrun may start one during the search.
         while (found := list(self._found())) and time.monotonic() < end:
             for process in found:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-            # psutil would take torchrun's exit code from `wait`; Popen keeps it for both.
+            # Not psutil.wait: it would reap torchrun's exit code, which `wait` needs from Popen.
             psutil.wait_procs([p for p in found if p.pid != self._process.pid], KILL_SECONDS)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(KILL_SECONDS)
@@ -130,7 +130,7 @@ class LocalRanks:
         self._folder.cleanup()
 
     def usage(self) -> tuple[float, int]:
-        """CPU seconds so far and resident bytes of what runs now."""
+        """CPU seconds so far and resident bytes of the processes running now."""
         seconds, resident = 0.0, 0
         for process in self._found():
             with contextlib.suppress(psutil.Error):
@@ -140,7 +140,7 @@ class LocalRanks:
         return seconds, resident
 
     def _found(self) -> Iterator[psutil.Process]:
-        """The processes of this launch, by their environment: torchrun gives each its session."""
+        """Find this launch's processes by environment: torchrun starts each in its own session."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(TASK_VARIABLE) == self._task:
@@ -155,10 +155,11 @@ class LocalRanks:
                 say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
-        """By the rank that failed first: the others fail because it is gone."""
+        """Build the outcome from the rank that failed first; the others fail as a consequence."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         own = next((each for each in told if not each.lost_another), None)
-        if own or self._killed or code == 0:  # what a rank told, it told before it was ended
+        # an error that a rank reported came before torchrun ended it
+        if own or self._killed or code == 0:
             return _told(code, own) if own else Ended(code)
         if killed := KILLED.search(self._output):
             rank, number = killed.group(1), int(killed.group(2))

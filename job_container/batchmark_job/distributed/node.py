@@ -20,7 +20,7 @@ from batchmark_job.result.scaling_options import NODES_TOKEN
 from batchmark_job.result.values import Model
 
 LOOPBACK = "127.0.0.1"
-EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - rejected as an address
 PREFIX = "AWS_BATCH_JOB_"
 JOB = f"{PREFIX}ID"
 INDEX, COUNT, MAIN, MAIN_ADDRESS = (
@@ -29,8 +29,8 @@ INDEX, COUNT, MAIN, MAIN_ADDRESS = (
 )
 LEAST_CHARACTERS = 32  # of a token
 CONTROL_PORT = 29400
-RENDEZVOUS = "own-address"  # the name of torchrun's rendezvous at the main node's address
-ASKED = 5  # times: without its address the main node can't go on, and the ECS agent may be busy
+RENDEZVOUS = "own-address"  # name of torchrun's rendezvous at the main node's address
+ASKED = 5  # retries: the main node needs its address, and the ECS agent may be busy
 JOINING = "BATCHMARK_JOINING_SECONDS"
 # Children start once the main node runs, in any order; each may pull its image first.
 JOINING_SECONDS = 1200.0
@@ -38,21 +38,22 @@ JOINING_SECONDS = 1200.0
 
 @dataclass(frozen=True)
 class Node:
-    """This one of a job's nodes."""
+    """This node of the job."""
 
     index: int
     count: int
-    main_address: str | None = None  # None on the main node, which Batch does not tell
-    joining_seconds: float = JOINING_SECONDS  # for all nodes to come
-    proof: bytes = field(default=b"", repr=False)  # that it is of this job; empty without others
+    main_address: str | None = None  # None on the main node, where Batch doesn't set it
+    joining_seconds: float = JOINING_SECONDS  # for all nodes to join
+    # shared by the job's nodes; empty in a single-node job
+    proof: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
-        """By the variables that Batch sets; outside a multi-node job, the only one.
+        """Read the variables that Batch sets; outside a multi-node job, this is the only node.
 
         Raises:
-            InputError: they contradict each other, the main node is not the first, the time for
-                all to come is none, or there is no token that tells them from strangers.
+            InputError: they contradict each other, the main node is not the first, the joining time
+                is not positive, or the job has no secret token.
         """
         if COUNT not in environment:
             return cls(0, 1)
@@ -60,17 +61,21 @@ class Node:
         if main != 0:
             raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
         if not 0 <= index < count:
-            raise InputError(f"{INDEX} is {index}, and {COUNT} is {count}")
+            raise InputError(f"{INDEX} is {index}, which {COUNT}={count} doesn't allow")
         address = environment.get(MAIN_ADDRESS) or None
         if address and (":" in address or address == EVERY_ADDRESS):
             raise InputError(
-                f"{MAIN_ADDRESS} is {address}; give the IPv4 address at which others reach it"
+                f"{MAIN_ADDRESS} is {address}; give the IPv4 address at which other nodes reach it"
             )
         if index > 0 and address is None:
-            raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
+            raise InputError(
+                f"{MAIN_ADDRESS} is not set, but this is node {index} of {count}, which needs it"
+            )
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
         if not 0 < seconds < math.inf:
-            raise InputError(f"{JOINING} is {seconds:g}; give the seconds that nodes wait, above 0")
+            raise InputError(
+                f"{JOINING} is {seconds:g}; give the seconds to wait for all nodes, above 0"
+            )
         proof = _proof(environment) if count > 1 else b""
         return cls(index, count, address, seconds, proof)
 
@@ -80,10 +85,10 @@ class Node:
 
 
 class Greeting(Model):
-    """What a node says of itself when it comes."""
+    """What a node tells the main node when it joins."""
 
     index: int
-    address: str  # its own
+    address: str  # this node's own
     device: str
     device_model: str
     gpus: int
@@ -104,16 +109,17 @@ class Greeting(Model):
 
 
 def _proof(environment: Mapping[str, str]) -> bytes:
-    """What nodes of this job alone can show: made of its id and the token, which nobody is told.
+    """Derive the proof of membership from the job's id and secret token.
 
     Raises:
-        InputError: there is no token, or one that could be guessed.
+        InputError: the token is missing or short enough to guess.
     """
     token = environment.get(NODES_TOKEN, "")
     if len(token) < LEAST_CHARACTERS:
         raise InputError(
-            f"{NODES_TOKEN} has {len(token)} characters; give all nodes of the job one secret of "
-            f"{LEAST_CHARACTERS} random characters or more, in SubmitJob's nodeOverrides"
+            f"{NODES_TOKEN} has {len(token)} characters; give all nodes of the job the same "
+            f"secret of {LEAST_CHARACTERS} or more random characters, in SubmitJob's "
+            "nodeOverrides"
         )
     job = environment.get(JOB, "").partition("#")[0]
     return hmac.digest(os.fsencode(token), job.encode(), "sha256")
@@ -127,9 +133,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """The address that ECS gave this container; else the one it has towards another node, if any.
+    """This container's address from ECS, else the local address of the route to another node.
 
-    None outside ECS, in its host's network, and where there is no way to the other node.
+    None outside ECS, in the host's network mode, and where no route leads to the other node.
     """
     for _ in range(ASKED):
         for network in ecs_metadata().get("Networks") or ():
@@ -138,13 +144,13 @@ def own_address(towards: str | None = None) -> str | None:
     if towards is None:
         return None
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect((towards, CONTROL_PORT))  # sends nothing
+        asked.connect((towards, CONTROL_PORT))  # connecting UDP sends nothing
         return str(asked.getsockname()[0])
     return None
 
 
 def interface_of(address: str) -> str | None:
-    """The network interface with this address, or the loopback one with its network."""
+    """Name of the network interface that has this address; the loopback interface for loopback."""
     wanted = LOOPBACK if address.startswith("127.") else address
     found = psutil.net_if_addrs().items()
     return next(

@@ -1,4 +1,4 @@
-"""All nodes of a job, as the main node sees them: they come, and run their ranks at its word."""
+"""All nodes of a job, as the main node controls them: they join and run ranks on its command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.door import Door
-from batchmark_job.distributed.lines import Lines, LostError
+from batchmark_job.distributed.busy import GpuUtilisation
+from batchmark_job.distributed.door import AuthenticatingListener
+from batchmark_job.distributed.lines import LostError, NodeConnection
 from batchmark_job.distributed.local_ranks import ENDED, Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, MAIN_ADDRESS, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
@@ -25,25 +25,25 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.result.scaling import ScalingNode
 
-STOPPING_SECONDS = 30.0  # for ranks to end when they are told
-BLAME_SECONDS = 3.0  # for the other nodes to say what failed there
+STOPPING_SECONDS = 30.0  # how long ranks may take to end after a stop command
+BLAME_SECONDS = 3.0  # how long to wait for other nodes to report what failed
 POLL_SECONDS = 0.05
-MOST_COMING = 2  # for each node; the one that has waited longest makes room
+MOST_COMING = 2  # per node; beyond that the oldest is closed
 
 
 @dataclass
-class _Joined:
+class _JoinedNode:
     greeting: Greeting
-    lines: Lines
+    lines: NodeConnection
     seconds: float
-    lost: str | None = None  # why, once it is
-    ended: dict[int, Ended] = field(default_factory=dict)  # by launch
+    lost: str | None = None  # why it was lost, if it was
+    ended: dict[int, Ended] = field(default_factory=dict)  # by launch number
 
 
 class Nodes:
-    """The main node's own ranks and the other nodes'. A node that is lost ends it for all rows.
+    """The main node's own ranks and the other nodes. Losing one node fails all rows.
 
-    As a context it lets the others go at its end, and tells them what went wrong, if anything did.
+    Leaving the context releases the other nodes and tells them the error, if there was one.
     """
 
     def __init__(
@@ -53,48 +53,48 @@ class Nodes:
         address: str | None = None,
         port: int = CONTROL_PORT,
     ) -> None:
-        """Start to listen, where others are to come.
+        """Start listening if other nodes are expected.
 
         Args:
-            address: this node's own, at which alone it listens; None where it is the only one.
+            address: this node's own, the only one listened at; None in a single-node job.
 
         Raises:
-            CannotMeasureError: the port is taken, or there is no address for the others.
+            CannotMeasureError: the port is taken, or this node has no address.
         """
         self._node, self._own = node, address or LOOPBACK
         self._began = time.monotonic()
-        self._joined: dict[int, _Joined] = {}
+        self._joined: dict[int, _JoinedNode] = {}
         self._changed = threading.Condition()
         self._launches = 0
         self._closed = threading.Event()
-        self._declined: dict[int, str] = {}  # why, by index
+        self._declined: dict[int, str] = {}  # why, by node index
         self._here: LocalRanks | None = None
-        self._coming: list[Lines] = []  # let in, and yet to say who they are
-        self._door: Door | None = None
+        self._coming: list[NodeConnection] = []  # authenticated, but not identified yet
+        self._door: AuthenticatingListener | None = None
         if node.count > 1:
             if address is None:
                 raise CannotMeasureError(
-                    "the main node knows no address of its own: ECS's task metadata has none; "
-                    f"outside of Batch, set {MAIN_ADDRESS} to the one at which others reach it"
+                    "the main node has no address: ECS's task metadata has none; outside Batch, "
+                    f"set {MAIN_ADDRESS} to the address at which other nodes reach this one"
                 )
             try:
-                self._door = Door(address, port, node.proof, self._let_in)
+                self._door = AuthenticatingListener(address, port, node.proof, self._let_in)
             except OSError as error:
                 raise CannotMeasureError(
                     f"the main node can't listen at {address}, port {port}: {one_line(error)}"
                 ) from error
 
     def gather(self, machine: Machine, devices: int) -> None:
-        """Wait until all are there, with the devices that each must have.
+        """Wait until all nodes have joined, and check that each has the required devices.
 
         Args:
             machine: the main node's.
 
         Raises:
-            CannotMeasureError: some are not in time, or differ from the main node.
+            CannotMeasureError: a node is late, lost, or differs from the main node.
         """
         mine = self._mine = Greeting.of(0, self._own, machine)
-        self._busy = Busy.of(mine.device, devices)
+        self._busy = GpuUtilisation.of(mine.device, devices)
         others = self._node.count - 1
         if others:
             say(f"batchmark-job: waiting for {count(others, 'other node')}")
@@ -109,18 +109,18 @@ class Nodes:
             missing = [n for n in range(1, others + 1) if n not in self._joined]
         dropped = self._close_door()
         if missing:
-            strangers = f"; {count(dropped, 'visitor')} had no token of this job" if dropped else ""
+            strangers = f"; {count(dropped, 'visitor')} lacked this job's token" if dropped else ""
             raise CannotMeasureError(
-                f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} came "
-                f"within {self._node.joining_seconds:.0f} s; missing: node "
-                f"{', '.join(map(str, missing))}. See the log of each, and whether its security "
-                f"group lets the others in{strangers}"
+                f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} "
+                f"joined within {self._node.joining_seconds:.0f} s; missing: node "
+                f"{', '.join(map(str, missing))}. Check their logs, and whether the security "
+                f"group lets the nodes reach each other{strangers}"
             )
         for greeting in (mine, *(each.greeting for each in self._joined.values())):
             _check(greeting, mine, devices)
 
     def _close_door(self) -> int:
-        """Let nobody in any more; how many came that are none of this job's nodes."""
+        """Stop accepting nodes; return how many connections failed authentication."""
         if self._door is None:
             return 0
         self._door.close()
@@ -130,12 +130,14 @@ class Nodes:
         lost = {index: joined.lost for index, joined in self._joined.items() if joined.lost}
         for index, why in {**self._declined, **lost}.items():
             where = self._name(index) if index in lost else f"node {index}"
-            said = f"came and is lost: it {why}" if index in lost else f"can't take part: {why}"
+            said = (
+                (f"joined, then was lost: it {why}") if index in lost else f"can't take part: {why}"
+            )
             raise CannotMeasureError(f"{where} {said}")
 
     @property
     def device(self) -> str:
-        """cpu or cuda, the same on all."""
+        """cpu or cuda; the same on all nodes."""
         return self._mine.device
 
     def records(self, devices: int) -> tuple[ScalingNode, ...]:
@@ -154,10 +156,11 @@ class Nodes:
         )
 
     def run(self, task: Task, devices: int, seconds: float) -> Answer:
-        """Run all ranks on all nodes to their end, for so many seconds at most.
+        """Run one launch of ranks on all nodes, for `seconds` at most.
 
         Raises:
-            StepError: a rank failed or all hang, with the node that did; `lost` where a node is.
+            StepError: a rank failed, a node was lost (`lost`) or the ranks hung (`hung`); names the
+                node.
         """
         self._wait_if_closed()
         self._refuse_lost()
@@ -186,17 +189,17 @@ class Nodes:
         return answer.model_copy(update={"busy_share": busy_share})
 
     def _wait_if_closed(self) -> None:
-        """For ever: an interruption is writing and ends the process."""
+        """Block forever once closed: an interruption is writing and ends the process."""
         if self._closed.is_set():
             threading.Event().wait()
 
     def usage(self) -> tuple[float, int]:
-        """CPU seconds and resident bytes of the ranks that run here now."""
+        """CPU seconds and resident bytes of the ranks running on this node."""
         here = self._here
         return here.usage() if here else (0.0, 0)
 
     def close(self, reason: str | None = None) -> None:
-        """Let all others go; `reason` is why there is no more to do."""
+        """Release the other nodes; `reason` tells them why the job ends early."""
         self._closed.set()
         self._close_door()
         for joined in list(self._joined.values()):
@@ -212,16 +215,16 @@ class Nodes:
         self.close(one_line(error) if error else None)
 
     def _let_in(self, connection: socket.socket) -> None:
-        lines = Lines(connection)
+        lines = NodeConnection(connection)
         with self._changed:
             self._coming.append(lines)
             if len(self._coming) > MOST_COMING * self._node.count:
                 self._coming.pop(0).close()
         threading.Thread(target=self._follow, args=(lines,), name="node", daemon=True).start()
 
-    def _follow(self, lines: Lines) -> None:
-        """Take in all that one node says."""
-        joined: _Joined | None = None
+    def _follow(self, lines: NodeConnection) -> None:
+        """Handle everything that one node sends."""
+        joined: _JoinedNode | None = None
         try:
             message = self._first_word(lines)
             if message.pop("kind", None) == "declined":
@@ -236,7 +239,7 @@ class Nodes:
                     lines.send({"kind": "over", "reason": refusal})
                     lines.close()
                     return
-                joined = _Joined(greeting, lines, time.monotonic() - self._began)
+                joined = _JoinedNode(greeting, lines, time.monotonic() - self._began)
                 self._joined[greeting.index] = joined
                 self._changed.notify_all()
             while (message := lines.receive()).get("kind") != "leaving":
@@ -251,7 +254,7 @@ class Nodes:
                     joined.lost = str(error) if known else one_line(error)
                 self._changed.notify_all()
 
-    def _first_word(self, lines: Lines) -> dict[str, Any]:
+    def _first_word(self, lines: NodeConnection) -> dict[str, Any]:
         try:
             return lines.receive()
         finally:
@@ -260,18 +263,18 @@ class Nodes:
                     self._coming.remove(lines)
 
     def _refusal(self, greeting: Greeting) -> str | None:
-        """Why there is no place for a node; None if there is."""
+        """Why a node may not join; None if it may."""
         if not 0 < greeting.index < self._node.count:
-            return f"there is no node {greeting.index} of {self._node.count}"
+            return f"node {greeting.index} is not one of the job's {self._node.count}"
         if greeting.index in self._joined:
-            return f"node {greeting.index} is there already"
+            return f"node {greeting.index} has already joined"
         return None
 
     def _wait(self, here: LocalRanks, launch: Launch, seconds: float) -> list[Ended]:
-        """Until all have ended well.
+        """Wait until every node's ranks have ended without an error.
 
         Raises:
-            StepError: one has not; all others have been ended.
+            StepError: a node failed; the ranks of all nodes have been ended.
         """
         end = time.monotonic() + seconds
         own: list[Ended] = []
@@ -289,7 +292,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
         self._wait_if_closed()
         if failed and not lost:
-            # The one to blame may be the last to notice that its rank has failed.
+            # The node at fault may be the last one to notice that its rank has failed.
             self._give_them_time(launch, BLAME_SECONDS)
         self._stop_others(launch)
         here.kill()
@@ -301,7 +304,7 @@ class Nodes:
         raise self._why(own, launch, seconds)
 
     def _give_them_time(self, launch: Launch, seconds: float) -> None:
-        """Wait for what the others say of their own end."""
+        """Wait for the other nodes to report how their ranks ended."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             others = [each for each in self._joined.values() if not each.lost]
@@ -310,7 +313,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """The nodes whose ranks have ended, and how."""
+        """How the ranks ended, by node, for nodes where they have."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -321,7 +324,7 @@ class Nodes:
         ends = self._ended(own, launch)
         failed = {index: each for index, each in ends.items() if each.error}
         if not failed:
-            return StepError(f"its ranks did not end within {seconds:.0f} s", hung=True)
+            return StepError(f"the ranks did not end within {seconds:.0f} s", hung=True)
         index = min(failed, key=lambda each: (failed[each].lost_another, failed[each].failed_at))
         blamed = failed[index]
         reason = f"{self._name(index)}: {blamed.error}"
@@ -345,18 +348,18 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
     where = f"node {greeting.index} ({greeting.address})"
     if greeting.device != mine.device:
         raise CannotMeasureError(
-            f"{where} measures on {greeting.device}, and the main node on {mine.device}; give all "
-            "nodes one instance type"
+            f"{where} measures on {greeting.device}, but the main node on {mine.device}; use one "
+            "instance type for all nodes"
         )
     if greeting.device == "cuda" and greeting.gpus < devices:
         raise CannotMeasureError(
-            f"{where} has {count(greeting.gpus, 'GPU')}, and --devices is {devices}; give "
+            f"{where} has {count(greeting.gpus, 'GPU')}, but --devices is {devices}; give "
             f"{greeting.gpus} or fewer"
         )
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Each node's readings count from its own start of the ranks, moments from the main node's."""
+    """Mean utilisation while sampling; a node counts seconds from its own start of the ranks."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

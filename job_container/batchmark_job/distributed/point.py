@@ -1,4 +1,4 @@
-"""What the suite `scaling` measures: the rows of a job on so many nodes."""
+"""What the suite `scaling` measures: the rows of a job for a given number of nodes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from batchmark_job.result.scaling_options import PASSES, DataSource, ScalingOpti
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"
 TRAINING_DTYPES = ("float32", "tf32", "bfloat16", "float64")
 WARM_PASSES = 5
-LEAST_CALLS = 100  # of an all-reduce in each launch: they are short, and vary
+LEAST_CALLS = 100  # all-reduces timed per launch: they are short and vary
 COLD_SECONDS = 12 * 3600.0
-LAUNCHES = 2  # fresh processes on all nodes, for each row
+LAUNCHES = 2  # launches per row, each with fresh processes on all nodes
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TrainingPoint:
     data: DataSource
     folder: Path | None
     settings: TrainingSettings
-    varied: Sequence[str] = ()  # the settings that tell its row from others of the run
+    varied: Sequence[str] = ()  # settings that distinguish its row from others of the run
 
     name = TRAINING
     trains = True
@@ -71,12 +71,12 @@ class ReadingPoint:
 
     @property
     def seconds(self) -> float | None:
-        """How long a launch may take: a cold pass as long as S3 takes; the job has its limit."""
+        """Time limit of a launch; None for a cold pass, which takes as long as S3 does."""
         return COLD_SECONDS if self.cold else None
 
     @property
     def launches(self) -> int:
-        """A cold pass is the first one, so there is no second."""
+        """Launches of the row; a cold pass has only one, as a second would be warm."""
         return 1 if self.cold else LAUNCHES
 
     def parameters(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ Measured = TrainingPoint | AllReducePoint | ReadingPoint
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """One row: what is measured, on how many nodes with how many devices each."""
+    """One row: what to measure, on how many nodes with how many devices each."""
 
     nodes: int
     devices: int
@@ -104,10 +104,10 @@ class ScalingPoint:
 
 
 def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingPoint]:
-    """Reading comes first, as its cold pass must be; then training, then all-reduces.
+    """All rows, reading first so that its cold pass is cold, then training, then all-reduces.
 
     Raises:
-        InputError: files are to be read, and there is no folder of them.
+        InputError: a row reads files, but no folder is given.
     """
     settings = options.settings
     for name in options.varied:
@@ -115,11 +115,13 @@ def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingP
     measured: list[Measured] = []
     if "files" in options.data:
         if files is None:
-            raise InputError("--data has files; give their folder by --files or BATCHMARK_FILES")
+            raise InputError(
+                "--data includes files; give their folder with --files or BATCHMARK_FILES"
+            )
         cold = [name == "cold" for name in PASSES if name in options.passes]
         measured += [ReadingPoint(files, cold=each) for each in cold]
     for batch in options.batches:
-        # By the linear scaling rule: the rate given is the first batch's.
+        # Linear scaling rule: the learning rate given is for the smallest global batch.
         # Source: https://arxiv.org/abs/1706.02677.
         rate = settings.learning_rate * batch / options.batches[0]
         of_batch = settings.model_copy(update={"learning_rate": rate})

@@ -1,7 +1,7 @@
-"""torchrun's rendezvous with a store at the main node's own address; torch's own is at all it has.
+"""A torchrun rendezvous whose store listens only at the main node's address; torch's uses all.
 
-Nobody is asked who they are there, as torch's store has no means to: who reaches the address
-while a launch runs can read and write it.
+torch's store has no authentication: whoever reaches the address during a launch can read and write
+it.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ def make(parameters: RendezvousParameters) -> RendezvousHandler:
 
 
 def register() -> None:
-    """Let torchrun find it by its name."""
+    """Register the handler under its name for torchrun."""
     rendezvous_handler_registry.register(RENDEZVOUS, make)

@@ -1,4 +1,4 @@
-"""One row of the suite `scaling`: what all ranks of all nodes measure, launch by launch."""
+"""One row of the suite `scaling`, measured by all ranks of all nodes, launch by launch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.scaling import Scaling, StepSplit
 
-STARTING_SECONDS = 600.0  # of all ranks, their libraries and their first call
+STARTING_SECONDS = 600.0  # time limit for processes, libraries and first call of all ranks
 STARTING = "processes and libraries, 10 to 60 s"
-NOTHING_TO_REDUCE = "one device has nothing to reduce with others"
-LEAST_SAMPLES = 6  # below that a median has no interval
+NOTHING_TO_REDUCE = "a single device has nothing to all-reduce with"
+LEAST_SAMPLES = 6  # with fewer samples a median has no interval
 
 
 @dataclass
 class ScalingRow(MeasuredRow):
-    """Each turn is a launch: fresh processes on all nodes."""
+    """A row in which each turn is a launch, with fresh processes on all nodes."""
 
     workload: Measured
     point: ScalingPoint = field(kw_only=True)
@@ -86,7 +86,7 @@ class ScalingRow(MeasuredRow):
             self._throttled += self.conditions_of(bench.monitor, spans)
         self.spent_seconds += answer.starts[-1] - answer.starts[0] if answer.starts else 0.0
         if answer.wrong or not answer.correctness.passed:
-            reason = f"wrong result: {answer.wrong or 'its error is above the tolerance'}"
+            reason = f"wrong result: {answer.wrong or 'the error is above the tolerance'}"
             self.give_up(MeasurementStatus.FAILED, reason)
         elif self._is_over():
             self._finish()
@@ -97,7 +97,7 @@ class ScalingRow(MeasuredRow):
             return
         remarks = [answer.remark for answer in self.launched if answer.remark]
         if len(self.samples) < LEAST_SAMPLES:
-            remarks.append(f"only {len(self.samples)} samples, so it has no interval")
+            remarks.append(f"only {len(self.samples)} samples, too few for a confidence interval")
         self.end(MeasurementStatus.MEASURED, "; ".join(dict.fromkeys(remarks)) or None)
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:

@@ -1,6 +1,6 @@
-"""What the ranks of one torchrun are asked to do, and what the first of them answers.
+"""What the ranks of one torchrun launch are asked to do, and what rank 0 answers.
 
-Every node writes a task as a JSON file for its own ranks; rank 0 writes the answer as another.
+Each node writes a task as a JSON file for its own ranks; rank 0 writes the answer as another.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from batchmark_job.result.document import Correctness, Implementation
 from batchmark_job.result.scaling import StepSplit, TrainingSettings
 from batchmark_job.result.values import Model, optional
 
-# The file that a rank is told by its environment.
+# Environment variable that names a rank's task file.
 TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"
-ERROR_SUFFIX = ".error"  # of each rank's RankError, a file beside the answer
+ERROR_SUFFIX = ".error"  # each rank's RankError file, beside the answer
 
 
 class Ranks(Model):
-    """What a task is told beside what it measures."""
+    """What a task needs besides what it measures."""
 
     device: Literal["cpu", "cuda"]
     dtype: str = Field(
@@ -32,7 +32,7 @@ class Ranks(Model):
 
 
 class Train(Ranks):
-    """Train ResNet-50, each rank on batches of its own: a sample is a step."""
+    """Train ResNet-50, each rank on batches of its own; a sample is a step."""
 
     kind: Literal["train"] = "train"
     batch: int = Field(description="images of each rank at each step")
@@ -44,14 +44,14 @@ class Train(Ranks):
 
 
 class AllReduce(Ranks):
-    """Sum a tensor over all ranks, again and again."""
+    """Sum a tensor over all ranks repeatedly."""
 
     kind: Literal["all_reduce"] = "all_reduce"
     size_bytes: int
 
 
 class Read(Ranks):
-    """Read all shards, each node its own share of them: a sample is a pass."""
+    """Read all shards, each node its own share; a sample is a pass."""
 
     kind: Literal["read"] = "read"
     folder: Path
@@ -66,7 +66,7 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 
 
 class RankError(Model):
-    """What a rank writes before it ends with an error, for which of them failed first."""
+    """What a rank writes before it ends with an error, to find out which failed first."""
 
     at: float = Field(description="by its machine's clock, in seconds since 1970")
     rank: int

@@ -1,6 +1,7 @@
 """torchrun on one node: its arguments, its environment, and its start.
 
-As a program it is torchrun itself, with the signals unblocked that a job blocks in all its threads.
+Run as a program, this is torchrun itself with the signals unblocked that the job blocks in all its
+threads.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from batchmark_job.distributed.task import ANSWER_VARIABLE, TASK_VARIABLE
 from batchmark_job.interruption import STOP_SIGNALS
 
 RANK = "batchmark_job.distributed.ranks.rank"
-RENDEZVOUS_SECONDS = 900  # all nodes are there by then, so it only bounds what should not happen
-# Without the loopback interface and the one that the ECS agent makes for its own endpoint.
+RENDEZVOUS_SECONDS = 900  # all nodes have joined by then, so it only bounds unexpected failures
+# Exclude the loopback interface and the one that the ECS agent adds for its endpoint.
 NCCL_INTERFACES = "^lo,ecs-eth"
-LOOPBACK_INTERFACE = "lo"  # of one node alone, for which NCCL would listen on another one
+LOOPBACK_INTERFACE = "lo"  # on a single node, since NCCL would listen on another interface
 
 
 class Launch(NamedTuple):
-    """One start of all ranks, as each node is told of it."""
+    """One start of all ranks, as sent to each node."""
 
     number: int
     nodes: int
     devices: int  # of each node
     address: str  # of the main node
-    port: int  # there, free
+    port: int  # a free port there
 
     def arguments(self, node: int, logs: Path) -> list[str]:
         return [
@@ -48,11 +49,11 @@ class Launch(NamedTuple):
 
 
 def environment(own: str, threads: int, task: Path, answer: Path) -> dict[str, str]:
-    """What the ranks of a node need beside what torchrun sets.
+    """The variables that a node's ranks need besides those that torchrun sets.
 
     Args:
-        own: the node's own address. gloo would else look for its host's name, and fall back to the
-            loopback address where no name server knows it.
+        own: the node's own address. gloo would otherwise resolve the host's name, and fall back to
+            the loopback address where no name server knows it.
     """
     interface = interface_of(own)
     return {
@@ -66,7 +67,7 @@ def environment(own: str, threads: int, task: Path, answer: Path) -> dict[str, s
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    # Only here, as they load torch.
+    # Imported late, as they load torch.
     from torch.distributed.run import main as run
 
     from batchmark_job.distributed.rendezvous import register
@@ -76,8 +77,8 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End all ranks when the job does, however it does: then nobody holds this pipe any more."""
-    while os.read(sys.stdin.fileno(), 4096):  # not by a buffer, whose lock its end would wait for
+    """End all ranks once the job has ended in any way, when the pipe's last holder closes it."""
+    while os.read(sys.stdin.fileno(), 4096):  # not through a buffer: its lock would block the exit
         pass
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,1 +1,1 @@
-"""Synthetic sets of images in shards, for training that reads files."""
+"""Synthetic image sets in shards, for training that reads files."""

@@ -23,27 +23,27 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        help="folder or s3://bucket/prefix/: an empty one, or one with a part of this set",
+        help="folder or s3://bucket/prefix/: empty, or with part of this set",
     )
 
 
 def run(arguments: argparse.Namespace, interruption: Interruption | None) -> None:
-    """Make the set that the options name.
+    """Make the set that the options describe.
 
     Raises:
-        InputError: a value is out of bounds, or something else is at the place.
+        InputError: a value is out of bounds, or the place holds something else.
         OutputError: it can't be written there.
     """
     settings = parse(Settings, arguments)
     place = parse_place(arguments.to)
     if interruption is not None:
         interruption.on_stop = _stopped
-    # Only now: it loads OpenCV.
+    # Imported late: it loads OpenCV.
     from batchmark_job.image_set.making import make
 
     make(settings, place)
 
 
 def _stopped(received: signal.Signals) -> int:
-    say(f"batchmark-job: {received.name}: run this again, which makes what is missing")
+    say(f"batchmark-job: {received.name}: run this again to add what is missing")
     return 128 + received

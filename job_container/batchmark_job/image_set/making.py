@@ -1,6 +1,6 @@
-"""Makes an image set, shard by shard, and goes on where an earlier attempt ended.
+"""Makes an image set, shard by shard, and resumes where an earlier attempt ended.
 
-Images are as a camera's to a decoder: coarse structure, finer and finer, and noise.
+To a decoder the images look like a camera's: coarse structure, finer and finer, and noise.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from batchmark_job.image_set.places import Place
 
 REPORT_SECONDS = 10.0
 QUALITY = 90
-CLASS_NUMBERS = 4  # along each side of the pattern that all images of a class share
+CLASS_NUMBERS = 4  # side length of the pattern that all images of a class share
 CLASS_CONTRAST = 40.0
-# The finer, the weaker: photographs' contrast falls with frequency. Numbers along a side: contrast.
+# Side lengths: contrast. Finer structure is weaker, as contrast falls with frequency in
+# photographs.
 STRUCTURE = {3: 40.0, 8: 22.0, 24: 14.0, 72: 9.0}
 NOISE = 14.0
-_OF_CLASSES = 1  # parts their random numbers from those of the images
+_OF_CLASSES = 1  # separates their random numbers from those of the images
 
 
 def make(settings: Settings, place: Place) -> Manifest:
-    """The manifest; nothing is made anew that is there already.
+    """Make what is missing of the set, and return its manifest.
 
     Raises:
-        InputError: something else is there.
-        OutputError: it can't be written there; what was written stays, for the next attempt.
+        InputError: the place holds something else.
+        OutputError: it can't be written; what was written stays, for the next attempt.
     """
     names = [shard_name(number) for number in range(settings.shards)]
     there = place.names()
@@ -49,11 +50,12 @@ def make(settings: Settings, place: Place) -> Manifest:
                 "options, or choose another place"
             )
         if found.complete and there.issuperset(names):
-            say(f"batchmark-job: the image set in {place} is there already; nothing to do")
+            say(f"batchmark-job: the image set in {place} already exists; nothing to do")
             return found
     elif there:
         raise InputError(
-            f"{place} holds {len(there)} other file(s), such as {min(there)}; choose an empty place"
+            f"{place} holds {len(there)} other file(s), such as {min(there)}; choose an empty "
+            "folder or prefix"
         )
     _write_manifest(Manifest(settings=settings), place)
     shards = []
@@ -70,7 +72,7 @@ def make(settings: Settings, place: Place) -> Manifest:
             if time.monotonic() - reported >= REPORT_SECONDS:
                 reported = time.monotonic()
                 made = sum(shard.images for shard in shards)
-                say(f"batchmark-job: {made:,} of {settings.count:,} images are in {place}")
+                say(f"batchmark-job: {made:,} of {settings.count:,} images written to {place}")
     manifest = Manifest(settings=settings, shards=tuple(shards))
     _write_manifest(manifest, place)
     size = sum(shard.bytes for shard in shards)
@@ -82,7 +84,7 @@ def make(settings: Settings, place: Place) -> Manifest:
 
 
 def encoded_shard(number: int, settings: Settings, pool: Executor) -> bytes:
-    """One tar file with nothing in it that depends on when and by whom it was made."""
+    """One tar file, whose bytes don't depend on when and by whom it was made."""
     images = settings.images_of(number)
     encoded = pool.map(
         lambda index: image(index, settings.size, settings.classes, settings.seed), images
@@ -102,7 +104,7 @@ def _read_manifest(place: Place) -> Manifest:
         return Manifest.model_validate_json(place.read(FILE))
     except ValidationError:
         raise InputError(
-            f"{place} holds a {FILE} of something else; choose another place"
+            f"{place} holds a {FILE} that is not an image set's; choose another place"
         ) from None
 
 
@@ -115,7 +117,7 @@ def _described(settings: Settings) -> str:
 
 
 def image(number: int, size: int, classes: int, seed: int) -> tuple[bytes, int]:
-    """As JPEG, with its class; the same arguments give the same bytes."""
+    """An image as JPEG, and its class; the same arguments give the same bytes."""
     rng = np.random.default_rng([seed, number])
     label = int(rng.integers(classes))
     of_class = np.random.default_rng([seed, label, _OF_CLASSES])

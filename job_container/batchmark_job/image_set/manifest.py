@@ -1,4 +1,4 @@
-"""What a set of images holds: a file beside its shards, written empty first and in full last."""
+"""The manifest beside a set's shards: written empty before them, and in full after the last."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from batchmark_job.result.values import Model, optional
 
 FILE = "manifest.json"
 SUFFIX = ".tar"
-# A shard is made in memory, and a pixel takes about half a byte as JPEG.
+# A shard is made in memory; a pixel takes about half a byte as JPEG.
 BYTES_PER_PIXEL, MOST_SHARD_BYTES = 0.6, 2**31
 
 
 class Settings(Options):
-    """All that decides the content of a set; the same settings give the same bytes."""
+    """All settings that determine a set's content; the same settings give the same bytes."""
 
     count: Annotated[Whole, Field(ge=1, le=10_000_000)] = option(1024, command="images")
     size: Annotated[Whole, Field(ge=16, le=4096)] = option(
@@ -30,15 +30,15 @@ class Settings(Options):
         1000, command="that the images belong to"
     )
     seed: Annotated[Whole, Field(ge=0, lt=2**31)] = option(
-        0, command="another one gives other images"
+        0, command="different seeds give different images"
     )
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:
         shards = f"{name('shards')} {self.shards}"
         if self.shards > self.count:
             return (
-                f"{shards} is more than {name('count')} {self.count}; give one image or more for "
-                "each shard"
+                f"{shards} is more than {name('count')} {self.count}; give at least one image "
+                "per shard"
             )
         shard_bytes = BYTES_PER_PIXEL * self.size**2 * self.count / self.shards
         if shard_bytes > MOST_SHARD_BYTES:
@@ -54,7 +54,7 @@ class Settings(Options):
 
 
 class Shard(Model):
-    """One tar file, in WebDataset's naming: 000000.jpg, and its class as text in 000000.cls."""
+    """One tar file in WebDataset naming: 000000.jpg, and its class as text in 000000.cls."""
 
     name: str
     images: int

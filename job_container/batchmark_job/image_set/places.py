@@ -1,4 +1,4 @@
-"""Where an image set lies: a folder, or a prefix of a bucket."""
+"""Where an image set is stored: a folder, or a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ ATTEMPTS, TIMEOUT_SECONDS = 8, 60
 
 class Place(Protocol):
     def names(self) -> set[str]:
-        """Of all that lies there.
+        """Names of all files there.
 
         Raises:
-            InputError: it can't be looked at.
+            InputError: it can't be listed.
         """
 
     def read(self, name: str) -> bytes:
-        """Raises:
-        OutputError: it can't be read.
+        """Read one file.
+
+        Raises:
+            OutputError: it can't be read.
         """
 
     def write(self, name: str, content: bytes) -> None:
-        """All of it or nothing.
+        """Write one file completely, or leave it as it was.
 
         Raises:
             OutputError: it was not written.
@@ -44,7 +46,10 @@ def parse_place(address: str) -> Place:
         return Folder(Path(address))
     parts = urlsplit(address)
     if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
-        raise InputError(f"--to {address!r} is no place; give a folder or s3://bucket/prefix/")
+        raise InputError(
+            f"--to {address!r} is neither a folder nor an S3 prefix; give a folder or "
+            "s3://bucket/prefix/"
+        )
     prefix = parts.path.strip("/")
     return Prefix(parts.netloc, f"{prefix}/" if prefix else "")
 
@@ -62,9 +67,10 @@ class Folder:
             names = {path.name for path in self.path.iterdir()}
         except OSError as error:
             raise InputError(
-                f"--to {self.path}: no folder can be there ({error.strerror}); choose another place"
+                f"--to {self.path}: can't use this folder ({error.strerror}); choose another place"
             ) from error
-        return {name for name in names if not name.startswith(".")}  # what a killed write left
+        # skip what a killed write left behind
+        return {name for name in names if not name.startswith(".")}
 
     def read(self, name: str) -> bytes:
         try:
@@ -77,7 +83,7 @@ class Folder:
             write_whole(self.path / name, content)
         except OSError as error:
             fix = (
-                "; free some space and run this again, which makes what is missing"
+                "; free some space and run this again to add what is missing"
                 if error.errno == errno.ENOSPC
                 else ""
             )
@@ -104,7 +110,7 @@ class Prefix:
             keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(
-                f"--to {self}: can't look there ({one_line(error)}); check the bucket's name, the "
+                f"--to {self}: can't list it ({one_line(error)}); check the bucket's name, the "
                 "credentials and AWS_ENDPOINT_URL"
             ) from error
         return {key.removeprefix(self.prefix) for key in keys} - {""}

@@ -1,4 +1,4 @@
-"""The GPUs of EC2, and which of them the pinned torch runs on."""
+"""The GPUs of EC2, and which of them the pinned torch supports."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 Capability = tuple[int, int]
 
-# As libtorch_python.so of PyPI's wheel for Linux holds it (torch._C._cuda_getArchFlags()); no PTX.
+# From libtorch_python.so in PyPI's Linux wheel (torch._C._cuda_getArchFlags()); it has no PTX.
 TORCH = "2.13.0"
 CUDA = "13.0"
 BUILT_FOR = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 
 
 class Card(NamedTuple):
-    """A GPU model: words of the name that CUDA gives it, and the EC2 families that have it."""
+    """A GPU model: words in its CUDA name, and the EC2 instance families that have it."""
 
     model: str
     capability: Capability
     families: tuple[str, ...]
 
 
-# The image lacks the plugins' instance_families.json, so its x86_64 families stand here again.
+# The image lacks the plugins' instance_families.json, so its x86_64 families are repeated here.
 CARDS = (
     Card("K520", (3, 0), ("g2",)),
     Card("K80", (3, 7), ("p2",)),
@@ -43,14 +43,14 @@ CARDS = (
 
 
 def card_of(model: str) -> Card | None:
-    """The card with this name, such as NVIDIA A100-SXM4-40GB."""
+    """The card with this CUDA name, such as NVIDIA A100-SXM4-40GB."""
     return next((card for card in CARDS if re.search(rf"\b{card.model}\b", model)), None)
 
 
 def runs_on(capability: Capability, built_for: Iterable[str]) -> bool:
     """Whether a build has code for a GPU.
 
-    Binary code (sm_) runs on its own major version from its minor version on, architecture-specific
+    Binary code (sm_) runs on its major version from its minor version on, architecture-specific
     code (sm_90a) on its own version only, and PTX (compute_) on all later ones. Source: CUDA
     programming guide, "Compute capabilities" and "Binary compatibility".
     """

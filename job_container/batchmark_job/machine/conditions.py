@@ -1,9 +1,8 @@
-"""The machine's state while it measures, and whether it was slowed down when a sample was taken.
+"""The machine's state while measuring, and whether something slowed it down during a sample.
 
 GPU clocks, power, temperature and event reasons come from NVML, CPU steal from /proc/stat, the wait
 for a CPU from each thread's schedstat, CPU frequency from cpufreq. Many virtual machines have no
-cpufreq; the "cpu MHz" of their /proc/cpuinfo is a constant then, and is not taken for a
-measurement.
+cpufreq; the "cpu MHz" in their /proc/cpuinfo is constant and is not used.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from batchmark_job.machine import nvml
 from batchmark_job.result.document import Conditions
 
 PERIOD_SECONDS = 0.1
-CPU_BUDGET = 0.001  # of one core: a reading that costs more makes the next one wait longer
-READINGS_KEPT = 8192  # 14 minutes of the shortest period
-LAST_READING_SECONDS = 1.0  # a driver that hangs must not hold up the end
+CPU_BUDGET = 0.001  # of one core: a costlier reading makes the next one wait longer
+READINGS_KEPT = 8192  # 14 minutes at the shortest period
+LAST_READING_SECONDS = 1.0  # a hanging driver must not delay the end of the job
 
 # /proc/stat counts in ticks of 10 ms: half a second of one core is 50 of them, enough to tell 5 %.
 STEAL_WINDOW_SECONDS = 0.5
 STEAL_LIMIT = 0.05
-# Low, because load on all cores and wide vector instructions lower a healthy CPU's clock too.
+# Low, because load on all cores and wide vector instructions also lower a healthy CPU's clock.
 FREQUENCY_FLOOR = 0.5
 
 
@@ -43,13 +42,13 @@ class CpuTicks:
     stolen: int
 
     def stolen_since(self, earlier: CpuTicks) -> tuple[int, int]:
-        """Ticks that the hypervisor kept, and ticks in which CPUs had work; idle ones lose none."""
+        """Ticks stolen by the hypervisor, and ticks in which CPUs had work; idle CPUs lose none."""
         stolen = max(0, self.stolen - earlier.stolen)
         return stolen, stolen + max(0, self.busy - earlier.busy)
 
 
 class ThreadTime(NamedTuple):
-    """Nanoseconds since a thread began: on a CPU, and ready for one that others had."""
+    """Nanoseconds since a thread began: running on a CPU, and waiting for one."""
 
     ran: int
     waited: int
@@ -65,11 +64,11 @@ class Reading:
     at: float
     ticks: CpuTicks | None
     frequencies_hz: tuple[float, ...]
-    gpu: Conditions  # its fields of the GPU alone
+    gpu: Conditions  # only its GPU fields are set
 
 
 class Monitor:
-    """Reads the machine's state at intervals, and answers for any span of time afterwards.
+    """Samples the machine's state at intervals, and reports on any span of time afterwards.
 
     Spans are in time.perf_counter()'s seconds. Nothing here raises; what can't be read is None.
     """
@@ -88,7 +87,7 @@ class Monitor:
         self._read()
 
     def start(self) -> None:
-        """Read in a thread, every PERIOD_SECONDS or as seldom as CPU_BUDGET demands."""
+        """Start a thread that reads every PERIOD_SECONDS, or as seldom as CPU_BUDGET demands."""
         self.stop()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -97,35 +96,34 @@ class Monitor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; harmless where there is none."""
+        """Stop the thread; does nothing if there is none."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(LAST_READING_SECONDS)
 
     def now(self) -> Conditions:
-        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer."""
+        """A fresh reading; steal covers the last STEAL_WINDOW_SECONDS or slightly more."""
         self._read()
         return self.at(time.perf_counter())
 
     def at(self, moment: float) -> Conditions:
-        """The nearest reading, and the steal up to it."""
+        """The nearest reading, and the steal up to that moment."""
         return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
-        """Means over a span, and every slowdown that was seen in it."""
+        """Means over a span, and every slowdown seen in it."""
         readings = self._kept()
         return _conditions(_near(readings, start, end), _stolen(readings, start, end))
 
     def throttled(self, start: float, end: float) -> bool:
-        """Whether something other than the measured code slowed the machine down in a span.
+        """Whether something other than the measured code slowed the machine down during a span.
 
-        In doubt it did not: a span counts as throttled only where one of these holds.
+        A span counts as throttled only if one of these holds.
 
-        - The GPU named one of nvml.DISTURBANCES: in the span, or at the nearest reading to a span
-          too short to have one.
+        - The GPU named one of nvml.DISTURBANCES in the span, or at the nearest reading if the
+          span is too short to have one.
         - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
-          span and what else makes up the STEAL_WINDOW_SECONDS before its end, less one tick for
-          rounding.
+          STEAL_WINDOW_SECONDS before the span's end and the whole span, less one tick for rounding.
         - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
         """
         readings = self._kept()
@@ -148,7 +146,7 @@ class Monitor:
             wait = max(PERIOD_SECONDS, (time.thread_time() - before) / CPU_BUDGET)
 
     def _read(self) -> None:
-        with self._lock:  # all of it, so that readings are kept in the order of their times
+        with self._lock:  # lock the whole reading, so that readings stay in order of time
             reading = Reading(
                 at=time.perf_counter(),
                 ticks=_cpu_ticks(self._stat_file),
@@ -174,7 +172,7 @@ def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Rea
 
 
 def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int, int] | None:
-    """CpuTicks.stolen_since() up to the end of a span; None without a window that long."""
+    """CpuTicks.stolen_since() up to the end of a span; None if the readings are too recent."""
     last = min(bisect_left(readings, end, key=attrgetter("at")), len(readings) - 1)
     since = min(start, readings[last].at - STEAL_WINDOW_SECONDS)
     first = bisect_right(readings, since, key=attrgetter("at")) - 1
@@ -187,7 +185,7 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 def wait_share(
     before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
 ) -> float | None:
-    """Of the time in which threads had work, how much they waited for a CPU."""
+    """Share of the time in which threads had work that they waited for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
@@ -197,7 +195,7 @@ def wait_share(
 
 
 def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
-    """Over several spans together: the means of what is known, and every slowdown."""
+    """Combine several spans: means of the known values, and every slowdown."""
     means = {
         name: mean_known(getattr(span, name) for span in spans)
         for name in Conditions.model_fields
@@ -216,7 +214,7 @@ def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> 
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:
-    """Mean of the values that are there, None where none is."""
+    """Mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
@@ -236,10 +234,7 @@ def _gpu_state(gpu: nvml.Gpu | None) -> Conditions:
 
 
 def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
-    """From proc(5)'s first line: user nice system idle iowait irq softirq steal, and guests.
-
-    Guests' time is part of user and nice already.
-    """
+    """Read the first line of proc(5)'s stat file, whose user and nice already include guests."""
     with contextlib.suppress(OSError, ValueError), stat_file.open("rb", buffering=0) as stat:
         user, nice, system, _, _, irq, softirq, steal = map(int, stat.read(512).split()[1:9])
         return CpuTicks(busy=user + nice + system + irq + softirq, stolen=steal)
@@ -250,7 +245,7 @@ def thread_times(root: Path = Path("/")) -> dict[str, ThreadTime] | None:
     """This process's threads by id, from schedstat (Linux: Documentation/scheduler/sched-stats)."""
     found = {}
     for file in (root / "proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
+        with contextlib.suppress(OSError, ValueError):  # the thread has ended meanwhile
             ran, waited, _ = map(int, file.read_text().split())
             found[file.parent.name] = ThreadTime(ran, waited)
     return found or None

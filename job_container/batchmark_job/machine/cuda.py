@@ -11,7 +11,7 @@ import torch
 from batchmark_job.errors import CannotMeasureError, first_line, one_line, say
 from batchmark_job.machine import cards, nvml
 
-# The first driver of each CUDA major version; it runs all its minor versions.
+# The oldest driver of each CUDA major version, which also runs all its minor versions.
 # Source: CUDA Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version".
 FIRST_DRIVERS = {11: 450, 12: 525, 13: 580}
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -27,7 +27,7 @@ class Obstacle(NamedTuple):
 
 
 def find_obstacle() -> Obstacle | None:
-    """Why torch sees no CUDA device, as far as the driver tells; None where it sees one."""
+    """Why torch sees no CUDA device, as far as the driver can tell; None if it sees one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
@@ -41,22 +41,22 @@ def find_obstacle() -> Obstacle | None:
     try:
         driver = nvml.driver()
     except Exception as error:
-        return Obstacle(f"no NVIDIA driver answers here ({first_line(error)})", _ask_for_a_gpu())
+        return Obstacle(f"no NVIDIA driver responds ({first_line(error)})", _ask_for_a_gpu())
     if driver.gpus == 0:
-        return Obstacle(f"NVIDIA driver {driver.version} shows no GPU here", _ask_for_a_gpu())
+        return Obstacle(f"NVIDIA driver {driver.version} finds no GPU", _ask_for_a_gpu())
     return _driver_obstacle(driver) or Obstacle(
-        f"torch sees none of the {driver.gpus} GPU(s) of NVIDIA driver {driver.version}"
-        + (f" and says: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
+        f"torch sees none of the {driver.gpus} GPU(s) that NVIDIA driver {driver.version} finds"
+        + (f" and warns: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
         f"check {CUDA_VISIBLE} (here: {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
         "shows a healthy GPU",
     )
 
 
 def start() -> None:
-    """Start CUDA on the first GPU: its context and memory. No kernel runs, so that none gets warm.
+    """Initialise CUDA on the first GPU without running a kernel, so that none is warm.
 
     Raises:
-        CannotMeasureError: this torch is not built for the GPU, or it is full or in error.
+        CannotMeasureError: this torch lacks code for the GPU, or the GPU is full or in error.
     """
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
@@ -67,20 +67,20 @@ def start() -> None:
         if "out of memory" in str(error):
             raise CannotMeasureError(
                 f"cannot measure: the GPU is out of memory before the first row{_memory_used()}; "
-                "end what else runs on it (`nvidia-smi` on the host names it), or give each job a "
-                "GPU of its own"
+                "stop the other processes on it (`nvidia-smi` on the host lists them), or give "
+                "each job its own GPU"
             ) from error
         raise CannotMeasureError(
-            f"cannot measure: CUDA does not start: {one_line(error)}; see what `nvidia-smi` on the "
-            "host says: a GPU in error needs a reboot, or another instance"
+            f"cannot measure: CUDA does not start: {one_line(error)}; check `nvidia-smi` on the "
+            "host: a GPU in error needs a reboot or another instance"
         ) from error
 
 
 def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
     if driver.cuda is None:
         return Obstacle(
-            f"NVIDIA driver {driver.version} is here without its CUDA library, libcuda.so.1",
-            f"{CAPABILITIES} must hold compute (here: {_shown(CAPABILITIES)})",
+            f"NVIDIA driver {driver.version} is present without its CUDA library, libcuda.so.1",
+            f"{CAPABILITIES} must include compute (here: {_shown(CAPABILITIES)})",
         )
     needed = int(str(torch.version.cuda).partition(".")[0])
     if driver.cuda[0] >= needed:
@@ -89,15 +89,16 @@ def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
     return Obstacle(
         f"NVIDIA driver {driver.version}, for CUDA {'.'.join(map(str, driver.cuda))}, is too old "
         f"for torch {torch.__version__}, built for CUDA {torch.version.cuda}",
-        f"the host needs {f'driver {oldest} or newer' if oldest else f'one for CUDA {needed}'}; "
-        "in AWS, a newer GPU AMI of the compute environment has it",
+        "the host needs "
+        f"{f'driver {oldest} or newer' if oldest else f'one for CUDA {needed}'}; on AWS, use a "
+        "newer GPU AMI in the compute environment",
     )
 
 
 def _ask_for_a_gpu() -> str:
     return (
-        "check that the host has a GPU, its driver and nvidia-container-toolkit, that the job asks "
-        "for a GPU (Batch: a resource requirement of type GPU; Docker: --gpus all), and "
+        "check that the host has a GPU, its driver and nvidia-container-toolkit, that the job "
+        "requests a GPU (Batch: a resource requirement of type GPU; Docker: --gpus all), and "
         f"{VISIBLE} (here: {_shown(VISIBLE)})"
     )
 
@@ -108,7 +109,7 @@ def _shown(variable: str) -> str:
 
 
 def _refuse_other_gpus() -> None:
-    """Refuse what this torch has no code for: it would fail in its first kernel."""
+    """Refuse a GPU that this torch has no code for: its first kernel would fail."""
     built_for = torch.cuda.get_arch_list()
     capability = torch.cuda.get_device_capability(0)
     if built_for and not cards.runs_on(capability, built_for):
@@ -117,17 +118,17 @@ def _refuse_other_gpus() -> None:
         )
         raise CannotMeasureError(
             f"cannot measure: {torch.cuda.get_device_name(0)} has compute capability "
-            f"{'.'.join(map(str, capability))}, and torch {torch.__version__} is built for "
-            f"{' '.join(built_for)}; take another GPU ({fitting}), or another release of the job "
+            f"{'.'.join(map(str, capability))}, but torch {torch.__version__} is built for "
+            f"{' '.join(built_for)}; use another GPU ({fitting}) or another release of the job "
             "image"
         )
 
 
 def _name_the_gpu() -> None:
-    """Say which GPU it is, as a card of EC2 where it is known."""
+    """Log which GPU this is, and which EC2 families have it."""
     properties = torch.cuda.get_device_properties(0)
     card = cards.card_of(properties.name)
-    known = f"EC2 {', '.join(card.families)}" if card else "not among the GPUs known here"
+    known = f"EC2 {', '.join(card.families)}" if card else "not a known EC2 GPU"
     major, minor = torch.cuda.get_device_capability(0)
     say(
         f"batchmark-job: GPU: {properties.name} ({known}), compute capability {major}.{minor}, "
@@ -136,10 +137,10 @@ def _name_the_gpu() -> None:
 
 
 def _memory_used() -> str:
-    """In brackets, where NVML tells."""
+    """The GPU's memory in use, in parentheses; empty without NVML."""
     try:
         used = nvml.visible_gpus()[0].memory_used_bytes()
         total = torch.cuda.get_device_properties(0).total_memory
     except Exception:
         return ""
-    return "" if used is None else f" ({used / 2**30:.1f} of {total / 2**30:.1f} GiB are used)"
+    return "" if used is None else f" ({used / 2**30:.1f} of {total / 2**30:.1f} GiB in use)"

@@ -1,4 +1,4 @@
-"""The fingerprint of the machine that a job runs on; None for what it can't tell at once."""
+"""The fingerprint of the machine; a field is None if it can't be determined quickly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batchmark_job.result.document import Device, Environment
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 
 COMMAND_TIMEOUT_SECONDS = 10.0
-# How idle threads wait and where they run: OpenMP's, and those of GNU's, Intel's and OpenBLAS' own.
+# How idle threads wait and where they run: OpenMP's variables, GNU's, Intel's and OpenBLAS's own.
 THREAD_VARIABLES = (
     "OMP_WAIT_POLICY",
     "OMP_PROC_BIND",
@@ -34,7 +34,7 @@ THREAD_VARIABLES = (
 
 
 def describe(compute_threads: int, device: Device) -> Environment:
-    """The fingerprint of this machine, with the last-level cache of the device measured."""
+    """The fingerprint of this machine, with the last-level cache of the measured device."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -75,16 +75,16 @@ def thread_settings() -> tuple[str, ...]:
 
 
 def usable_threads(root: Path = Path("/")) -> int:
-    """Logical CPUs that this process may use: its affinity, or less by a control group's quota."""
+    """Logical CPUs that this process may use, by affinity and cgroup quota."""
     threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Physical cores that this process may use, at most usable_threads(), which it is without SMT.
+    """Physical cores that this process may use; equals usable_threads() without SMT.
 
-    Where the kernel does not tell which logical CPUs share a core, each counts as one.
+    If the kernel does not say which logical CPUs share a core, each counts as one.
     """
     topologies = (root / f"sys/devices/system/cpu/cpu{cpu}/topology" for cpu in _usable_cpus())
     siblings = {host.text_of(folder / "thread_siblings_list") for folder in topologies}
@@ -93,7 +93,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
-    """A GPU's L2 cache; all last-level caches of the CPUs this process may use, often several."""
+    """A GPU's L2 cache, or the sum of the last-level caches of the usable CPUs."""
     if device == Device.CUDA:
         import torch
 
@@ -121,7 +121,7 @@ def _usable_cpus() -> set[int]:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """How many CPUs' time a control group of version 2 or 1 grants."""
+    """The CPU quota of the control group (version 2 or 1), in CPUs."""
     with contextlib.suppress(OSError, ValueError):
         quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
@@ -144,14 +144,14 @@ def cpu_model(root: Path = Path("/")) -> str:
 
 
 def driver_version() -> str | None:
-    """The NVIDIA driver's; None where NVML does not answer."""
+    """The NVIDIA driver's version; None if NVML does not respond."""
     with contextlib.suppress(Exception):
         return nvml.driver().version
     return None
 
 
 def gpu_application_clock_hz() -> float | None:
-    """Of the first GPU; None where it has no such setting, or NVML does not answer."""
+    """The first GPU's application clock; None if it has none or NVML does not respond."""
     with contextlib.suppress(Exception):
         return nvml.visible_gpus()[0].application_clock_hz()
     return None
@@ -169,7 +169,7 @@ def _command_output(*command: str) -> str | None:
 
 @cache
 def code_version(package: Path = Path(__file__).parents[1]) -> str:
-    """First 12 hex digits of the SHA-256 of all source files below a package.
+    """First 12 hex digits of the SHA-256 of all source files in a package.
 
     It is the same in an image and in a checkout.
     """

@@ -1,4 +1,4 @@
-"""The host below a job's container: what its kernel says, and what may change what is measured."""
+"""The host below a job's container: what its kernel reports, and what may affect timings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-# Kind, size and speed; Terraform gives it to jobs: the container itself can't find out.
+# The root volume's kind, size and speed, set by Terraform: the container can't find out.
 ROOT_VOLUME_VARIABLE = "BATCHMARK_ROOT_VOLUME"
 # Daemons that share or watch a GPU, by the path of the socket on which each listens.
 # Source: units of ECS's GPU image, https://github.com/aws/amazon-ecs-ami/tree/main/scripts/al2023/gpu.
@@ -20,7 +20,7 @@ CONTAINER_ENGINE = re.compile(r".*/(docker|containerd)\.sock")
 
 
 def text_of(file: Path) -> str:
-    """What the kernel says in a file; nothing where there is none, or it may not be read."""
+    """Content of a kernel file; empty if it does not exist or can't be read."""
     try:
         return file.read_text()
     except OSError:
@@ -28,10 +28,10 @@ def text_of(file: Path) -> str:
 
 
 def gpu_daemons(root: Path = Path("/")) -> str | None:
-    """Those of GPU_DAEMONS that run on the host, or "none"; None where its sockets can't be seen.
+    """Which of GPU_DAEMONS run on the host, or "none"; None if its sockets can't be seen.
 
-    Linux lists the sockets of a network to everybody in it, and Batch gives a job of one node the
-    host's own network. Where the engine's socket is not seen, this is another network.
+    Linux shows a network namespace's sockets to every process in it, and Batch runs single-node
+    jobs in the host's namespace. If the Docker socket is missing, this is a different namespace.
     """
     lines = text_of(root / "proc/net/unix").splitlines()
     paths = [words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8]
@@ -42,5 +42,5 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
 
 
 def python_path() -> str:
-    """PYTHONPATH of another process that is to find this package wherever this one found it."""
+    """PYTHONPATH with which another process finds this package."""
     return os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))

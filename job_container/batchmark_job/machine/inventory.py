@@ -11,7 +11,7 @@ from batchmark_job.result.document import Device, Environment
 
 class Machine(NamedTuple):
     device: Device
-    thread_counts: tuple[int, ...]  # to try; the first is what the job may use
+    thread_counts: tuple[int, ...]  # thread counts to try; the first is all that the job may use
     environment: Environment
     gpu_uuid: str | None
     multiprocessors: int | None = None  # of the GPU
@@ -26,10 +26,10 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
 
     Args:
         requested: auto, cpu or cuda.
-        threads: for the math libraries; 0 for all that are usable.
+        threads: for the math libraries; 0 uses all available.
 
     Raises:
-        CannotMeasureError: the device asked for is missing or can't be used.
+        CannotMeasureError: the requested device is missing or can't be used.
     """
     import torch
 
@@ -39,7 +39,7 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
     device = _choose_device(requested, allow_cpu_fallback=allow_cpu_fallback)
     usable = fingerprint.usable_threads()
     if threads > usable:
-        say(f"batchmark-job: {threads} threads asked for, only {usable} usable: using those")
+        say(f"batchmark-job: {threads} threads requested, but only {usable} usable: using those")
     given = min(threads or usable, usable)
     uuid = multiprocessors = None
     if device is Device.CUDA:
@@ -63,11 +63,11 @@ def _choose_device(requested: str, *, allow_cpu_fallback: bool) -> Device:
         return Device.CUDA
     if not allow_cpu_fallback:
         raise CannotMeasureError(
-            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; "
-            "or give --allow-cpu-fallback to measure on the CPU instead"
+            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; or pass "
+            "--allow-cpu-fallback to measure on the CPU instead"
         )
     say(
-        f"batchmark-job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
+        f"batchmark-job: NOT A GPU MEASUREMENT: cuda was requested, but {obstacle.what}; "
         "measuring on the CPU (--allow-cpu-fallback)"
     )
     return Device.CPU

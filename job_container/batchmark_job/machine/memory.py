@@ -1,4 +1,4 @@
-"""The memory that a row needs, that there is, and that was used; what comes of the want of it."""
+"""The memory a row needs, the memory available, the peak used, and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from batchmark_job.machine.host import text_of
 from batchmark_job.workloads.base import Implementation, Workload
 from batchmark_job.workloads.tensors import Parameters
 
-USABLE_SHARE = 0.9  # libraries keep buffers of their own
+USABLE_SHARE = 0.9  # headroom for the libraries' own buffers
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h
 
-# Where the libraries raise no MemoryError of their own; the first is of torch's CPU allocator.
+# Out-of-memory messages of libraries that raise no MemoryError; the first is torch's CPU allocator.
 OUT_OF_MEMORY = (
     "can't allocate",
     "CUDA error: out of memory",
@@ -24,9 +24,9 @@ OUT_OF_MEMORY = (
     "Triton Error [CUDA]: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
-    "DEVICE_ALLOCATION_FAILED",  # cuDNN's, from version 9 on
+    "DEVICE_ALLOCATION_FAILED",  # cuDNN 9 and later
     "CUFFT_ALLOC_FAILED",
-    "Insufficient memory",  # OpenCV's
+    "Insufficient memory",  # OpenCV
 )
 
 
@@ -37,25 +37,26 @@ def shortage(
     dtype: str,
     device: str,
 ) -> str | None:
-    """Why the row does not fit, with both numbers; None if it does."""
+    """Why the row does not fit, with both sizes; None if it does."""
     working_set = implementation.working_set_bytes(parameters, dtype)
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")
     if too_large := _compare(working_set, available_cuda_bytes(), "GPU memory"):
-        return too_large  # at once: the next lines make a user's inputs to learn their size
-    # Inputs, their copy in page-locked memory, and the output brought back.
+        # check before the next lines: they make a user's inputs to learn their size
+        return too_large
+    # Inputs, their copy in pinned memory, and the output copied back.
     host = 2 * workload.input_bytes(parameters, dtype) + workload.output_bytes(parameters, dtype)
     return _compare(host, available_host_bytes(), "host memory")
 
 
 def has_room(needed_bytes: int, device: str) -> bool:
-    """Whether the device has room for so many more bytes."""
+    """Whether the device has this many more bytes available."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
-    """The most memory that this process has held so far: on CUDA torch's, on the CPU all of it."""
+    """Peak memory of this process so far: torch's on CUDA, all of it on the CPU."""
     if device == "cuda":
         import torch
 
@@ -93,16 +94,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """One line, which tells running out of memory from all other errors."""
+    """The error in one line, with out-of-memory errors worded as such."""
     if is_out_of_memory(error):
-        return f"out of memory when tried: {first_line(error)}"
+        return f"ran out of memory: {first_line(error)}"
     return one_line(error)
 
 
 def kills_for_memory(root: Path = Path("/")) -> int:
-    """How often the kernel has killed a process of this one's control group for want of memory.
+    """How often the kernel's OOM killer has struck in this process's control group.
 
-    Where no group of version 2 tells it, of the whole machine, and so other containers' kills, too.
+    Without a version 2 group the count is the whole machine's, and includes other containers.
     """
     events = [folder / "memory.events" for folder, v2 in _cgroup_folders(root) if v2]
     counts = (_field(file, "oom_kill") for file in (*events, root / "proc/vmstat"))
@@ -110,23 +111,23 @@ def kills_for_memory(root: Path = Path("/")) -> int:
 
 
 def available_host_bytes(root: Path = Path("/")) -> int:
-    """What the machine has left, or less where a control group allows less."""
+    """Memory available on the machine, or less if a control group allows less."""
     machine_bytes: int = psutil.virtual_memory().available
     return max(0, min([machine_bytes, *_cgroup_headrooms(root)]))
 
 
 def host_memory_bytes(root: Path = Path("/")) -> int:
-    """The machine's memory, or the control group's limit where that is less."""
+    """The machine's memory, or the control group's limit if that is lower."""
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])
 
 
 def keep_freed_memory() -> None:
-    """Let glibc's malloc give each call the pages that the last one freed, until they are returned.
+    """Make glibc's malloc reuse the pages freed by the previous call, until they are returned.
 
-    Otherwise it depends on the rest of the heap whether a call pays for the pages of its output
-    (docs/decisions/0011). With another C library it does nothing.
+    Otherwise the state of the heap decides whether a call pays for mapping its output's pages
+    (docs/decisions/0011). Does nothing with another C library.
     """
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(M_MMAP_MAX, 0)
@@ -138,13 +139,13 @@ def _cgroup_headrooms(root: Path) -> Iterator[int]:
         limit = _limit(folder, v2=v2)
         used = _number(folder / ("memory.current" if v2 else "memory.usage_in_bytes"))
         if limit is not None and used is not None:
-            # Page cache that the kernel gives back under pressure.
+            # Page cache that the kernel reclaims under pressure.
             field = "inactive_file" if v2 else "total_inactive_file"
             yield limit - (used - (_field(folder / "memory.stat", field) or 0))
 
 
 def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
-    """This process's control groups that govern memory and their parents; True for version 2."""
+    """This process's memory control groups and their parents, with True for version 2."""
     for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -154,7 +155,8 @@ def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
         else:
             continue
         folder = mount / path.lstrip("/")
-        # Inside a container the path is the host's, while the mount shows the own group on top.
+        # In a container the path is the host's, but the mount shows the container's group at its
+        # root.
         while folder != mount:
             yield folder, v2
             folder = folder.parent
@@ -166,12 +168,12 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """The number behind a name, in a file of one name a line; None where there is none."""
+    """The number behind a name in a file of "name number" lines; None if it is missing."""
     lines = map(str.split, text_of(path).splitlines())
     return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 
 
 def _number(path: Path) -> int | None:
-    """A file's number; None for "max" and where there is no file."""
+    """The number in a file; None for "max" or a missing file."""
     text = text_of(path).strip()
     return int(text) if text.isdecimal() else None

@@ -1,4 +1,4 @@
-"""What EC2's and ECS's metadata services say about the machine and the container."""
+"""What EC2's and ECS's metadata services report about the machine and the container."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Literal
 from batchmark_job.machine.host import text_of
 
 IMDS_URL = "http://169.254.169.254"
-# The SDKs' name; the local cloud sets it, as the address above would lead nowhere.
+# The SDKs' variable; the local cloud sets it, as the address above would lead nowhere.
 IMDS_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
-HTTP_TIMEOUT_SECONDS = 1.0
+HTTP_TIMEOUT_SECONDS = 1.0  # the default of the AWS SDKs
 
 Category = Literal[
     "ami-id",
@@ -26,19 +26,19 @@ Category = Literal[
 
 
 def on_ec2(root: Path = Path("/")) -> bool:
-    """Whether the firmware says EC2 (Nitro or Xen); elsewhere the metadata service only hangs."""
+    """Whether the firmware identifies EC2 (Nitro or Xen); elsewhere a metadata request hangs."""
     if text_of(root / "sys/class/dmi/id/sys_vendor").strip() == "Amazon EC2":
         return True
     return text_of(root / "sys/hypervisor/uuid").lower().startswith("ec2")
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """The address of the instance metadata service: the environment's, or EC2's; else None."""
+    """URL of the instance metadata service, from the environment or EC2's own; None elsewhere."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """A value of the instance metadata service, version 2; None off EC2 or where it has none."""
+    """Query the instance metadata service, version 2; None off EC2 or if it has no such value."""
     url = url or imds_url()
     if url is None:
         return None
@@ -55,7 +55,7 @@ def image_digest() -> str | None:
 
 
 def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """The ECS agent's metadata of this container or of its task; empty without an agent.
+    """The ECS agent's metadata of this container or its task; empty without an agent.
 
     Source: task metadata endpoint version 4, whose address the agent puts into the environment.
     """
@@ -71,7 +71,7 @@ def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
 
 def _http(url: str, headers: dict[str, str], method: str = "GET") -> str | None:
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310
-    # Neither address is ever behind a proxy.
+    # Neither address is behind a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=HTTP_TIMEOUT_SECONDS) as response:

@@ -1,7 +1,7 @@
-"""NVIDIA's Multi-Process Service with a control daemon of the job's own, in a folder of its own.
+"""Runs NVIDIA's Multi-Process Service with the job's own control daemon, in its own folder.
 
-A guard, another process, starts the daemon, and ends it with all its servers once the job lets go
-of the guard's standard input: when it stops the service, and however it ends itself.
+A guard process starts the daemon, and ends it and its servers when its standard input closes: when
+the job stops the service, and when the job itself ends in any way.
 
 Source: NVIDIA, Multi-Process Service, https://docs.nvidia.com/deploy/mps/.
 """
@@ -29,7 +29,7 @@ PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 LOGS = "CUDA_MPS_LOG_DIRECTORY"
 THREAD_PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 MEMORY_LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-# Where there is no such folder, CUDA starts without MPS, even if the host has a daemon.
+# Without this folder CUDA starts without MPS, even if the host has a daemon.
 WITHOUT = {PIPES: "/nonexistent/batchmark-mps"}
 
 READY_SECONDS = 20.0
@@ -37,13 +37,13 @@ ASKED_AGAIN_SECONDS = 0.05
 QUIT_SECONDS = 10.0
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 READY = "ready"
-CONTROL_PIPE = "control"  # that a daemon makes in its folder
+CONTROL_PIPE = "control"  # created by the daemon in its folder
 
 
 def client_environment(
     pipes: str | None, thread_percentage: int | None, memory_bytes: int | None
 ) -> dict[str, str]:
-    """What a client's environment holds before CUDA starts; no pipes for those it has already."""
+    """The variables that a client needs before CUDA starts; `pipes` is None if already set."""
     found = {} if pipes is None else {PIPES: pipes}
     if thread_percentage is not None:
         found[THREAD_PERCENTAGE] = str(thread_percentage)
@@ -54,16 +54,16 @@ def client_environment(
 
 @contextlib.contextmanager
 def daemon(gpu_uuid: str | None) -> Iterator[str]:
-    """Run a control daemon for a GPU meanwhile; gives the folder of its pipes.
+    """Run a control daemon for a GPU within the context; yields the folder of its pipes.
 
     Raises:
-        CannotMeasureError: there is none to run, or it does not answer.
+        CannotMeasureError: the daemon is not installed or does not respond.
     """
     control = shutil.which(CONTROL)
     if control is None:
         raise CannotMeasureError(
-            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: set "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility for the container"
         )
     folder = Path(tempfile.mkdtemp(prefix="batchmark-mps-"))
     pipes, logs = folder / "pipes", folder / "logs"
@@ -86,68 +86,70 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     try:
         said = guard.stdout.readline().strip()
         if said != READY:
-            raise CannotMeasureError(f"MPS does not start: {said or 'its guard ended'}")
+            raise CannotMeasureError(f"MPS did not start: {said or 'its guard process ended'}")
         yield str(pipes)
     finally:
         guard.stdin.close()
         try:
             guard.wait(2 * QUIT_SECONDS)
         except subprocess.TimeoutExpired:
-            warn(f"the guard of MPS does not end; killing process {guard.pid}")
+            warn(f"the MPS guard does not exit; killing process {guard.pid}")
             _kill([psutil.Process(guard.pid), *psutil.Process(guard.pid).children(recursive=True)])
         guard.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_daemon() -> None:
-    """Make sure that the container was given the host's daemon: CUDA starts without it, too.
+    """Check that the host's daemon is mounted: without it, CUDA would start unnoticed.
 
-    On a host that has just started it may take a moment.
+    On a host that has just started, this may take a moment.
 
     Raises:
-        CannotMeasureError: it was not.
+        CannotMeasureError: there is no daemon.
     """
     pipes = os.environ.get(PIPES)
     ends = time.monotonic() + READY_SECONDS
     while not pipes or not (Path(pipes) / CONTROL_PIPE).exists():
         if not pipes or time.monotonic() > ends:
             raise CannotMeasureError(
-                f"{PIPES} is {pipes!r}, and no MPS daemon is there; mount the folder of the host's"
+                f"{PIPES} is {pipes!r}, but no MPS daemon uses that folder; mount the host "
+                "daemon's folder there"
             )
         time.sleep(ASKED_AGAIN_SECONDS)
 
 
 def check_served(pipes: str | None) -> str | None:
-    """Make sure that the daemon serves somebody: it starts a server with its first client.
+    """Check that the daemon serves a client: it starts a server with its first one.
 
     Args:
         pipes: its folder; None for the one in this process's environment.
 
     Returns:
-        Why that is not known; None if it does.
+        Why that could not be checked; None if it could.
 
     Raises:
-        CannotMeasureError: it serves nobody, so that the replicas run without it.
+        CannotMeasureError: it serves no client, so the replicas run without MPS.
     """
     pipes = pipes or os.environ.get(PIPES, "")
     control = shutil.which(CONTROL)
     servers = control and _ask(control, "get_server_list", pipes)
     if servers is None:
-        return f"the MPS daemon in {pipes} can't be asked whom it serves"
+        return f"the MPS daemon in {pipes} does not say which clients it serves"
     if not servers:
         raise CannotMeasureError(
-            f"the MPS daemon in {pipes} serves nobody: the replicas use the GPU without it"
+            f"the MPS daemon in {pipes} serves no clients: the replicas would use the GPU "
+            "without it"
         )
     return None
 
 
 def _guard(control: str, ready_seconds: float, said: Path) -> None:
-    """Run the daemon until standard input ends.
+    """Run the daemon until standard input closes.
 
     Args:
-        said: for what it writes: 200 lines in a suite, which nobody reads while all is well.
+        said: file for its output: 200 lines per suite, of interest only after a failure.
     """
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what it forks off comes back to us
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # adopt the processes that it forks
     with said.open("wb") as file:
         process = subprocess.Popen(
             [control, "-f"], stdin=subprocess.DEVNULL, stdout=file, stderr=file
@@ -165,7 +167,7 @@ def _guard(control: str, ready_seconds: float, said: Path) -> None:
 
 
 def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> str:
-    """READY, or why it is not."""
+    """Wait for READY, or return why the daemon is not ready."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if process.poll() is not None:
@@ -173,11 +175,11 @@ def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> st
         if _ask(control, "get_server_list") is not None:
             return READY
         time.sleep(ASKED_AGAIN_SECONDS)
-    return f"{control} gave no answer for {seconds:g} s"
+    return f"{control} did not respond within {seconds:g} s"
 
 
 def _ask(control: str, command: str, pipes: str | None = None) -> str | None:
-    """What the daemon says to a command; None if it did not take it."""
+    """The daemon's reply to a command; None if it rejected it."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         asked = subprocess.run(
             [control],

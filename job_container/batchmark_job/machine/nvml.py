@@ -1,6 +1,6 @@
-"""What NVML says of a GPU, in this package's units; None where GPU or driver do not say.
+"""NVML's readings in this package's units; None if GPU or driver don't provide one.
 
-Each function raises an Exception where there is no NVML, or it can't reach a driver.
+Every function raises an Exception if NVML is missing or can't reach a driver.
 
 Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api/.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-# As nvidia-smi --query-gpu=clocks_event_reasons.… names them.
+# Named as in nvidia-smi --query-gpu=clocks_event_reasons.…
 EVENT_REASONS = {
     "gpu_idle": "GpuIdle",
     "applications_clocks_setting": "ApplicationsClocksSetting",
@@ -25,15 +25,16 @@ EVENT_REASONS = {
     "display_clocks_setting": "DisplayClockSetting",
 }
 DISTURBANCES = frozenset(name for name in EVENT_REASONS if name.endswith("slowdown"))
-# A large product reaches the power cap of many GPUs by itself: what it runs at then is its rate.
-# All others are a user's settings, or a GPU with nothing to do.
+# Not a disturbance: a large product reaches many GPUs' power cap by itself, and runs at that rate.
+# The remaining reasons are a user's settings, or an idle GPU.
 SLOWDOWNS = DISTURBANCES | {"sw_power_cap"}
 
 
 class Gpu:
     """One GPU by its NVML handle; `nvml` is the module pynvml.
 
-    Every method raises NVMLError, but gives None where a value is not supported or not permitted.
+    Methods return None for values that are not supported or not permitted, and raise NVMLError
+    otherwise.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
@@ -42,10 +43,10 @@ class Gpu:
         self._unavailable = {
             nvml.NVML_ERROR_NOT_SUPPORTED,
             nvml.NVML_ERROR_NO_PERMISSION,
-            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,  # in a driver older than the function
+            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,  # the driver is older than the function
             nvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
             nvml.NVML_ERROR_DEPRECATED,
-            nvml.NVML_ERROR_INVALID_ARGUMENT,  # for the handle of a part of a GPU
+            nvml.NVML_ERROR_INVALID_ARGUMENT,  # for the handle of a MIG slice
         }
         self._reasons = {
             name: getattr(nvml, f"nvmlClocksEventReason{reason}")
@@ -58,7 +59,7 @@ class Gpu:
         return None if rates is None else float(rates.gpu)
 
     def memory_used_bytes(self) -> int | None:
-        """Of all processes and the driver."""
+        """Memory used by all processes and the driver."""
         memory = self._ask(self._nvml.nvmlDeviceGetMemoryInfo)
         return None if memory is None else int(memory.used)
 
@@ -66,11 +67,11 @@ class Gpu:
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetPowerUsage)
 
     def clock_hz(self) -> float | None:
-        """Of the streaming multiprocessors."""
+        """Clock of the streaming multiprocessors."""
         return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM)
 
     def application_clock_hz(self) -> float | None:
-        """That the driver was told to run kernels at; a GPU may still run slower, or boost."""
+        """Clock set for running kernels; the GPU may still run slower, or boost."""
         nvml = self._nvml
         return self._scaled(1e6, nvml.nvmlDeviceGetApplicationsClock, nvml.NVML_CLOCK_GRAPHICS)
 
@@ -79,7 +80,7 @@ class Gpu:
 
     def temperature_celsius(self) -> float | None:
         nvml = self._nvml
-        # The first is new with CUDA 13, the second goes with CUDA 14.
+        # The first is new in CUDA 13; the second is removed in CUDA 14.
         for function in (nvml.nvmlDeviceGetTemperatureV, nvml.nvmlDeviceGetTemperature):
             celsius = self._scaled(1, function, nvml.NVML_TEMPERATURE_GPU)
             if celsius is not None:
@@ -87,16 +88,16 @@ class Gpu:
         return None
 
     def mig_enabled(self) -> bool | None:
-        """Whether it is split into parts (MIG); None where it can't be."""
+        """Whether MIG is on; None if the GPU doesn't support it."""
         mode = self._ask(self._nvml.nvmlDeviceGetMigMode)
         return None if mode is None else bool(mode[0] == self._nvml.NVML_DEVICE_MIG_ENABLE)
 
     def energy_joules(self) -> float | None:
-        """Running total since the driver was loaded; not on all GPUs."""
+        """Energy used since the driver was loaded; not available on all GPUs."""
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def event_reasons(self) -> tuple[str, ...] | None:
-        """Why the clocks are what they are, as keys of EVENT_REASONS; others are left out.
+        """What limits the clocks, as keys of EVENT_REASONS; other reasons are left out.
 
         Needs driver 535 or newer.
         """
@@ -122,7 +123,7 @@ class Driver(NamedTuple):
     """An NVIDIA driver: its version, the CUDA version it supports, and the number of its GPUs."""
 
     version: str
-    cuda: tuple[int, int] | None  # None where its CUDA library is not there
+    cuda: tuple[int, int] | None  # None if its CUDA library is missing
     gpus: int
 
 
@@ -141,10 +142,10 @@ def driver() -> Driver:
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs, or parts of one (MIG), that torch sees, in torch's order.
+    """The GPUs or MIG slices that torch sees, in torch's order.
 
-    By UUID, because NVML's numbers differ where CUDA_VISIBLE_DEVICES is set. Raises an NVMLError
-    where NVML does not know one of them.
+    Looked up by UUID, because NVML's indexes differ if CUDA_VISIBLE_DEVICES is set. Raises
+    NVMLError if NVML does not know one of them.
     """
     import torch
 
@@ -160,7 +161,7 @@ def all_gpus() -> list[Gpu]:
 
 
 def find_gpu(uuid: str) -> Gpu:
-    """A GPU, or a part of one (MIG), found without torch; an NVMLError where none has this UUID."""
+    """A GPU or MIG slice, found without torch; raises NVMLError if none has this UUID."""
     pynvml.nvmlInit()
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")

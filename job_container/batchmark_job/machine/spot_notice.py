@@ -1,4 +1,4 @@
-"""Spot's notice that the host will be taken back, which reaches a container by no signal."""
+"""Watches for Spot's interruption notice, which no signal brings into a container."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Ask for the notice in a thread, two minutes ahead of the end, where a service can tell.
+    """Poll for the notice in a thread; it comes two minutes ahead, if a metadata service is there.
 
-    Batch passes it on to no container: SIGTERM comes when Docker shuts down, SIGKILL soon after. A
-    rebalance recommendation, which may come earlier or never, is only said.
+    Batch does not pass it on: SIGTERM comes when Docker shuts down, SIGKILL soon after. A rebalance
+    recommendation, which may come earlier or never, is only logged.
 
     Source: EC2 User Guide, "Spot Instance interruption notices".
 
@@ -33,7 +33,7 @@ def _look_out(url: str, on_notice: Callable[[], None], poll_seconds: float) -> N
     advice = None
     while not (action := instance_metadata("spot/instance-action", url)):
         if not advice and (advice := instance_metadata("events/recommendations/rebalance", url)):
-            warn(f"Spot is likely to take this host back, the job goes on: {advice}")
+            warn(f"Spot may interrupt this host soon; the job goes on: {advice}")
         time.sleep(poll_seconds)
-    warn(f"Spot takes this host back: {action}")
+    warn(f"Spot is interrupting this host: {action}")
     on_notice()

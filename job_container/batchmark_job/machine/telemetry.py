@@ -1,16 +1,15 @@
-"""How hard a job works its machine: sampled while it measures, summed up in its document.
+"""How busy a job keeps its machine: sampled while measuring, summarised in the document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
-MemoryUsed       resident memory of the job's processes, with what they share counted once
+MemoryUsed       resident memory of the job's processes, shared pages counted once
 GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
-GPUMemoryUsed    used memory of the GPU, the driver's own share included
+GPUMemoryUsed    used memory of the GPU, including the driver's share
 GPUPower         of the whole board
 GPUClock         of the streaming multiprocessors
 GPUTemperature   of the chip
 
-A megabyte is 10^6 bytes. GPU metrics are those of the GPU that the job measures on, the first it
-sees, and exist only where NVML has them. With a namespace all of it goes to CloudWatch too, at the
-end.
+A megabyte is 10^6 bytes. GPU metrics are those of the measured GPU, the first one visible, and
+exist only with NVML. With a namespace, all metrics also go to CloudWatch at the end.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from batchmark_job.errors import one_line, warn
 from batchmark_job.machine.nvml import Gpu
 from batchmark_job.result.document import MetricSummary
 
-# NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
+# NVML's utilisation covers the last second at most: sampling less often would miss most of a job.
 PERIOD_SECONDS = 1.0
-LAST_SAMPLE_SECONDS = 1.0  # a driver that hangs must not hold up the end
-# Batch kills a container 30 s after it told it to stop, and the document may take 20 of them.
+LAST_SAMPLE_SECONDS = 1.0  # a hanging driver must not delay the end of the job
+# Batch kills a container 30 s after SIGTERM, and writing the document may take 20 of them.
 PUBLISH_SECONDS = 5.0
-DATUMS_PER_CALL = 1000  # the most that PutMetricData takes
+DATUMS_PER_CALL = 1000  # PutMetricData's limit
 
 
 class Unit(NamedTuple):
-    """A metric's unit for readers, and as CloudWatch has it: no watt, hertz or degree."""
+    """A metric's unit for readers, and CloudWatch's, which has no watt, hertz or degree."""
 
     name: str
     cloudwatch: str
@@ -61,11 +60,11 @@ class Meter(Protocol):
     """One source of samples."""
 
     def read(self) -> dict[str, float]:
-        """Values by metric, in the units of UNITS; cheap, since measurements run meanwhile."""
+        """Values by metric, in the units of UNITS; must be cheap, as measurements are running."""
 
 
 class ProcessMeter:
-    """This process and its workers; `usage` gives their CPU seconds so far and resident bytes."""
+    """This process and its workers; `usage` returns their CPU seconds so far and resident bytes."""
 
     def __init__(self, compute_threads: int, usage: Callable[[], tuple[float, int]]) -> None:
         self._compute_threads = compute_threads
@@ -85,7 +84,7 @@ class ProcessMeter:
 
 
 class GpuMeter:
-    """One GPU; a metric that it does not have is left out."""
+    """One GPU; metrics that it does not have are left out."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -111,7 +110,7 @@ def meters_for(
 
 @dataclass
 class StatisticSet:
-    """Samples of one metric, of a minute or a job, as CloudWatch takes them together."""
+    """Samples of one metric over a minute or a job, in CloudWatch's form."""
 
     count: int = 0
     total: float = 0.0
@@ -126,9 +125,9 @@ class StatisticSet:
 
 
 class Telemetry:
-    """Samples its meters every PERIOD_SECONDS from start to stop; a namespace makes it publish.
+    """Samples its meters every PERIOD_SECONDS; with a namespace it also publishes.
 
-    Neither sampling nor publishing ever fails the job: what goes wrong is one line in its log.
+    Neither sampling nor publishing ever fails the job: an error is one line in the log.
     """
 
     def __init__(self, meters: Sequence[Meter], namespace: str | None, target: str) -> None:
@@ -144,7 +143,7 @@ class Telemetry:
         self._published = False
 
     def start(self) -> None:
-        """Take the first sample and leave the others to a thread."""
+        """Take the first sample, and leave the others to a thread."""
         if self._meters:
             self._sample()
             self._thread.start()
@@ -156,7 +155,7 @@ class Telemetry:
             self._thread.join(LAST_SAMPLE_SECONDS)
 
     def summary(self) -> tuple[MetricSummary, ...]:
-        """Each metric over all its samples so far; final after stop()."""
+        """Each metric over all samples so far; final after stop()."""
         with self._recording:
             return tuple(
                 MetricSummary(
@@ -181,10 +180,10 @@ class Telemetry:
                 return
             sending = threading.Thread(target=self._send, name="publish metrics", daemon=True)
             sending.start()
-            # Not all of boto3's waits, such as for a name server, have a limit of their own.
+            # boto3 has no timeout for some waits, such as for a name server.
             sending.join(PUBLISH_SECONDS)
             if sending.is_alive():
-                warn(f"metrics not published: not done within {PUBLISH_SECONDS:g} s")
+                warn(f"metrics not published: timed out after {PUBLISH_SECONDS:g} s")
 
     def datums(self) -> list[dict[str, Any]]:
         """PutMetricData's MetricData: for each metric and minute one set of statistics."""
@@ -218,7 +217,7 @@ class Telemetry:
                 values = meter.read()
             except Exception as error:
                 self._meters.remove(meter)
-                warn(f"{type(meter).__name__} ends early: {one_line(error)}")
+                warn(f"{type(meter).__name__} stopped early: {one_line(error)}")
                 continue
             with self._recording:
                 for metric, value in values.items():

@@ -1,4 +1,4 @@
-"""How many CPU threads the math libraries use, the same for all of them, and on which cores."""
+"""How many CPU threads the math libraries use, and on which cores they run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import torch
 from batchmark_job.machine import fingerprint
 from batchmark_job.machine.conditions import ThreadTime, thread_times
 
-BUSY_SHARE = 0.1  # of the time that the busiest thread ran
-LOOK_SECONDS = 0.008  # at least: a running thread's time is updated every 1 to 4 ms
+BUSY_SHARE = 0.1  # of the busiest thread's running time
+LOOK_SECONDS = 0.008  # minimum, since a running thread's time is updated every 1 to 4 ms
 
 
 class WorkingThreads:
-    """The threads that work for a process' calls, found anew whenever it makes some.
+    """Finds the threads that do the work of a process's calls, at each call anew.
 
     One look is not enough: threads that checked or copied something spin for 10 ms afterwards.
     """
@@ -32,19 +32,19 @@ class WorkingThreads:
         self._found: list[int] = []
 
     @contextlib.contextmanager
-    def apart(self) -> Iterator[None]:
-        """Keep those of the last calls on a core each, while this process makes others."""
+    def pinned(self) -> Iterator[None]:
+        """Pin the last calls' threads to one core each, while this process makes more calls."""
         before, began = thread_times() or {}, time.perf_counter()
-        with apart(self._found):
+        with pinned_to_cores(self._found):
             yield
         if time.perf_counter() - began >= LOOK_SECONDS:
             self._found = busiest(before, thread_times() or {})[: self.most]
 
 
 def set_threads(count: int) -> None:
-    """Set the threads of torch, OpenCV and every BLAS and OpenMP pool that is loaded by now.
+    """Set the thread count of torch, OpenCV and every BLAS and OpenMP pool loaded so far.
 
-    Pools remember the number by calling thread, so call it from the thread that measures.
+    Pools remember the number per calling thread, so call this from the thread that measures.
     """
     torch.set_num_threads(count)
     cv2.setNumThreads(count)
@@ -53,17 +53,17 @@ def set_threads(count: int) -> None:
 
 @cache
 def _pools(modules: int) -> threadpoolctl.ThreadpoolController:  # noqa: ARG001
-    """Those of all libraries loaded. To find them takes a new process 10 ms, so not twice."""
+    """Controllers of all loaded pools; cached, since finding them takes a new process 10 ms."""
     return threadpoolctl.ThreadpoolController()
 
 
 def find_pools() -> None:
-    """Remember the pools that there are until further modules are imported."""
+    """Find the loaded pools now, and remember them until more modules are imported."""
     _pools(len(sys.modules))
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
-    """The job's threads; where several share a core, one for each; and half of that, down to 1.
+    """All the job's threads, one per core, and repeated halves of that down to 1.
 
     Small work is slower on many threads: each has to be woken, and all wait for the last one.
     """
@@ -73,11 +73,11 @@ def thread_counts_to_try(count: int) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def apart(threads: Sequence[int]) -> Iterator[None]:
-    """Keep these threads of this process on a core each meanwhile, the first ones apart.
+def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
+    """Pin these threads of this process to one core each within the context.
 
-    Threads that just began, that were stopped or that sleep between calls may share a core until
-    the scheduler parts them, for 60 ms and more. One that somebody bound is left alone.
+    Threads that have just started, were stopped or sleep between calls may share a core for 60 ms
+    and more until the scheduler separates them. Threads pinned by somebody else are left alone.
     """
     allowed = _cores(0)
     free = [thread for thread in threads if _cores(thread) == allowed]
@@ -92,7 +92,7 @@ def apart(threads: Sequence[int]) -> Iterator[None]:
 
 
 def busiest(before: Mapping[str, ThreadTime], after: Mapping[str, ThreadTime]) -> list[int]:
-    """Which threads worked between two moments, the busiest first."""
+    """The threads that worked between two moments, busiest first."""
     nothing = ThreadTime(0, 0)
     ran = {int(id_): now.since(before.get(id_, nothing)).ran for id_, now in after.items()}
     most = max(ran.values(), default=0)
@@ -101,7 +101,7 @@ def busiest(before: Mapping[str, ThreadTime], after: Mapping[str, ThreadTime]) -
 
 
 def _cores(thread: int) -> set[int]:
-    with contextlib.suppress(OSError, AttributeError):  # it has ended meanwhile; not on Linux
+    with contextlib.suppress(OSError, AttributeError):  # the thread has ended, or this is not Linux
         return os.sched_getaffinity(thread)
     return set()
 

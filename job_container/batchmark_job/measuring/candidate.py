@@ -1,4 +1,4 @@
-"""A row's candidates: implementations with numbers of threads, while one is chosen."""
+"""A row's candidates: pairs of implementation and thread count, while one is chosen."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from batchmark_job.result.document import Correctness, Implementation, Outcome, 
 from batchmark_job.result.values import MOST_CHARACTERS
 
 FEWEST_CALLS = 3
-MOST_HELD = 3  # of an implementation's numbers of threads, at a time
-FEWEST_TURNS = 3  # of short calls: the machine is slower in some than in others
-# Before one of several is chosen that are hardly apart. With the noise of an H200's host 97 % of
-# choices on threads were right after 3 turns, and 99 % after 5 (test_thread_race.py).
+MOST_HELD = 3  # thread counts per implementation held at a time
+FEWEST_TURNS = 3  # turns of short calls, as the machine is slower in some turns than in others
+# Before choosing among candidates that are close. With an H200 host's noise, 97 % of the thread
+# counts chosen were right after 3 turns, and 99 % after 5 (test_thread_race.py).
 TURNS_TO_CHOOSE = {"cuda": 3, "cpu": 5}
-LONG_SECONDS = 0.05  # calls so long hardly notice what happened before them
+LONG_SECONDS = 0.05  # calls this long are hardly affected by what ran before them
 
 CHANGES_INPUTS = (
-    "its calls change their inputs, so that each would be timed on other data; copy them, or set "
-    "REPEATABLE = False"
+    "its calls change their inputs, so each call would be timed on different data; copy the "
+    "inputs, or set REPEATABLE = False"
 )
 
 
 @dataclass
 class Candidate:
-    """An implementation in the trial, and what became of it. A reason means that it is out.
+    """A candidate in the trial, and its outcome; a reason means that it was dropped.
 
-    `index` is its place among the workload's implementations for the device; `plain` names the one
-    that makes the cold call where it wraps another.
+    `index` is its position among the workload's implementations for the device; `plain` names the
+    implementation that makes the cold call if this one wraps another.
     """
 
     index: int
@@ -41,10 +41,10 @@ class Candidate:
     out_of_memory: bool = False
     correctness: Correctness | None = None
     cold_seconds: float | None = None
-    warm_seconds: Sequence[float] = ()  # of the calls between the cold one and the first turn
+    warm_seconds: Sequence[float] = ()  # calls between the cold one and the first turn
     seconds: list[float] = field(default_factory=list)
     turns: int = 0
-    can_wait: bool = False  # whether memory holds its processes while other rows take their turns
+    can_wait: bool = False  # whether memory holds its processes during other rows' turns
 
     @property
     def name(self) -> str:
@@ -65,34 +65,34 @@ class Candidate:
 
     @property
     def calls(self) -> int:
-        """Its warm ones."""
+        """Number of warm calls."""
         return len(self.warm_seconds) + len(self.seconds)
 
     @property
     def fastest(self) -> float:
-        """Of its warm calls."""
+        """Fastest warm call."""
         return min([*self.seconds, *self.warm_seconds], default=math.inf)
 
     @property
     def level(self) -> float:
-        """What its calls take: their median in the trial, before that the fastest warm one."""
+        """Typical duration of a call: the trial's median, or before it the fastest warm call."""
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:
-        """Whether its fastest call tells how slow it is; a single one does that took so long.
+        """Whether its fastest call shows how slow it is; one call longer than `patience` is enough.
 
-        A thread that waits for the scheduler made a call of 2 ms last 53 ms (docs/measurement.md).
+        A thread that waited for the scheduler made a 2 ms call last 53 ms (docs/measurement.md).
         """
         return self.calls >= FEWEST_CALLS or (self.calls > 0 and self.fastest > patience)
 
     @property
     def is_known(self) -> bool:
-        """Whether it was called often enough to be given up for good."""
+        """Whether it was called often enough to be dropped for good."""
         return self._has_taken(FEWEST_TURNS)
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it was called often enough to be preferred to others that are hardly slower."""
+        """Whether it was called often enough to be chosen over candidates hardly slower."""
         return self._has_taken(TURNS_TO_CHOOSE["cuda" if self.threads is None else "cpu"])
 
     def _has_taken(self, turns: int) -> bool:
@@ -102,14 +102,14 @@ class Candidate:
 
     @property
     def was_tried(self) -> bool:
-        """Whether anything is known of it: not all numbers of threads are tried."""
+        """Whether it was called at all; not all thread counts are tried."""
         return self.outcome != "slower" or self.cold_seconds is not None
 
     @property
     def trial_seconds(self) -> float | None:
-        """Median of its calls in the trial; None where it was the only candidate.
+        """Median of its calls in the trial; None if it was the only candidate.
 
-        One that was hopeless before its first turn has its fastest warm call.
+        A candidate that was hopeless before its first turn gives its fastest warm call.
         """
         return self.level if math.isfinite(self.level) else None
 
@@ -128,7 +128,7 @@ class Candidate:
 
 
 def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    """Those of each implementation, with its numbers of threads."""
+    """Group candidates by implementation, each group with its thread counts."""
     found: dict[int, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(candidate.index, []).append(candidate)
@@ -136,13 +136,13 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """The candidates of a row. `input_sets` is 0 where none of them competes."""
+    """The candidates of a row; `input_sets` is 0 if none of them competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int
     input_bytes: int
-    fit_together: bool  # memory holds all that compete, each with its inputs
-    stored: bool  # whether the inputs are kept for the workers to come
+    fit_together: bool  # memory holds all competing candidates, each with its inputs
+    stored: bool  # whether the inputs are stored for later workers
     flops: int | None
     items: int | None
     bytes_moved: int | None

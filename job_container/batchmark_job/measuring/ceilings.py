@@ -1,4 +1,4 @@
-"""The best rates that the device reaches in this job: of large products, a copy and a sum."""
+"""The device's peak rates in this job: of large matrix products, a copy and a sum."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from batchmark_job.result.document import Ceiling
 from batchmark_job.workloads.base import DTYPE_BYTES
 from batchmark_job.workloads.support import torch_calls
 
-MEMORY_SHARE = 0.25  # of what is available, the most that one measurement holds
-CACHES_FILLED = 2  # by each side of a copy on the CPU; any GPU's cache is small beside its bounds
+MEMORY_SHARE = 0.25  # share of the available memory that one measurement may use
+CACHES_FILLED = 2  # each side of a copy on the CPU; any GPU's cache is small beside Bounds
 ROUNDS = 3  # at least
 
 
 class Bounds(NamedTuple):
-    """How long each ceiling takes, roughly, and how large it gets."""
+    """Rough duration and maximum size of each ceiling."""
 
     seconds: float
     smallest_product: int
@@ -43,11 +43,11 @@ BOUNDS = {
 def measure_ceilings(
     device: str, dtypes: Iterable[str], bounds: Bounds | None = None
 ) -> tuple[Ceiling, ...]:
-    """The best rates of a copy, a read and each dtype's product, each over several repetitions.
+    """The peak rates of a copy, a read and each dtype's product, over several repetitions.
 
-    A copy's bytes are those read and those written; that a CPU may read a line before it writes it
-    is not counted. A product takes 2 n³ operations. A dtype without native arithmetic has no
-    ceiling. Nor has what fails: a warning says so, and the job goes on.
+    A copy's bytes are those read plus those written; a CPU's read of a line before writing it is
+    not counted. A product takes 2 n³ operations. A dtype without native arithmetic has no ceiling.
+    A ceiling that fails is left out with a warning.
     """
     bounds = bounds or BOUNDS[device]
     measures = {
@@ -62,7 +62,7 @@ def measure_ceilings(
         try:
             ceilings.append(measure())
         except Exception as error:
-            warn(f"no ceiling for {name}: {memory.describe_error(error)}")
+            warn(f"peak rate of {name} not measured: {memory.describe_error(error)}")
     return tuple(ceilings)
 
 
@@ -86,7 +86,7 @@ def _bandwidth(
     by_numpy: Callable[..., Any],
     *sides: Tensor,
 ) -> Ceiling:
-    """The fastest of the calls, and on the CPU of NumPy on all threads, which moves all sides."""
+    """The fastest of the calls; on the CPU also of NumPy on all threads, which moves all sides."""
     threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
@@ -103,12 +103,12 @@ def _bandwidth(
 
 
 def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
-    """A tensor of ones that the cache can't hold; there is memory for `sides` of them.
+    """A tensor of ones larger than the cache; memory must hold `sides` of them.
 
-    Not of zeros, whose pages can all be the same one.
+    Not zeros, whose pages can all be the same one.
 
     Raises:
-        MemoryError: there is not that much memory.
+        MemoryError: there is too little memory.
     """
     cache_bytes = (fingerprint.last_level_cache_bytes() or 0) if device == "cpu" else 0
     side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
@@ -120,7 +120,7 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
 
 
 def _compute_ceiling(device: str, bounds: Bounds, dtype: str) -> Ceiling:
-    """Double the size while time and memory last; the last size gets the rest of the time."""
+    """Double the size while time and memory last; the last size gets the remaining time."""
     ends = time.perf_counter() + bounds.seconds
     timer = timer_for(device)
     rates: dict[str, float] = {}
@@ -154,7 +154,7 @@ def _products(size: int, device: str, dtype: str) -> dict[str, Callable[[], Any]
         for _ in range(3)
     )
     for factor in (left, right):
-        factor.uniform_(-1.0, 1.0)  # zeros would cost a GPU less power, and so run faster
+        factor.uniform_(-1.0, 1.0)  # zeros would draw less power on a GPU, and so run faster
     calls: dict[str, Callable[[], Any]] = {"torch.mm": lambda: torch.mm(left, right, out=product)}
     if device == "cpu" and dtype in {"float32", "float64"}:
         arrays = [tensor.numpy() for tensor in (left, right, product)]
@@ -173,9 +173,9 @@ def _has_room(needed_bytes: int, device: str) -> bool:
 def _fastest(
     calls: Mapping[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
 ) -> tuple[float, str]:
-    """The shortest time of all calls and the call's name, after ROUNDS rounds and `seconds`.
+    """The shortest time of all calls and that call's name, after ROUNDS rounds and `seconds`.
 
-    One after the other: in turns, one library's threads would spin while the other's work.
+    Sequential, since in turns one library's threads would spin while the other's work.
     """
     best = (math.inf, "")
     for name, call in calls.items():

@@ -1,6 +1,6 @@
 """Which implementations enter a row's trial, on how many inputs, and how much work the row is.
 
-It runs in a worker: it loads libraries and, where a workload is the user's own, runs their code.
+Runs in a worker: it loads libraries and, for a user's own workload, runs their code.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from batchmark_job.measuring.processes.input_store import MOST_SHARE
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.result.document import Implementation as ImplementationRecord
 
-# Of the host's memory, the most that each of some thirty processes may hold while it waits for its
-# next turn. On CUDA none waits: each would keep a context of 0.4 GB.
+# Share of host memory that each of some thirty processes may hold between its turns. On CUDA none
+# waits: each would keep a context of 0.4 GB.
 WAITING_SHARE = 1 / 64
 
 
@@ -27,10 +27,10 @@ def enter(
     cache_bytes: int | None,
     store: str | None,
 ) -> Entry:
-    """Every implementation with every number of threads; what can't compute the row is refused.
+    """List every implementation with every thread count, refusing those that can't compute the row.
 
     Args:
-        store: where to keep the inputs; None for nowhere.
+        store: where to keep the inputs; None to keep none.
     """
     candidates = find_candidates(problem, thread_counts)
     competing = [candidate for candidate in candidates if candidate.competes]
@@ -39,7 +39,7 @@ def enter(
     memory_bytes = memory.host_memory_bytes()
     input_bytes = problem.input_bytes() if sets else 0
     for candidate in competing if problem.device == "cpu" else ():
-        # Its inputs as they are and as it likes them, and what one call holds.
+        # The inputs as made and as arranged, and what one call allocates.
         waiting = 2 * sets * input_bytes + _bytes_held(problem, [candidate])
         candidate.can_wait = waiting <= WAITING_SHARE * memory_bytes
     stored = False
@@ -59,7 +59,7 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
-    """Those made for the row's device and dtype; all of them, refused, where none is."""
+    """The candidates for the row's device and dtype; if there are none, all of them, refused."""
     on_cpu = problem.device == "cpu"
     found = []
     every = list(enumerate(problem.implementations()))
@@ -71,8 +71,8 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
         refusal = implementation.refusal(problem.device, problem.dtype)
         if refusal is None and problem.row_seconds < implementation.least_row_seconds:
             refusal = (
-                f"{implementation.name} takes long to start: it is tried only in rows of "
-                f"{implementation.least_row_seconds:g} s or more, and --max-seconds is "
+                f"{implementation.name} starts slowly, so it is tried only in rows of "
+                f"{implementation.least_row_seconds:g} s or more; --max-seconds is "
                 f"{problem.row_seconds:g}"
             )
         too_large = None
@@ -94,25 +94,25 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
 
 
 def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: int | None) -> int:
-    """How many inputs it takes to fill the last-level cache CACHES_FILLED times.
+    """How many input sets it takes to fill the last-level cache CACHES_FILLED times.
 
-    MOST_INPUT_SETS where that is not enough; one where a single set does it, where the cache's size
-    is unknown, or where memory is short.
+    At most MOST_INPUT_SETS; one if a single set is enough, the cache's size is unknown, or memory
+    is short.
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
-    # With the candidate that needs the most memory for an input set.
+    # Based on the candidate that needs the most memory per input set.
     most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
     return wanted if memory.has_room(wanted * most, problem.device) else 1
 
 
 def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
-    """As many numbers of threads of each implementation as the trial holds, and the one tried."""
+    """The thread counts that the trial holds at a time, and the one being tried."""
     return [each for rungs in by_implementation(competing) for each in rungs[: MOST_HELD + 1]]
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
-    """What one input set takes with all these prepared for it, each in its own process."""
+    """Memory of one input set with all these candidates prepared, each in its own process."""
     implementations = problem.implementations()
     return sum(
         problem.input_bytes()

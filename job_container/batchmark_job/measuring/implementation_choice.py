@@ -1,9 +1,9 @@
-"""Which implementations compute a row correctly, on how many threads, and which is the fastest.
+"""Finds the fastest correct implementation of a row, and its best number of threads.
 
-Every candidate has a worker of its own and computes on the same inputs, in the layout it likes
-best. Its first call is its cold call, whose output is checked. An implementation goes from one
-number of threads to the next for as long as that pays; the best of all of them then take turns, so
-that a change of the machine hits all alike. Only the worker whose turn it is runs.
+Every candidate has its own worker and computes on the same inputs, in the layout it prefers. Its
+first call is its cold call, whose output is checked. An implementation moves on to the next thread
+count for as long as that pays; then the best candidates take turns, so that a change of the machine
+affects all alike. Only the worker whose turn it is runs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 
-TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
-CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right
-# By which several threads must beat one to be chosen: what they take depends on more than a trial
-# shows (an FFT of 35 us, equal in its trial, took 1.29 times as long on both of two cores).
+TRIAL_SHARE = 0.3  # share of max_seconds, for the trial of all candidates together
+CLOSE_ENOUGH = 0.05  # a choice slower than the fastest by less than this is right
+# How much faster several threads must be than one to be chosen: what they take depends on more than a
+# trial shows (an FFT of 35 us, equal in its trial, took 1.29 times as long on both of two cores).
 THREADS_GAIN = 0.03
-# A candidate is given up when it takes so many times what the leader does:
-HOPELESS = 1.25  # by their medians, once it is known
-HOPELESS_AT_ONCE = 5.0  # by its fastest call, before
-LONGEST_NOISE_SECONDS = 0.2  # of a call that was stalled: no single one so long gives it up
-# Of the best number of threads so far, the most that the next one may take for the way to go on.
+# A candidate is dropped when it takes this many times as long as the leader:
+HOPELESS = 1.25  # by their medians, once known
+HOPELESS_AT_ONCE = 5.0  # by its fastest call, before that
+LONGEST_NOISE_SECONDS = 0.2  # longest stall of a call: no single shorter call drops a candidate
+# How much slower than the best thread count so far the next one may be for the climb to go on.
 STILL_CLOSE = 1.4
-GAIN = 1.5  # by which a number of threads must be faster for the way of a hopeless one to go on
+GAIN = 1.5  # how much faster a thread count must be for a hopeless climb to go on
 
 
 def choose_fastest(
@@ -44,12 +44,12 @@ def choose_fastest(
 ) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
-    Candidates take turns where memory holds them together; then the winner's worker lives on.
-    Otherwise each has its time alone.
+    Candidates take turns if memory holds them all; then the winner's worker stays alive. Otherwise
+    each is timed alone.
 
     Args:
         seconds: for the turns of all of them together.
-        start: with which numbers of threads; without one, with the largest.
+        start: thread counts to begin with; None for the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
     held: list[_Runner] = []
@@ -116,7 +116,7 @@ class _Runner:
 
 @dataclass
 class _Ladder:
-    """One implementation's numbers of threads: the first, and others on one side of it."""
+    """One implementation's thread counts: the first to try, then others in one direction."""
 
     first: Candidate
     others: Sequence[Candidate]
@@ -126,7 +126,7 @@ class _Ladder:
         return [self.first, *self.others]
 
     def climb(self, attempt: Callable[[Candidate], None], trial: _Trial) -> None:
-        """Attempt one after the other for as long as that pays."""
+        """Try one thread count after the other for as long as that pays."""
         best = self.first
         attempt(best)
         for rung in self.others if best.competes else ():
@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Whether to try the next number of threads; a hopeless one has to gain much."""
+    """Whether to try the next thread count; a hopeless climb needs a large gain."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest
@@ -160,7 +160,7 @@ def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladde
 
 @dataclass
 class _Trial:
-    """All candidates of a row, and those of them that have a worker now."""
+    """All candidates of a row, and those that have a worker now."""
 
     ladders: Sequence[_Ladder]
     begin: Callable[[Candidate], _Runner]
@@ -173,21 +173,21 @@ class _Trial:
 
     @property
     def patience(self) -> float:
-        """Seconds of a call that is enough by itself to give a candidate up."""
+        """Duration of a call that is enough by itself to drop a candidate."""
         spent = sum(sum(candidate.seconds) for candidate in self.candidates)
         return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
 
     @property
     def leader(self) -> Candidate | None:
-        """Of those that have a worker; where each had its time alone, of all."""
+        """The best candidate that has a worker; if each was timed alone, the best of all."""
         runners = [runner.candidate for runner in self.held] or self.candidates
         competing = (each for each in runners if each.competes)
         return min(competing, key=lambda each: each.level, default=None)
 
     def hold_together(self, *, on_cpu: bool) -> None:
-        """Let them take turns; those that may still be the fastest keep their workers."""
+        """Let candidates take turns; those that may still be the fastest keep their workers."""
         try:
-            if not on_cpu:  # where several that get ready would have more threads than cores
+            if not on_cpu:  # on the CPU several starting at once would have more threads than cores
                 self.held = [self.begin(candidate) for candidate in self.candidates]
                 for runner in self.held:
                     runner.get_ready()
@@ -204,7 +204,7 @@ class _Trial:
             ladder.climb(self._attempt_alone, self)
 
     def _attempt_and_hold(self, candidate: Candidate) -> None:
-        if not candidate.competes:  # it did not get ready
+        if not candidate.competes:  # it failed to start
             return
         runner = next((each for each in self.held if each.candidate is candidate), None)
         if runner is None:
@@ -229,7 +229,7 @@ class _Trial:
             runner.worker.end()
 
     def _take_first_turns(self, runner: _Runner) -> None:
-        """The cold call, and as many warm ones as it takes to give the candidate up, or not."""
+        """Make the cold call, and enough warm calls to judge the candidate."""
         runner.take_first_call()
         while runner.candidate.competes and not runner.candidate.is_judged(self.patience):
             runner.take_turn()
@@ -248,7 +248,7 @@ class _Trial:
                 return
 
     def _let_go(self) -> None:
-        """End the workers of those that are out or hopeless, or one number of threads too many."""
+        """End workers that dropped out, are hopeless, or exceed MOST_HELD thread counts."""
         kept: list[_Runner] = []
         rungs_held: Counter[int] = Counter()
         for runner in sorted(self.held, key=lambda runner: runner.candidate.level):
@@ -269,14 +269,14 @@ class _Trial:
 def start_prepared(
     problem: Problem, candidate: Candidate, input_sets: int, workers: ForkedWorkers, hear: Hear
 ) -> Worker:
-    """A worker that is to hold the candidate's calls."""
+    """Start a worker that will hold the candidate's calls."""
     return workers.start(
         steps.prepare, problem, candidate.index, candidate.threads, input_sets, hear=hear
     )
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """Who called this code first: itself, or what a graph captured."""
+    """The candidate that called this code first: itself, or the one whose call a graph captured."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:
@@ -285,7 +285,7 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
 
 
 def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
-    """Whether it can't become the fastest; one long call is enough where patience is short."""
+    """Whether it can't become the fastest; one long call is enough if `patience` is short."""
     if candidate.is_known:
         return candidate.level > HOPELESS * leader.level
     judged = candidate.is_judged(patience)
@@ -293,7 +293,7 @@ def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
 
 
 def _decided(candidates: Sequence[Candidate]) -> bool:
-    """Whether nobody can be faster than the leader by more than CLOSE_ENOUGH."""
+    """Whether no candidate can be faster than the leader by more than CLOSE_ENOUGH."""
     leader = min(candidates, key=lambda candidate: candidate.median)
     best = median_interval(leader.seconds)
     others = [median_interval(each.seconds) for each in candidates if each is not leader]

@@ -1,4 +1,4 @@
-"""When sampling a row stops."""
+"""When to stop sampling a row."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """When sampling a row stops.
+    """Limits of sampling a row.
 
-    As soon as the median's interval is within `precision` of it on either side, otherwise
-    after `samples` or `max_seconds`. Never before `minimum_samples`, unless a row is so slow that
-    they would take more than PATIENCE times `max_seconds`. However precise, sampling takes a tenth
-    of `max_seconds`, so that it meets more than a moment's noise. All of it is for all turns of all
-    `processes` together.
+    Sampling stops as soon as the median's interval is within `precision` of it on either side,
+    otherwise after `samples` or `max_seconds`. It takes `minimum_samples` at least, unless a row is
+    so slow that they would take more than PATIENCE times `max_seconds`. However precise, it lasts
+    for a tenth of `max_seconds`, so that it covers more than a moment's noise. All limits are for
+    all turns of all `processes` together.
     """
 
     samples: int = 1000
     max_seconds: float = 10.0
     precision: float = 0.01  # relative half-width of the median's interval
     minimum_samples: int = 10
-    processes: int = 3  # that measure a row, in turns
-    turns: int = 4  # of each process, with other rows' turns between them
+    processes: int = 3  # that measure a row in turns
+    turns: int = 4  # of each process, between other rows' turns
 
     def __post_init__(self) -> None:
         if self.samples < self.minimum_samples:
@@ -40,14 +40,16 @@ class RowLimits:
                 f"{MOST_SAMPLES} of a row"
             )
         if not 0 <= self.precision < 1:
-            raise InputError(f"--precision {self.precision} is not a share; give 0.01 for 1 %")
+            raise InputError(
+                f"--precision {self.precision} is not a fraction between 0 and 1; give 0.01 for 1 %"
+            )
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
-                f"--max-seconds {self.max_seconds} is not a time; give a finite number above 0"
+                f"--max-seconds {self.max_seconds} is not a duration; give a finite number above 0"
             )
 
     def of_one_turn(self) -> RowLimits:
-        """The limits of each turn of each of the processes."""
+        """The limits of each turn of each process."""
         parts = self.processes * self.turns
         return RowLimits(
             samples=max(math.ceil(self.samples / parts), 1),

@@ -1,4 +1,4 @@
-"""When a job reached each of its stages, from the pull of its image to steady samples."""
+"""When a job reached each of its stages, from pulling its image to steady samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_
 
 
 class JobMarks:
-    """Collects the marks; the first time of each counts."""
+    """Collects the marks; only the first time of each counts."""
 
     def __init__(self) -> None:
         self.process_started_at = process_started_at()
@@ -29,14 +29,14 @@ class JobMarks:
         self._times.setdefault(name, datetime.now(UTC))
 
     def hear(self, kind: str, value: Any) -> None:
-        """Take the marks that workers tell."""
+        """Record the marks that workers report."""
         if kind == "imported":
             self._times.setdefault("imported", value)
         elif kind == "mark":
             self.mark(value)
 
     def document(self) -> Marks:
-        """Everything known by now; asks the ECS agent where there is one, for 2 s at most."""
+        """All marks known so far; asks the ECS agent, if there is one, for 2 s at most."""
         task = metadata.ecs_metadata("/task")
         container = metadata.ecs_metadata() if task else {}
         return Marks(
@@ -49,9 +49,9 @@ class JobMarks:
 
 
 def process_started_at(root: Path = Path("/")) -> datetime:
-    """When this process started; to 10 ms on Linux, where psutil is only good to a second."""
+    """When this process started, to 10 ms on Linux; psutil is only good to a second."""
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
-        # Field 22 of proc_pid_stat(5), counted behind the command's closing bracket.
+        # Field 22 of proc_pid_stat(5), counted from the command's closing parenthesis.
         text = (root / "proc/self/stat").read_text().rpartition(")")[2]
         ticks = int(text.split()[19])
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
@@ -60,7 +60,7 @@ def process_started_at(root: Path = Path("/")) -> datetime:
 
 
 def _time(value: Any) -> datetime | None:
-    """An RFC 3339 time; None for anything else, as for year 1: in Go, a time that was never set."""
+    """An RFC 3339 time; None for anything else, and for year 1, Go's zero time."""
     with contextlib.suppress(TypeError, ValueError):
         time_stated = datetime.fromisoformat(value)
         if time_stated.tzinfo is not None and EARLIEST <= time_stated < END:

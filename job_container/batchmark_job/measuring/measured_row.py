@@ -1,4 +1,4 @@
-"""What all rows have in common, however they are measured: from their begin to a measurement."""
+"""Base of all rows, however they are measured, from start to measurement."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 @dataclass(frozen=True)
 class Bench:
+    """What a job measures its rows with."""
+
     device: str
     limits: RowLimits
     thread_counts: Sequence[int]  # of the CPU's math libraries, to try
@@ -49,7 +51,7 @@ class Bench:
         monitor: Monitor | None = None,
         marks: JobMarks | None = None,
     ) -> Bench:
-        """By default with an idle monitor and marks of its own."""
+        """Build one, by default with an idle monitor and fresh marks."""
         return cls(
             machine.device.value,
             limits,
@@ -63,66 +65,66 @@ class Bench:
         )
 
 
-class Named(Protocol):
+class HasName(Protocol):
     """What a row measures."""
 
     @property
     def name(self) -> str:
-        """As in the document."""
+        """Name in the document."""
 
 
 class Turn(Protocol):
-    """What one process measured in one go."""
+    """What one process measured in one turn."""
 
     @property
     def seconds(self) -> Sequence[float]:
-        """Its samples."""
+        """Duration of each sample."""
 
 
 @dataclass
 class MeasuredRow(ABC):
-    """One row being measured. Another thread may read it at any time.
+    """A row being measured; other threads may read it at any time.
 
-    It is over once it has a measurement. What goes wrong becomes its status, never an exception.
+    It is done once it has a measurement. Errors become its status, never an exception.
     """
 
-    workload: Named
+    workload: HasName
     parameters: Mapping[str, Any]
     dtype: str
     begun: bool = False
     measurement: Measurement | None = None
     found: dict[str, Any] = field(default_factory=dict)  # fields of Measurement, so far
-    unfinished: Sequence[float] = ()  # samples of a turn that has not ended, or never will
+    unfinished: Sequence[float] = ()  # samples of an unfinished turn
     spent_seconds: float = 0.0  # in turns
-    limits: RowLimits = field(default_factory=RowLimits)  # the bench's, or with fewer turns
+    limits: RowLimits = field(default_factory=RowLimits)  # the bench's, possibly with fewer turns
     _during: list[Conditions] = field(default_factory=list)  # by turn
 
     @property
     @abstractmethod
     def turns(self) -> Sequence[Turn]:
-        """Those that have ended, one process' after the other's."""
+        """The finished turns, grouped by process."""
 
     @property
     def samples(self) -> list[float]:
-        """Of all turns that have ended."""
+        """The samples of all finished turns."""
         return [seconds for turn in self.turns for seconds in turn.seconds]
 
     @abstractmethod
     def take_turn(self, bench: Bench) -> None:
-        """Measure for a turn; the last one gives it its measurement."""
+        """Measure for one turn; the last turn sets `measurement`."""
 
     @abstractmethod
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
-        """With all figures there are."""
+        """Build the measurement from all figures so far."""
 
     def measure(self, bench: Bench) -> Measurement:
-        """Measure it to its end, one turn after the other."""
+        """Measure all turns, one after the other."""
         while self.measurement is None:
             self.take_turn(bench)
         return self.measurement
 
     def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
-        """End it with what was measured; where that breaks the schema, with name and reason."""
+        """End the row with what was measured, or without figures if these break the schema."""
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception:
@@ -130,19 +132,19 @@ class MeasuredRow(ABC):
         return self.measurement
 
     def give_up_after(self, error: StepError) -> None:
-        """End it because a step failed: what does not fit is no fault."""
+        """End the row after a failed step: skipped if out of memory, else failed."""
         fault = MeasurementStatus.FAILED
         self.give_up(MeasurementStatus.SKIPPED if error.out_of_memory else fault, str(error))
 
     def end(self, status: MeasurementStatus, reason: str | None) -> None:
-        """End it with what was measured; where that breaks the schema, it failed."""
+        """End the row with what was measured; it fails if that breaks the schema."""
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception as error:  # a formula of the workload breaks the schema
             self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
 
     def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
-        """As far as it got: the turns that ended are a measurement, with fewer samples."""
+        """End the row early: its finished turns are a measurement with fewer samples."""
         if self.measurement is not None:
             return self.measurement
         samples = len(self.samples)
@@ -159,7 +161,7 @@ class MeasuredRow(ABC):
         spans: Sequence[tuple[float, float]],
         wait_share: float | None = None,
     ) -> list[bool]:
-        """Take the conditions from the first to the last span of samples; which were throttled."""
+        """Record conditions from the first to the last span; return which spans were throttled."""
         start, end = spans[0][0], spans[-1][1]
         monitor.now()  # so that even a short span is followed by a reading
         during = monitor.during(start, end)
@@ -174,7 +176,7 @@ class MeasuredRow(ABC):
             self.found["correctness"] = correctness
 
     def _is_over(self) -> bool:
-        """Whether all turns were taken, or another one would try one's patience."""
+        """Whether all turns were taken, or another one would exceed PATIENCE."""
         done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * limits.max_seconds
@@ -188,7 +190,7 @@ class MeasuredRow(ABC):
         resolution_seconds: float = 0.0,
         **phases: float,
     ) -> dict[str, Any]:
-        """The fields of Measurement that follow from the samples, and who took them and when."""
+        """The fields of Measurement that follow from the samples, and how they were taken."""
         samples = self.samples
         return {
             "samples_seconds": tuple(samples),

@@ -1,4 +1,4 @@
-"""What the choice for one size tells about the next size of the same workload."""
+"""What choosing for one size tells about the next size of the same workload."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple
 
 from batchmark_job.measuring.candidate import Candidate, Entry
 
-# The time of twice the work may grow more than twice, where it outgrows a cache; hardly this often.
+# Doubling the work may more than double the time as it outgrows a cache, but hardly by this much.
 JUMP = 2.0
 
 
 class Start(NamedTuple):
-    """Where to begin with numbers of threads: the best of another size, by implementation.
+    """Thread counts to start with, by implementation: the best ones of another size.
 
-    As more work wants no fewer threads, only `more` or `fewer` of them have to be tried then.
+    More work never wants fewer threads, so only `more` or `fewer` have to be tried from there.
     """
 
     threads: Mapping[str, int]
@@ -24,25 +24,25 @@ class Start(NamedTuple):
 
 class _Size(NamedTuple):
     work: float
-    seconds: float  # of the implementation chosen
-    threads: Mapping[str, int]  # the best number of each implementation
+    seconds: float  # of the chosen implementation
+    threads: Mapping[str, int]  # the best thread count of each implementation
 
 
 @dataclass
 class Neighbours:
-    """The size of each workload and dtype that was chosen for last."""
+    """The size last chosen for, by workload and dtype."""
 
     _latest: dict[tuple[str, str], _Size] = field(default_factory=dict)
 
     def start(self, workload: str, dtype: str, entry: Entry) -> Start | None:
-        """None before the first size."""
+        """Where to start; None for the first size."""
         latest = self._latest.get((workload, dtype))
         if latest is None:
             return None
         return Start(latest.threads, "more" if _work(entry) >= latest.work else "fewer")
 
     def jumps(self, workload: str, dtype: str, entry: Entry, chosen: Candidate) -> bool:
-        """Whether the size chosen for takes longer than its work explains."""
+        """Whether this size takes longer than its work explains."""
         latest, seconds = self._latest.get((workload, dtype)), chosen.trial_seconds
         if latest is None or seconds is None:
             return False

@@ -1,6 +1,6 @@
-"""What the server of workers loads once, so that each worker begins with it.
+"""Modules that the fork server loads once for all workers.
 
-Nothing here may start threads or CUDA: neither outlives a fork.
+Nothing here may start threads or CUDA: neither survives a fork.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""One implementation of one row with one number of threads: what a worker holds."""
+"""One implementation of one row with one thread count, as a worker holds it."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.tensors import Tensors
 
 TURN_SECONDS = 0.01
-SETTLE_SECONDS = 0.005  # short calls of a few megabytes find them in the last-level cache by then
+SETTLE_SECONDS = 0.005  # after this many, short calls find a few megabytes in the last-level cache
 TRIAL_WARMUP_SECONDS = 0.01
-WARM_SECONDS = 0.2  # calls that take longer are warm after the first
-PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
+WARM_SECONDS = 0.2  # longer calls are warm after the first
+PROBED_BYTES = 1 << 20  # elements per input, evenly spread, compared to detect changes
 
 RESTARTS = 2
-LAST = 1  # makes the last check compare other elements than the first one
-RESTART_SHARE = 3.0  # of max_seconds; sampling that took longer does not start anew
-# NVML's counter moves every 20 to 100 ms: over a second that is at most a tenth.
+LAST = 1  # makes the last check compare different elements than the first
+RESTART_SHARE = 3.0  # share of max_seconds; sampling that took longer is not repeated
+# NVML's counter moves every 20 to 100 ms: an error of a tenth at most over a second.
 ENERGY_SECONDS = 1.0
 
 
@@ -79,7 +79,7 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call; check its output, and that it left its inputs alone; warm up."""
+        """Make the cold call, check its output and that its inputs are unchanged, and warm up."""
         with self._state():
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
@@ -90,9 +90,9 @@ class Prepared:
             return first
 
     def turn(self) -> list[float]:
-        """Seconds of a few calls, once the caches are its own again."""
+        """Durations of a few calls, made once the caches are warm again."""
         seconds: list[float] = []
-        with self._state(), self._apart():
+        with self._state(), self._pinned():
             self._settle()
             ends = time.perf_counter() + TURN_SECONDS
             while not seconds or time.perf_counter() < ends:
@@ -108,7 +108,7 @@ class Prepared:
         calls_per_sample: int | None,
         check_first: bool,
     ) -> TurnSamples:
-        """Sample for a turn; before the first one warm up, after the cold call if it is still due.
+        """Sample for one turn; the first one starts with a warm-up.
 
         Args:
             limits: of this turn.
@@ -139,7 +139,7 @@ class Prepared:
     ) -> TurnSamples:
         timer, first_turn, warmup_calls = self._timer, not self._samples, 0
         if first_turn:
-            with self._apart():
+            with self._pinned():
                 warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
             self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
@@ -147,7 +147,7 @@ class Prepared:
         samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
-            with self._apart():
+            with self._pinned():
                 self._settle()
                 sampled = sample(self._rotation, timer, limits, samples, report)
             threads_after, joules_after = thread_times(), self._joules()
@@ -158,7 +158,7 @@ class Prepared:
             warmup_calls += sampled.calls
             samples.clear()
         self._output = sampled.output
-        if first_turn:  # before anything is checked, which takes memory
+        if first_turn:  # before any check, as checks take memory
             self._peak_bytes = memory.peak_bytes(self._problem.device)
         return TurnSamples(
             samples,
@@ -178,10 +178,10 @@ class Prepared:
         )
 
     def steps_until(self, moment: float, *, calls: int = 1) -> list[float]:
-        """Make steps of so many calls each, one at least, until one ends at this moment or later.
+        """Make steps of `calls` calls each, at least one, until one ends at or after a moment.
 
-        Returns when each ended; moments are of time.perf_counter(). Other threads of the process
-        may make theirs meanwhile, each on its own CUDA stream.
+        Returns when each step ended; moments are of time.perf_counter(). Other threads of the
+        process may make theirs meanwhile, each on its own CUDA stream.
         """
         ends: list[float] = []
         with self._state():
@@ -194,10 +194,10 @@ class Prepared:
         return ends
 
     def look_back(self, *, phases: bool) -> LastLook:
-        """Check the last output, and that no call changed its inputs; nothing is called after it.
+        """Check the last output, and that no call changed its inputs; makes no more calls.
 
         Args:
-            phases: whether to time what a sample holds, and copies to the device and back.
+            phases: whether to time what a sample consists of, and copies to the device and back.
         """
         output, peak = self._output, self._peak_bytes
         assert output is not None  # noqa: S101
@@ -215,17 +215,17 @@ class Prepared:
     def _phases(self, output: Tensor) -> dict[str, float]:
         typical = statistics.median(self._samples)
         found = time_device(self._rotation, typical) if typical < LONG_SECONDS else {}
-        # Last, as it writes into the inputs.
+        # Last, as it overwrites the inputs.
         return found | time_transfers(self._host_inputs, self._device_inputs, output)
 
     def _state(self) -> contextlib.AbstractContextManager[None]:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
     def _warm_up_for_the_trial(self) -> list[float]:
-        """Seconds of the calls."""
+        """Warm up before the trial; return the duration of each call."""
         seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
-        with self._apart():
+        with self._pinned():
             while (self._latest_seconds or 0.0) < WARM_SECONDS:
                 self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
                 seconds.append(self._latest_seconds)
@@ -234,9 +234,9 @@ class Prepared:
         return seconds
 
     def _settle(self) -> None:
-        """Make calls that nobody times, after something else has run; longer calls do without.
+        """Make untimed calls after something else has run, unless calls are long.
 
-        The inputs of those fill the caches anyway.
+        The inputs of long calls fill the caches anyway.
         """
         ends = time.perf_counter() + SETTLE_SECONDS
         while (self._latest_seconds or 0.0) < SETTLE_SECONDS:
@@ -244,12 +244,12 @@ class Prepared:
             if time.perf_counter() >= ends:
                 return
 
-    def _apart(self) -> contextlib.AbstractContextManager[None]:
-        """Keep the threads that its calls need on a core each, as far as they are known by now.
+    def _pinned(self) -> contextlib.AbstractContextManager[None]:
+        """Pin the threads that its calls need to one core each, as far as they are known by now.
 
-        Long calls, too: they may be long because two threads spin at each other's expense.
+        Long calls too: they may be long because two threads share a core.
         """
-        return contextlib.nullcontext() if self._threads.most == 1 else self._threads.apart()
+        return contextlib.nullcontext() if self._threads.most == 1 else self._threads.pinned()
 
     def _cold_call(self) -> tuple[float, Tensor]:
         seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())
@@ -267,7 +267,7 @@ class Prepared:
     def _check_last(self, output: Tensor) -> tuple[Correctness | None, str | None]:
         """What is wrong with the last output, checked like the first one.
 
-        Where each call builds on the one before, only that it is finite.
+        If each call builds on the one before, only whether it is finite.
         """
         if not self._problem.workload.repeatable:
             finite = bool(torch.isfinite(output).all())
@@ -279,7 +279,7 @@ class Prepared:
         return self._problem.check(inputs, output, index, LAST)
 
     def _bring(self, input_sets: Iterable[Tensors]) -> Iterator[Tensors]:
-        """Each set arranged and on the device; the first one is kept."""
+        """Arrange each set and move it to the device; the first set is kept for checks."""
         for index, inputs in enumerate(input_sets):
             arranged = self._implementation.arrange(inputs)
             on_device = arranged
@@ -295,7 +295,7 @@ class Prepared:
         return not all(map(torch.equal, self._untouched, _probe(self._device_inputs)))
 
     def _joules(self) -> float | None:
-        """The running total of the GPU's energy."""
+        """Energy used by the GPU so far."""
         if self._problem.device == "cuda":
             with contextlib.suppress(Exception):
                 return nvml.visible_gpus()[0].energy_joules()
@@ -304,7 +304,7 @@ class Prepared:
 
 @contextlib.contextmanager
 def measuring_state(workload: Workload, dtype: str) -> Iterator[None]:
-    """Put torch and the garbage collector into the state in which a workload is measured."""
+    """Set torch and the garbage collector for measuring a workload."""
     gradients = torch.inference_mode(not workload.needs_gradients)
     with no_garbage_collection(), gradients, torch_calls.precision(dtype):
         yield

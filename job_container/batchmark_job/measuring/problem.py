@@ -1,4 +1,4 @@
-"""What a row computes, on which inputs, and whether an output is right."""
+"""What a row computes, on which inputs, and whether an output is correct."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from batchmark_job.workloads.tensors import Tensor, Tensors
 
 SEED = 20261101
 MOST_INPUT_SETS = 64
-NEARLY_RIGHT = 1000  # times the tolerance; a larger error is a fault, not one of rounding
-CACHES_FILLED = 2  # by all input sets together, or by what is written between calls
+NEARLY_RIGHT = 1000  # times the tolerance; a larger error is not one of rounding
+CACHES_FILLED = 2  # filled by all input sets together, or by evicting between calls
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What the implementations of one row compute, and where."""
+    """What a row's implementations compute, and where."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -36,7 +36,7 @@ class Problem:
         return self.workload.implementations_for(self.device)
 
     def inputs(self, index: int) -> Tensors:
-        """The input set of this index, in host memory; always the same for an index."""
+        """The input set of this index in host memory; the same index gives the same set."""
         if self.stored is not None:
             return input_store.present(self._stored_sets[index])
         return self.workload.make_inputs(self.parameters, self.dtype, SEED + index)
@@ -50,7 +50,7 @@ class Problem:
         return self.workload.input_bytes(self.parameters, self.dtype)
 
     def bytes_to_evict(self, input_sets: int) -> int:
-        """What to write between calls, where many input sets do not fill a GPU's cache."""
+        """Bytes to write between calls if too few input sets fit to fill a GPU's cache."""
         if self.device != "cuda" or input_sets < MOST_INPUT_SETS:
             return 0
         wanted = CACHES_FILLED * (last_level_cache_bytes(self.device) or 0)
@@ -62,10 +62,10 @@ class Problem:
         """Compare an output with the float64 reference.
 
         Args:
-            draw: seeds the choice of the elements compared, so that each check sees others.
+            draw: seeds the choice of the elements compared, so that checks differ.
 
         Returns:
-            The error, None where it is not finite; and what is wrong, None if nothing is.
+            The error, or None if it is not finite; and what is wrong, or None.
         """
         rng = np.random.default_rng((SEED, *draw))
         error = self.workload.relative_error(inputs, output, rng)
@@ -76,6 +76,6 @@ class Problem:
         if correctness.passed:
             return correctness, None
         return correctness, (
-            f"relative error {error:.2g}, {self.dtype} allows {tolerance:g}"
+            f"relative error {error:.2g}, but {self.dtype} allows {tolerance:g}"
             f"{self.workload.about_tolerance if error < NEARLY_RIGHT * tolerance else ''}"
         )

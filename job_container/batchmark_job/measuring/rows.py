@@ -1,4 +1,4 @@
-"""How one row is measured: entry, trial, and several processes that take warm samples in turns."""
+"""How one row is measured: entry, trial, and several processes that sample warm calls in turns."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from batchmark_job.result.document import Measurement, MeasurementStatus, Trial
 from batchmark_job.result.values import MOST_CHARACTERS
 from batchmark_job.workloads.base import Workload
 
-LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of it
-FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
-CRITERIA = ("max_seconds", "max_samples", "precise")  # of turns, the first counts for the row
+LONG_WAIT = 0.4  # share of their time; two threads on one core wait half of it
+FAULTS = ("wrong", "failed", "too large", "refused")  # outcomes of candidates, worst first
+# reasons of turns; the first one found counts for the row
+CRITERIA = ("max_seconds", "max_samples", "precise")
 
 
 @dataclass
 class RowProcess:
-    """One of the processes that measure a row: its worker, and what it has measured by now."""
+    """One of the processes that measure a row: its worker, and what it has measured so far."""
 
     worker: Worker
     turns: list[TurnSamples] = field(default_factory=list)
@@ -45,7 +46,7 @@ class RowProcess:
 
 @dataclass
 class Row(MeasuredRow):
-    """A row of a workload that one process runs at a time, several of them in turns."""
+    """A row of a workload that runs alone; several processes measure it in turns."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -53,14 +54,14 @@ class Row(MeasuredRow):
     chosen: Candidate | None = None
     input_sets: int = 0
     _store: InputStore | None = None
-    _worker: Worker | None = None  # that won the trial, and measures first
+    _worker: Worker | None = None  # won the trial, and measures first
 
     @property
     def turns(self) -> list[TurnSamples]:
         return [turn for process in self.processes for turn in process.turns]
 
     def take_turn(self, bench: Bench) -> None:
-        """Let its next process measure for a turn; the first time, choose the implementation."""
+        """Let the next process measure for a turn; the first turn chooses the implementation."""
         self.begun = True
         try:
             if self.chosen is None:
@@ -76,7 +77,7 @@ class Row(MeasuredRow):
                 self.close()
 
     def close(self) -> None:
-        """Free what it holds; harmless when repeated."""
+        """Free what it holds; safe to call again."""
         for worker in (self._worker, *(process.worker for process in self.processes)):
             if worker is not None:
                 worker.end()
@@ -84,10 +85,10 @@ class Row(MeasuredRow):
             self._store.close()
 
     def choose(self, bench: Bench) -> None:
-        """Hold the trial; where nothing computes it, that is its measurement.
+        """Hold the trial; the row ends here if no candidate computes it.
 
         Raises:
-            StepError: the row can't be entered.
+            StepError: the candidates can't be determined.
         """
         hear = self._listener(bench)
         store = InputStore()
@@ -125,9 +126,9 @@ class Row(MeasuredRow):
     def _hold_trial(
         self, bench: Bench, problem: Problem, entry: Entry
     ) -> tuple[Entry, Candidate | None]:
-        """The choice, and what was tried for it.
+        """The chosen candidate, and what was tried for it.
 
-        Where it takes longer than the size before it explains, the better of two trials.
+        If it is slower than the previous size explains, the better of two trials.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -145,7 +146,7 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """Say why nothing computes it, by the candidates with the worst fault."""
+        """End the row because no candidate computes it, with the worst outcome as the reason."""
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -190,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """The one whose turn it is; where there is none yet, a fresh one, or the trial's winner."""
+        """The process whose turn it is, started if necessary; the trial's winner comes first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
@@ -204,7 +205,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Take the cold call of a candidate that had no rival to be tried with."""
+        """Take the cold call of a candidate that had no rival to be tried against."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
@@ -217,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """The trials, where the chosen candidate came to nothing after all."""
+        """The trials, after the chosen candidate failed in the end."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,
@@ -230,7 +231,7 @@ class Row(MeasuredRow):
         )
 
     def _look_back(self, bench: Bench, process: RowProcess) -> None:
-        """End a process after its last turn; fail the row where it was wrong."""
+        """End a process after its last turn; fail the row if its checks failed."""
         phases = bench.device == "cuda" and process is self.processes[0]
         last: LastLook = process.worker.ask("look_back", phases=phases)
         process.worker.end()
@@ -239,7 +240,7 @@ class Row(MeasuredRow):
         if last.changed_inputs:
             self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
         elif last.wrong:
-            reason = f"wrong result of its last call: {last.wrong}"
+            reason = f"wrong result of the last call: {last.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
     def _finish(self) -> None:
@@ -253,10 +254,10 @@ class Row(MeasuredRow):
             status, reason = MeasurementStatus.UNSETTLED, apart
         elif count < limits.minimum_samples:
             reason = (
-                f"only {count} samples: {limits.minimum_samples} would have taken more than "
-                f"{PATIENCE * limits.max_seconds:g} s"
+                f"only {count} samples, since {limits.minimum_samples} would have taken more "
+                f"than {PATIENCE * limits.max_seconds:g} s"
             )
-            # Threads that spin at each other's expense make calls slow, and so the samples few.
+            # Threads that share a core make calls slow, and so the samples few.
             if (waited := self._waited()) >= LONG_WAIT:
                 status = MeasurementStatus.UNSETTLED
                 reason += f", and its threads waited {waited:.0%} of the time for a CPU"
@@ -265,7 +266,7 @@ class Row(MeasuredRow):
         self.end(status, reason)
 
     def _waited(self) -> float:
-        """The share of their time that its threads waited for a CPU; 0 for one, or if not known."""
+        """Share of their time that its threads waited for a CPU; 0 for one thread or if unknown."""
         several = self.chosen is not None and (self.chosen.threads or 1) > 1
         return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 
@@ -278,7 +279,7 @@ class Row(MeasuredRow):
         return self._named(status, reason, **found)
 
     def _measured(self) -> dict[str, Any]:
-        """The fields of Measurement that the processes fill in together."""
+        """The fields of Measurement that all processes contribute to."""
         turns = self.turns
         processes = [process for process in self.processes if process.turns]
         looks = [process.last_look for process in processes if process.last_look]

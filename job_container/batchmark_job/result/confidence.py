@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-CONFIDENCE = 0.95  # with which an interval holds the true value, here and in reports
+CONFIDENCE = 0.95  # probability that an interval covers the true value, here and in reports
 CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"

@@ -1,6 +1,6 @@
 """The result document: the only thing a job hands to the rest of Batchmark.
 
-The job writes it, Airflow reads it, and nobody rewrites it. Every duration is in seconds and every
+The job writes it, Airflow reads it, and nothing rewrites it. Every duration is in seconds and every
 size in bytes. `job_container/result.schema.json` is this module exported (`make schema`).
 """
 
@@ -47,7 +47,7 @@ from batchmark_job.result.values import (
 from batchmark_job.result.version import GivenVersion
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
-#   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
+# 2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
@@ -66,20 +66,22 @@ class ResultError(ValueError):
 
 
 class Device(StrEnum):
+    """The kind of processor measured."""
+
     CPU = "cpu"
     CUDA = "cuda"
 
 
 class MeasurementStatus(StrEnum):
     MEASURED = "measured"
-    SKIPPED = "skipped"  # can't be measured here: too large, not supported
+    SKIPPED = "skipped"  # can't be measured here: too large or not supported
     FAILED = "failed"  # should have worked: an exception, a wrong result
     UNSETTLED = "unsettled"  # its samples were still drifting at the end; kept, never compared
-    INTERRUPTED = "interrupted"  # the job was told to stop while it measured
+    INTERRUPTED = "interrupted"  # the job was told to stop while measuring it
 
 
 class Environment(Model):
-    """What the measurements ran on; null where there is no such thing, or it can't be found out."""
+    """What the measurements ran on; null if a value does not exist or is unknown."""
 
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
     availability_zone: Name | None = optional("null off EC2")
@@ -88,7 +90,7 @@ class Environment(Model):
     cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
     compute_threads: PositiveCount = Field(description="threads the math libraries were given")
     memory_bytes: PositiveSize
-    gpu_model: Name | None = Field(description="begins with 'simulated' where tests imitate a GPU")
+    gpu_model: Name | None = Field(description="starts with 'simulated' if tests imitate a GPU")
     gpu_count: Count
     gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
     driver_version: Name | None
@@ -99,23 +101,27 @@ class Environment(Model):
     image_digest: Name | None = Field(
         description="container image digest; null outside a container"
     )
-    image: Name | None = optional("of a job that was not written for Batchmark, as it names it")
+    image: Name | None = optional(
+        "image of a job that was not written for Batchmark, as its definition names it"
+    )
     compute_environment: Name | None = optional("AWS Batch compute environment; null outside Batch")
-    last_level_cache_bytes: Size | None = optional("of the device measured")
+    last_level_cache_bytes: Size | None = optional("last-level cache of the device measured")
     ami_id: Name | None = optional("machine image; null off EC2")
     thread_settings: Few[Name] = optional(
-        "variables that were set of those that tell the math libraries' threads how to "
-        "wait and where to run, as NAME=value",
+        "variables set that control how the math libraries' threads wait and where they run, as "
+        "NAME=value",
         (),
     )
     gpu_application_clock_hz: Amount | None = optional(
-        "that the host's driver was told to run kernels at; null if none"
+        "clock set for running kernels; null if none"
     )
     gpu_daemons: Name | None = optional(
-        "of DCGM, MPS and persistence those that run on the host, or 'none'; null "
-        "without a GPU, or where the host's sockets can't be seen"
+        "which of DCGM, MPS and persistence run on the host, or 'none'; null without a GPU, or "
+        "if the host's sockets can't be seen"
     )
-    root_volume: Name | None = optional("of the host, as Terraform asked for it; null off EC2")
+    root_volume: Name | None = optional(
+        "the host's root volume, as configured in Terraform; null off EC2"
+    )
     code_version: Name | None = optional(
         "first 12 hex digits of the SHA-256 of the job's own source files"
     )
@@ -132,18 +138,15 @@ class Implementation(Model):
 class Phases(Model):
     """Where a call spends its time, as medians over several calls; null where unknown."""
 
-    allocate_seconds: Seconds | None = optional(
-        "memory for the inputs, none of it kept from before"
-    )
+    allocate_seconds: Seconds | None = optional("allocating memory for the inputs, without reuse")
     host_to_device_seconds: Seconds | None = None
     compute_seconds: Seconds | None = None
     device_to_host_seconds: Seconds | None = None
     kernel_seconds: Seconds | None = optional(
-        "on the GPU alone, of calls that waited in its queue; null where calls are "
-        "long, or can't be queued"
+        "GPU time of calls that waited in its queue; null if calls are long or can't be queued"
     )
     latency_seconds: Seconds | None = optional(
-        "on an idle GPU, until the host knows that the work is done"
+        "on an idle GPU, until the host sees that the work is done"
     )
 
 
@@ -180,7 +183,7 @@ class Stopping(Model):
 
     criterion: Criterion
     relative_half_width: Ratio | None = Field(
-        description=f"of the median's {CONFIDENCE_TEXT} interval when it ended; "
+        description=f"relative half-width of the median's {CONFIDENCE_TEXT} interval at the end; "
         "null below 6 samples"
     )
 
@@ -189,7 +192,7 @@ class Conditions(Model):
     """The machine's state at a moment or while the samples were taken; null where unknown."""
 
     cpu_frequency_hz: Amount | None = optional("mean over the CPUs")
-    cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor gave to others")
+    cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor took away")
     cpu_wait_share: Share | None = optional(
         "share of the time in which this process's threads had work that they waited for a CPU"
     )
@@ -198,31 +201,30 @@ class Conditions(Model):
     gpu_temperature_celsius: Reading | None = None
     gpu_power_watts: Amount | None = None
     gpu_throttle_reasons: Few[Name] = optional(
-        "NVML's clock event reasons that slow it down, such as sw_power_cap", ()
+        "NVML's reasons for lowering the clocks, such as sw_power_cap", ()
     )
 
 
 class Measurement(Model):
     """One workload at one point of its grid.
 
-    `samples_seconds` are the warm calls, one process' after the other's, each in the order they
-    ran. `cold_seconds` is the implementation's first call, in a process that has loaded the
-    libraries and called nothing yet.
+    `samples_seconds` are the warm calls, grouped by process and in the order they ran.
+    `cold_seconds` is the implementation's first call, in a process that has loaded the libraries
+    and called nothing yet.
 
-    Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
-    `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
-    over the steps that all replicas made in it: the seconds per step of all of them together. With
-    a disturbance only the steps of the replicas that were not disturbed count.
+    If tasks share a device (`sharing`), the parameters also name `mode` and `replicas`, and `form`
+    and `disturbance` unless they are the defaults. A sample is then a window of time divided by the
+    steps that all replicas made in it: the seconds per step of all of them together. With a
+    disturbance only the steps of the other replicas count.
 
-    Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
-    each node), too. A sample is then one call of all of them: a training step on the batches of all
+    If several nodes measure together (`scaling`), the parameters also name `nodes` and `devices`
+    (per node). A sample is then one call of all of them: a training step on the batches of all
     devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
 
-    Of a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
-    the seconds from start to stop; or one metric that it told, which the parameters name with its
-    unit and which way is better. A sample of that is the value, or 1 / value where higher is
-    better, so that less is better in every row. The parameter `start` keeps cold and warm instances
-    apart.
+    For a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
+    the seconds from start to stop; or it is a metric that the job reported, and the parameters name
+    its unit and which way is better. A sample is then the value, or 1 value if higher is better, so
+    that less is better in every row. The parameter `start` separates cold and warm instances.
     """
 
     workload: Name
@@ -230,46 +232,48 @@ class Measurement(Model):
     dtype: Name
     status: MeasurementStatus
     reason: Text | None = optional(
-        "why it was skipped, failed, unsettled or interrupted, or has few samples; "
-        "and that a step used NumPy"
+        "why it was skipped, failed, unsettled or interrupted, or has few samples; also remarks, "
+        "such as that a step used NumPy"
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
     samples_seconds: OfSamples[PositiveSeconds] = ()
     process_samples: OfSamples[PositiveCount] = optional(
-        "how many samples each process took that measured the row, in their order; "
-        "empty where all are one process's",
+        "samples taken by each process that measured the row, in order; empty if there was only "
+        "one process",
         (),
     )
     turn_samples: OfSamples[PositiveCount] = optional(
-        "how many samples each turn took, with other rows' turns between them: first "
-        "those of the first process, then the next one's; empty where each process took one",
+        "samples taken in each turn, process by process; other rows' turns lie between them; "
+        "empty if each process took one turn",
         (),
     )
     phases: Phases | None = None
     flops: Size | None = optional("floating-point operations of a call")
-    items: PositiveCount | None = optional("images that a call works through")
-    bytes_moved: Size | None = optional("least bytes a call must read and write in device memory")
+    items: PositiveCount | None = optional("images that a call processes")
+    bytes_moved: Size | None = optional(
+        "minimum bytes that a call reads and writes in device memory"
+    )
     correctness: Correctness | None = None
     check: OwnersCheck | None = optional(
-        "in place of `correctness`, of a job not written for Batchmark"
+        "replaces `correctness` for a job not written for Batchmark"
     )
     timer: Literal["monotonic", "cuda_events"] | None = optional("what timed the samples")
     calls_per_sample: PositiveCount | None = optional(
-        "calls made in a row, of which a sample is the mean, where they are short"
+        "number of calls averaged in a sample, if calls are short"
     )
-    trials: Few[Trial] = optional("of all implementations, the chosen one too", ())
+    trials: Few[Trial] = optional("trials of all implementations, including the chosen one", ())
     input_sets: PositiveCount | None = optional(
-        "inputs taken in turn, so that caches hold no old ones"
+        "inputs used in rotation, so that caches don't hold them"
     )
     caches_filled: Amount | None = optional(
-        "bytes of all input sets, or of what is written between calls where those are "
-        "too few, over those of the last-level cache; null if unknown"
+        "bytes of all input sets, or of what is written between calls if those are too few, "
+        "relative to the last-level cache; null if unknown"
     )
     warmup_calls: Size | None = None
     unrecorded_calls: Size | None = optional(
-        "made between the samples where calls are so short that all samples allowed "
-        "would take only a moment"
+        "calls made between the samples, if calls are so short that all samples allowed would "
+        "take only a moment"
     )
     stopping: Stopping | None = None
     throttled_samples: OfSamples[Count] = optional(
@@ -283,14 +287,14 @@ class Measurement(Model):
     conditions_during: Conditions | None = None
     conditions_after: Conditions | None = None
     peak_memory_bytes: Size | None = optional(
-        "most memory that a process which measured the row held in its first turn, "
-        "all input sets included: torch's on CUDA, all of it on the CPU"
+        "peak memory of a process that measured the row, in its first turn and with all input "
+        "sets: torch's on CUDA, all of it on the CPU"
     )
     energy_joules: Amount | None = optional(
-        "of the GPU, per warm call and the idle moment after it; null without NVML's "
-        "counter, and where something is written between calls"
+        "energy of the GPU per warm call, including the idle moment after it; null without "
+        "NVML's counter, or if something is written between calls"
     )
-    sharing: Sharing | None = optional("how tasks shared the device; null where one had it alone")
+    sharing: Sharing | None = optional("how tasks shared the device; null if one had it to itself")
     scaling: Scaling | None = optional(
         "the nodes of a multi-node job; null for any other suite's rows"
     )
@@ -306,7 +310,7 @@ class Measurement(Model):
             if not (self.correctness or self.check):
                 missing.append("correctness")
             if missing:
-                raise ValueError(f"a measured row needs {', '.join(missing)}")
+                raise ValueError(f"a row with status 'ok' needs {', '.join(missing)}")
             if any(each and not each.passed for each in (self.correctness, self.check)):
                 raise ValueError("a row whose correctness check failed has status 'failed'")
         elif not self.reason:
@@ -315,16 +319,17 @@ class Measurement(Model):
             counted = sum(getattr(self, name))
             if counted and counted != len(self.samples_seconds):
                 raise ValueError(
-                    f"its {name} add up to {counted}, it has {len(self.samples_seconds)} samples"
+                    f"its {name} add up to {counted}, but it has {len(self.samples_seconds)} "
+                    "samples"
                 )
         turns_end = set(accumulate(self.turn_samples))
         if turns_end and not turns_end.issuperset(accumulate(self.process_samples)):
-            raise ValueError("one of its turns belongs to two processes")
+            raise ValueError("one of its turns spans two processes")
         return self
 
 
 class Marks(Model):
-    """When a job reached each of its stages; null where it did not, or nobody knows when.
+    """When a job reached each of its stages; null if it did not, or that is unknown.
 
     The image pull and the container's start come from the ECS agent's task metadata.
     """
@@ -345,7 +350,7 @@ class Ceiling(Model):
     """The best rate that this device reached in this job, to compare rows with."""
 
     kind: Literal["compute", "copy", "read"]
-    dtype: Name | None = Field(description="of the matrix product; null for copy and read")
+    dtype: Name | None = Field(description="dtype of the matrix product; null for copy and read")
     rate_per_second: Rate = Field(
         description="flop/s of a large product, bytes/s read plus written by a large copy, or "
         "bytes/s read by a large sum",
@@ -359,7 +364,7 @@ class MetricSummary(Model):
     metric: Name
     unit: Name
     samples: PositiveCount
-    minimum: Reading | None = Field(description="null where nobody told how low it went")
+    minimum: Reading | None = Field(description="null if the minimum is unknown")
     mean: Reading
     maximum: Reading
 
@@ -379,16 +384,18 @@ class ResultDocument(Model):
     started_at: Moment
     finished_at: Moment
     total_seconds: PositiveSeconds | None = Field(
-        description="process start to the document, ceilings included; null where the times of a "
-        "job that was not written for Batchmark can't be"
+        description="from process start to the document, including ceilings; null if a job that "
+        "was not written for Batchmark has impossible times"
     )
     environment: Environment
     measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
     marks: Marks | None = None
     ceilings: Few[Ceiling] = ()
     telemetry: Few[MetricSummary] = ()
-    own_job: OwnJob | None = optional("of a job not written for Batchmark; null for any other")
-    version: GivenVersion | None = optional("of what is measured; null where nobody gave it one")
+    own_job: OwnJob | None = optional(
+        "details of a job not written for Batchmark; null for any other"
+    )
+    version: GivenVersion | None = optional("version of what is measured; null if not given")
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:
@@ -405,14 +412,16 @@ class ResultDocument(Model):
             for row in self.measurements
         ):
             workload, parameters, dtype = row
-            raise ValueError(f"it has the row {workload} {dict(parameters)} {dtype} twice")
+            raise ValueError(f"the row {workload} {dict(parameters)} {dtype} appears twice")
         return self
 
     @model_validator(mode="after")
     def _samples_fit(self) -> Self:
         count = sum(len(row.samples_seconds) for row in self.measurements)
         if count > MOST_SAMPLES_IN_ALL:
-            raise ValueError(f"it has {count} samples, more than {MOST_SAMPLES_IN_ALL}")
+            raise ValueError(
+                f"it has {count} samples, more than the limit of {MOST_SAMPLES_IN_ALL}"
+            )
         return self
 
     def to_json(self) -> str:
@@ -420,7 +429,7 @@ class ResultDocument(Model):
 
 
 def first_twice(rows: Iterable[_Row]) -> _Row | None:
-    """The first row that is there a second time."""
+    """The first row that appears a second time; None if there is none."""
     seen: set[_Row] = set()
     for row in rows:
         if row in seen:
@@ -433,12 +442,13 @@ def parse_document(text: str | bytes) -> ResultDocument:
     """Read a result document.
 
     Raises:
-        ResultError: it is not JSON, too large, of an unknown schema version, or breaks the schema.
+        ResultError: it is not JSON, is too large, has an unknown schema version, or breaks the
+            schema.
     """
     if len(text) > MOST_BYTES:
         raise ResultError(f"not a result document: more than {MOST_BYTES / 2**20:.0f} MiB")
     try:
-        raw: Any = from_json(text)  # unlike json.loads, it refuses what is nested too deeply
+        raw: Any = from_json(text)  # unlike json.loads, it rejects deep nesting
     except ValueError as error:
         raise ResultError(f"not a result document: invalid JSON ({error})") from error
     if not isinstance(raw, dict) or "schema_version" not in raw:
@@ -447,10 +457,11 @@ def parse_document(text: str | bytes) -> ResultDocument:
     if type(version) is not int or version not in SUPPORTED_VERSIONS:
         known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
         raise ResultError(
-            f"result document has schema_version {version!r:.100}, this Batchmark reads {known}; "
-            "use the job image and the plugins of one release"
+            f"result document has schema_version {version!r:.100}, but this Batchmark reads "
+            f"{known}; use the job image and the plugins of the same release"
         )
-    if (keys := _most_keys(raw)) > MOST_KEYS:  # for each that the schema lacks there is an error
+    # each key that the schema lacks would be an error of its own
+    if (keys := _most_keys(raw)) > MOST_KEYS:
         raise ResultError(f"result document breaks schema {version}: an object has {keys} keys")
     try:
         return ResultDocument.model_validate(raw)

@@ -1,8 +1,7 @@
-"""The lines by which any job tells metrics, in a file or on standard output.
+"""The lines with which any job reports metrics, in a file or on standard output.
 
-`metric-line.schema.json` is MetricLine exported (`make schema`). A line is a JSON object of its
-own: in the file that the variable BATCHMARK_METRICS names as it is, on standard output behind
-PREFIX.
+`metric-line.schema.json` is MetricLine exported (`make schema`). Each line is a JSON object: alone
+in the file that the variable BATCHMARK_METRICS names, or after PREFIX on standard output.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from batchmark_job.result.printable import printable
 from batchmark_job.result.values import IN_A_LINE, Model
 
 VERSION: Final = 1
-PREFIX = "BATCHMARK_METRIC "  # what a line on standard output begins with
+PREFIX = "BATCHMARK_METRIC "  # prefix of a metric line on standard output
 FILE_VARIABLE = "BATCHMARK_METRICS"
 MOST_CHARACTERS = 2_000  # of a line
-MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
+MOST_LINES = 10_000  # lines of a job; later ones are counted, not kept
 
 MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
 Unit = Annotated[
@@ -29,16 +28,16 @@ Unit = Annotated[
 
 
 class MetricLine(Model):
-    """One value of a metric; a metric that is told several times has as many samples."""
+    """One value of a metric; each repetition of its name is another sample."""
 
     metric: MetricName
     value: Annotated[float, Field(ge=1e-9, le=1e9)] = Field(
-        description="above 0, as figures are compared by their ratios; beyond the bounds, in "
-        "another unit"
+        description="above 0, as figures are compared by their ratios; use another unit if it "
+        "exceeds the bounds"
     )
-    unit: Unit = Field(description="such as images/s; what ends in /s is a rate")
+    unit: Unit = Field(description="such as images/s; units that end in /s are rates")
     higher_is_better: bool
-    version: Literal[1] = Field(default=VERSION, description="of this contract")
+    version: Literal[1] = Field(default=VERSION, description="version of this format")
 
 
 class MetricLineError(ValueError):
@@ -46,18 +45,18 @@ class MetricLineError(ValueError):
 
 
 def parse_metric_line(text: str) -> MetricLine:
-    """Read a line without its prefix.
+    """Parse a line without its prefix.
 
     Raises:
-        MetricLineError: it is no such object.
+        MetricLineError: the line is invalid.
     """
     if len(text) > MOST_CHARACTERS:
-        raise MetricLineError(f"{len(text)} characters, of which {MOST_CHARACTERS} are allowed")
+        raise MetricLineError(f"{len(text)} characters, but at most {MOST_CHARACTERS} are allowed")
     try:
         raw: Any = from_json(text.encode(), allow_inf_nan=False)
         pairs: Any = json.loads(text, object_pairs_hook=list)
     except ValueError as error:
-        raise MetricLineError(f"no JSON: {error}") from error
+        raise MetricLineError(f"not JSON: {error}") from error
     if isinstance(raw, dict) and len(pairs) > len(raw):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)

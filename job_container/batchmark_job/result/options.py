@@ -1,4 +1,4 @@
-"""Options declared once, as a model: a form, a plan's record and a command line derive from it."""
+"""Options declared once as a model, which forms, plan records and command lines derive from."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 
 from batchmark_job.result.values import Model
 
-UNUSED = ("additionalProperties", "title")  # of what pydantic says of a field
+UNUSED = ("additionalProperties", "title")  # schema keys from pydantic that are dropped
 NULL = {"type": "null"}
-STRICT = Field(strict=True)  # "5" and True are no numbers
+STRICT = Field(strict=True)  # rejects "5" and True as numbers
 Whole = Annotated[int, STRICT]
 
 
@@ -27,11 +27,11 @@ def option(
     """Return the field of one option.
 
     Args:
-        description: what the form says of it; without that, no form has it.
-        command: what the command's help says of it; without that, the command does not have it.
-        flag: what the command calls it, if not by its name.
-        form: more of the form's field: its `section`, what it `says` of each choice, and whether
-            it `must` be filled in though it may be empty.
+        description: its text in the form; None leaves it out of the form.
+        command: its help on the command line; None leaves it out of the command.
+        flag: its name on the command line, if not the field's.
+        form: further settings of the form's field: its `section`, what it `says` of each choice,
+            and whether it `must` be filled in though it may be empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}
@@ -42,7 +42,7 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """What can't be had together; `name` tells what a user calls an option."""
+        """Why these options can't be combined, or None; `name` maps to users' option names."""
         return None
 
 
@@ -50,7 +50,7 @@ class Options(Model):
 def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
     """The JSON Schema of each option by its name, without references.
 
-    Of a field that is a record itself, each of its fields is an option.
+    If a field is itself a record, each of its fields is an option.
     """
     whole = model.model_json_schema()
     found = {}
@@ -65,7 +65,7 @@ def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
 
 
 def flags(model: type[Model]) -> dict[str, str]:
-    """The options that the command has, by name, with what it calls them."""
+    """The command-line flags of a model's options, by name."""
     return {
         name: "--" + schema.get("flag", name).replace("_", "-")
         for name, schema in schemas(model).items()
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """The options as the command takes them; what is empty, and is by default, is left out."""
+    """The options as command-line arguments; options that are empty by default are left out."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []
@@ -89,21 +89,21 @@ def arguments(options: Options) -> list[str]:
 
 
 def text(value: object) -> str:
-    """A value as the command takes it."""
+    """A value as a command-line argument."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
-    """Which option can't be had, and what can; `name` tells what a user calls it."""
+    """Which option is invalid, and what it accepts; `name` gives an option's name for the user."""
     where = error.errors()[0]["loc"][:2]
-    # What may be of several types has an error of each.
+    # A union has an error for each of its types.
     *_, first = (each for each in error.errors() if each["loc"][:2] == where)
     option_name = next(str(part) for part in first["loc"] if part in schemas(model))
     schema = schemas(model)[option_name]
     each, seen, called = schema.get("items", schema), first["input"], name(option_name)
     kind = first["type"]
     if kind == "too_short":
-        return f"{called} is empty; give some, such as {text(schema['default'])}"
+        return f"{called} is empty; give at least one value, such as {text(schema['default'])}"
     if kind == "too_long":
         return f"{called} has {len(seen)} values; give {schema['maxItems']} at most"
     if kind in {"enum", "literal_error"}:
@@ -125,13 +125,13 @@ def _values(record: Model) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """A schema with what it refers to put in, and null as one of its types."""
+    """Resolve a schema's references, and fold null into its types."""
     found = {key: value for key, value in schema.items() if key not in UNUSED}
     if reference := found.pop("$ref", None):
         target = _plain(definitions[reference.rpartition("/")[2]], definitions)
         found = target | {"description": None} | found
     if one_of := found.pop("anyOf", None):
-        # Of whole numbers and others, the others' bounds are both's.
+        # For a union of integers and floats, the floats' bounds apply to both.
         *_, some = (_plain(each, definitions) for each in one_of if each != NULL)
         found = some | found | ({"type": [some["type"], "null"]} if NULL in one_of else {})
     if "items" in found:
@@ -141,6 +141,6 @@ def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
 
 def _range(schema: dict[str, Any]) -> str:
     if "minimum" not in schema:
-        return f"more than {schema['exclusiveMinimum']}, and {schema['maximum']:g} at most"
+        return f"a number above {schema['exclusiveMinimum']}, up to {schema['maximum']:g}"
     least, most = schema["minimum"], schema.get("maximum")
     return f"{least} or more" if most is None else f"{least} to {most}"

@@ -1,10 +1,10 @@
-"""Text that stays in its line, whoever wrote it: as records come in, and as lines go out."""
+"""Replaces characters that would break a line or a terminal, in records and in output."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# What ends a line, steers a terminal, turns the direction of reading or can't be seen: control and
+# What ends a line, controls a terminal, changes the reading direction or is invisible: control and
 # format characters, separators of lines and of paragraphs.
 STEERING = ("Cc", "Cf", "Zl", "Zp")
 _DELETE = 0x7F
@@ -12,7 +12,7 @@ _PICTURES = {number: 0x2400 + number for number in range(0x20)} | {_DELETE: 0x24
 
 
 def printable(text: str) -> str:
-    """The text with a visible sign in place of each character that steers; as long as before."""
+    """The text with a visible sign in place of each such character; its length stays the same."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""How tasks that share a device are told in a result document."""
+"""How a result document describes tasks that share a device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SharingMode(StrEnum):
 
 
 class Disturbance(StrEnum):
-    """What the first replica does to the others in an experiment of its own."""
+    """What the first replica does to the others in a disturbance experiment."""
 
     OUT_OF_MEMORY = "out_of_memory"
     CRASH = "crash"
@@ -41,11 +41,13 @@ class Disturbance(StrEnum):
 
 
 class ReplicaOutcome(StrEnum):
+    """How a replica ended."""
+
     RAN = "ran"
     OUT_OF_MEMORY = "out_of_memory"
     CRASHED = "crashed"
     HUNG = "hung"
-    FAILED = "failed"  # with an error of its own, or a wrong result
+    FAILED = "failed"  # with its own error, or a wrong result
 
 
 class Replica(Model):
@@ -53,24 +55,24 @@ class Replica(Model):
 
     outcome: ReplicaOutcome
     reason: Text | None = optional("why it did not run to the end")
-    device_uuid: Name | None = optional("of its GPU; null on the CPU")
-    group_steps: Few[Count] = optional("whole steps within the windows of each group", ())
-    step_seconds_p50: PositiveSeconds | None = optional("of all its steps")
+    device_uuid: Name | None = optional("UUID of its GPU; null on the CPU")
+    group_steps: Few[Count] = optional("whole steps within the windows, by group", ())
+    step_seconds_p50: PositiveSeconds | None = optional("median duration of all its steps")
     step_seconds_p95: PositiveSeconds | None = None
     step_seconds_p99: PositiveSeconds | None = None
     longest_gap_seconds: Seconds | None = optional(
-        "without a finished step, from the common start on; in exclusive mode from its "
-        "own turn's start on"
+        "longest time without a finished step, from the common start; in exclusive mode from the "
+        "start of its turn"
     )
     startup_seconds: Seconds | None = optional(
-        "median over the groups: from its process's start to its first finished step, "
-        "with all others starting, too"
+        "from its process's start to its first finished step, while all others start too; median "
+        "over the groups"
     )
     peak_memory_bytes: Size | None = optional(
-        "torch's on CUDA, without the context; all of it on the CPU"
+        "torch's on CUDA, without the context; the whole process's on the CPU"
     )
     multiprocessors: PositiveCount | None = optional(
-        "of its GPU that CUDA lets it use; fewer where MPS limits threads"
+        "multiprocessors of its GPU that CUDA lets it use; fewer if MPS limits threads"
     )
 
 
@@ -81,14 +83,13 @@ class Sharing(Model):
     form: Literal["processes", "jobs", "pods"] = Field(
         description="processes of one job, children of one array job, or pods"
     )
-    disturbance: Disturbance | None = optional("what the first replica was made to do")
+    disturbance: Disturbance | None = optional("what the first replica did to the others")
     replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]
     device_memory_bytes: Size | None = optional(
-        "of the GPU, that all replicas took together, contexts included; null on the "
-        "CPU, or without NVML"
+        "GPU memory of all replicas together, including contexts; null on the CPU or without NVML"
     )
     active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = optional(
-        "of MPS, for each client; null for no limit"
+        "MPS limit per client, in per cent of the threads; null for no limit"
     )
-    memory_limit_bytes: PositiveSize | None = optional("of MPS, for each client; null for no limit")
-    mig_enabled: bool | None = optional("whether the GPU is split by MIG; null if it can't be")
+    memory_limit_bytes: PositiveSize | None = optional("MPS limit per client; null for no limit")
+    mig_enabled: bool | None = optional("whether MIG is on; null if the GPU does not support it")

@@ -1,4 +1,4 @@
-"""What a run of the suite `sharing`, and each of its jobs, is asked for."""
+"""Options of a run of the suite `sharing`, and of each of its jobs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from batchmark_job.result.values import IN_A_LINE, Line
 
 Form = Literal["processes", "jobs", "pods"]
 MOST_REPLICAS = 100
-# Of a GPU from Volta on, with drivers up to CUDA 13.0; later ones take 60:
+# Limit of a GPU from Volta on, with drivers up to CUDA 13.0; later drivers take 60:
 # https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
 MOST_MPS_CLIENTS = 48
 Replicas = Annotated[Whole, Field(ge=1, le=MOST_REPLICAS)]
 SHARING_SECTION = "How it shares"
-# An option of each section of the form.
+# The options by section of the form.
 _of_task, _of_sharing = (partial(option, section=name) for name in ("The task", SHARING_SECTION))
 SAYS_OF_MODES = {
     SharingMode.EXCLUSIVE: "one task after the other, each alone",
     SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
     SharingMode.MPS: "processes at once through NVIDIA's Multi-Process Service; GPU only",
-    SharingMode.STREAMS: "threads of one process, each on a CUDA stream of its own; GPU only",
+    SharingMode.STREAMS: "threads of one process, each on its own CUDA stream; GPU only",
 }
 SAYS_OF_DISTURBANCES = {
-    Disturbance.OUT_OF_MEMORY: "takes memory until there is none",
+    Disturbance.OUT_OF_MEMORY: "allocates memory until none is left",
     Disturbance.CRASH: "crashes",
     Disturbance.HANG: "hangs",
-    Disturbance.SLOW: "takes ten times as long for each step",
+    Disturbance.SLOW: "makes steps ten times as long",
 }
 
 
@@ -45,50 +45,50 @@ class SharingOptions(Options):
     )
     axes: dict[Line, Whole] = _of_task(
         {"batch": 32},
-        "Its size, as NAME=N; several with spaces between them. Empty for the sizes that a "
-        "workload of your own has by default.",
+        "Its size, as NAME=N; separate several by spaces. Empty for the default sizes of a "
+        "workload of your own.",
         command="size of the task",
         flag="axis",
     )
     modes: Annotated[tuple[SharingMode, ...], Field(min_length=1)] = _of_sharing(
         tuple(SharingMode),
-        "How the replicas share the device. A target whose jobs share an instance measures its "
-        "own mode alone.",
+        "How the replicas share the device. A target whose jobs share an instance measures only "
+        "its own mode.",
         command="how the replicas share the device",
         says=SAYS_OF_MODES,
     )
     replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = _of_sharing(
         (1, 2, 5, 10, 20),
-        "How many share it at once, one number per line. Include 1: the others are compared with "
-        "it.",
-        command="how many at once; as jobs and pods one number",
+        "How many share it at once, one number per line. Include 1, as the others are compared "
+        "with it.",
+        command="how many at once; a single number for jobs and pods",
     )
     disturbances: tuple[Disturbance, ...] = _of_sharing(
         (),
-        "Experiments of their own: what one replica does while others share the device with it. "
-        "None by default.",
-        command="what one replica does in an experiment of its own",
+        "Extra experiments: what one replica does while others share the device with it. None by "
+        "default.",
+        command="what one replica does in an extra experiment",
         says=SAYS_OF_DISTURBANCES,
     )
     mps_threads: Annotated[Whole, Field(ge=1, le=100)] | None = _of_sharing(
         None,
-        "Per cent of the GPU's threads for each client of MPS. Empty for no limit.",
+        "Per cent of the GPU's threads for each MPS client. Empty for no limit.",
         command="per cent of the GPU's threads for each MPS client",
     )
     mps_memory_mib: Annotated[Whole, Field(ge=1)] | None = _of_sharing(
         None,
-        "Mebibytes of GPU memory for each client of MPS. Empty for no limit.",
+        "Mebibytes of GPU memory for each MPS client. Empty for no limit.",
         command="mebibytes of GPU memory for each MPS client",
         flag="mps-memory",
     )
     form: Form = option(
         "processes",
-        command="where the replicas are; as jobs and pods this process is one of them",
+        command="how replicas run; with jobs and pods, this process is one of them",
     )
 
     @property
-    def apart(self) -> int | None:
-        """How many jobs or pods the replicas are; None for processes of one job."""
+    def separate_replicas(self) -> int | None:
+        """Number of jobs or pods with one replica each; None for processes of one job."""
         return None if self.form == "processes" else self.replicas[0]
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:
@@ -100,8 +100,9 @@ class SharingOptions(Options):
         if SharingMode.MPS in self.modes:
             most = max(self.replicas)
             return (
-                f"{name('replicas')} has {most}, and MPS takes {MOST_MPS_CLIENTS} clients on a "
-                f"GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of {name('modes')}"
+                f"{name('replicas')} includes {most}, but MPS takes at most {MOST_MPS_CLIENTS} "
+                f"clients per GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of "
+                f"{name('modes')}"
                 if most > MOST_MPS_CLIENTS
                 else None
             )
@@ -109,8 +110,8 @@ class SharingOptions(Options):
         for limit, value in limits.items():
             if value is not None:
                 return (
-                    f"{name(limit)} is {value}, and {name('modes')} are {', '.join(self.modes)}: "
-                    "add mps, or leave it empty"
+                    f"{name(limit)} is {value}, but {name('modes')} has only "
+                    f"{', '.join(self.modes)}: add mps, or leave the limit empty"
                 )
         return None
 
@@ -118,14 +119,14 @@ class SharingOptions(Options):
         form = f"{name('form')} {self.form}"
         if self.modes not in {(SharingMode.TIME_SLICING,), (SharingMode.MPS,)}:
             return (
-                f"{form} has one mode, time_slicing or mps; {name('modes')} is "
+                f"{form} takes a single mode, time_slicing or mps; {name('modes')} is "
                 f"{','.join(self.modes)}"
             )
         if len(self.replicas) != 1:
             return (
-                f"{form} has one number of replicas, that of its {self.form}; {name('replicas')} "
-                f"is {','.join(map(str, self.replicas))}"
+                f"{form} takes a single number of replicas, one per job or pod; "
+                f"{name('replicas')} is {','.join(map(str, self.replicas))}"
             )
         if self.disturbances:
-            return f"{name('disturbances')} go with {name('form')} processes, not with {self.form}"
+            return f"{name('disturbances')} require {name('form')} processes, not {self.form}"
         return None

@@ -1,4 +1,4 @@
-"""What is measured, as people or their CI say it."""
+"""The version of what is measured, as given by users or their CI."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _Given = Annotated[Given | None, BeforeValidator(_or_none)]
 
 
 class GivenVersion(Options):
-    """The version that somebody gives what is measured; each field is null where nobody did."""
+    """The version that a user or CI gave; each field is null if not given."""
 
     commit: _Given = option(
         None,
-        "Commit of what is measured. Where it is slower, the alert names the first one.",
-        command="commit of what is measured, in place of CI's",
+        "Commit that is measured. If a later one is slower, the alert names the first slow commit.",
+        command="commit that is measured, instead of CI's",
     )
     branch: _Given = option(
         None,
@@ -33,11 +33,11 @@ class GivenVersion(Options):
     )
     label: _Given = option(
         None,
-        "Any text to find the run by, such as a release.",
-        command="any text to find the run by, such as a release",
+        "Any text by which to find the run, such as a release.",
+        command="any text by which to find the run, such as a release",
     )
 
     def over(self, other: GivenVersion | None) -> Self:
-        """This version, with the other's word where it has none."""
+        """This version, with the other's fields where it has none."""
         own = self.model_dump(exclude_none=True)
         return type(self)(**(other.model_dump(exclude_none=True) if other else {}) | own)

@@ -1,1 +1,1 @@
-"""Several tasks at once on one device: how much all of them get done, and what each suffers."""
+"""Several tasks at once on one device: their total throughput, and how each one suffers."""

@@ -1,4 +1,4 @@
-"""What a worker that holds replicas answers."""
+"""Answers of a worker that holds replicas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from batchmark_job.result.sharing import ReplicaOutcome
 from batchmark_job.sharing.schedule import Steps
 
 
-class Started(NamedTuple):
+class StartedReplica(NamedTuple):
     """A replica that has made its first steps."""
 
     first: FirstCall
@@ -19,18 +19,18 @@ class Started(NamedTuple):
 
     @property
     def step_seconds(self) -> float:
-        """Of its fastest warm step so far, or else of its first one."""
+        """Duration of its fastest warm step so far, or else of its first step."""
         return min(self.first.warm_seconds, default=self.first.seconds)
 
 
-class Ran(NamedTuple):
-    """What a replica did in one run; no memory where it shares its process."""
+class ReplicaRun(NamedTuple):
+    """What a replica did in one run; its memory is None if it shares its process."""
 
     steps: Steps
     peak_memory_bytes: int | None
 
 
-class Lost(NamedTuple):
+class ReplicaFailure(NamedTuple):
     """How a replica ended that did not run to the end."""
 
     outcome: ReplicaOutcome

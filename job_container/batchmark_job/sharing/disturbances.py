@@ -1,4 +1,4 @@
-"""What a replica does to the others in an experiment. It runs in the replica's own process."""
+"""How a replica disturbs the others in an experiment; runs in the replica's own process."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torch import Tensor
 from batchmark_job.result.sharing import Disturbance
 
 BLOCK_BYTES = 2**26
-# On the CPU, what the replica may still allocate: to use up the whole host would end the others.
+# Bytes the replica may still allocate on the CPU: exhausting the host would end the others.
 SPARE_BYTES = 2**28
-SPIN_CYCLES = 2**62  # of the GPU's clock: longer than anybody waits
+SPIN_CYCLES = 2**62  # of the GPU's clock: longer than any timeout
 
 
 def disturb(disturbance: Disturbance, device: str) -> NoReturn:
-    """Crash, hang or run out of memory.
+    """Crash, hang, or use up the memory.
 
     Raises:
         MemoryError | RuntimeError: out of memory.
@@ -35,12 +35,12 @@ def disturb(disturbance: Disturbance, device: str) -> NoReturn:
 
 
 def _crash(device: str) -> NoReturn:
-    """On the GPU by a kernel that reads out of bounds: the context is lost with it."""
+    """Crash; on the GPU with an out-of-bounds read, which also destroys the context."""
     if device == "cuda":
         nowhere = torch.full((1,), 2**40, dtype=torch.int64, device="cuda")
         with contextlib.suppress(RuntimeError):
             torch.zeros(1, device="cuda")[nowhere].cpu()
-    faulthandler.disable()  # it would fill the log with what was meant to happen
+    faulthandler.disable()  # it would fill the log with an intended crash
     os.kill(os.getpid(), signal.SIGSEGV)
     raise AssertionError("unreachable")
 

@@ -1,4 +1,4 @@
-"""A group: the replicas of a row in fresh processes, at once or one after the other."""
+"""A group: the replicas of a row in fresh processes, run at once or one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
 from batchmark_job.measuring.processes.workers import Hear, StepError, Tell, Worker, WorkerSource
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
-from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedReplica
 from batchmark_job.sharing.point import SLOW_CALLS, SharingPoint
 from batchmark_job.sharing.schedule import Window, split
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-WINDOWS = 5  # of a group, each a sample, after one that does not count
-STEPS_IN_WINDOW = 2  # of each replica, at least, where patience allows it
-# From the order to start until all start; the next one where a replica was late on a busy machine.
+WINDOWS = 5  # windows of a group, each a sample; the first one is dropped
+STEPS_IN_WINDOW = 2  # minimum of each replica, if patience allows
+# Delay between the order to start and the common start; the longer one if a replica was late.
 LEADS_SECONDS = (0.1, 0.4, 1.6)
 LEAD_SECONDS_EACH = 0.005
-LEAST_PATIENCE_SECONDS = 10.0  # with a replica that should have ended its last step
+LEAST_PATIENCE_SECONDS = 10.0  # how long to wait for a replica that should have ended its last step
 PATIENCE_STEPS = 2 * SLOW_CALLS
 
 
@@ -46,20 +46,20 @@ class Task:
 class Group:
     """What a group's replicas did, by their numbers."""
 
-    started: list[Started] = field(default_factory=list)
-    ran: list[Ran | Lost] = field(default_factory=list)
+    started: list[StartedReplica] = field(default_factory=list)
+    ran: list[ReplicaRun | ReplicaFailure] = field(default_factory=list)
     spans: list[Window] = field(default_factory=list)  # in which each replica was measured
     windows: list[Window] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)  # samples, of windows with steps
+    seconds: list[float] = field(default_factory=list)  # samples: windows with steps
     device_memory_bytes: int | None = None
     mig_enabled: bool | None = None
     last_look: LastLook | None = None
-    remark: str | None = None  # what a reader of the row should know
+    remark: str | None = None  # remarks for readers of the row
 
     def was_late(self) -> bool:
-        """Whether a replica was not yet running when it was first to be measured."""
+        """Whether a replica was not yet running at its first window."""
         return any(
-            isinstance(one, Ran) and one.steps.began > span.start
+            isinstance(one, ReplicaRun) and one.steps.began > span.start
             for one, span in zip(self.ran, self.spans, strict=True)
         )
 
@@ -82,11 +82,11 @@ def measure(
     hear: Hear,
     gpu_uuid: str | None,
 ) -> Group:
-    """Run a group for about so many seconds; all its processes have ended then.
+    """Run a group for about `seconds`; all its processes have ended on return.
 
     Raises:
         StepError: a replica did not start.
-        CannotMeasureError: MPS is not there.
+        CannotMeasureError: MPS is not available.
     """
     with _environment(point, gpu_uuid) as environment:
         runner = _Runner(task, point, seconds, workers, hear, gpu_uuid, environment)
@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """What the replicas' environment has to hold, with MPS running meanwhile if they need it."""
+    """The replicas' extra environment variables; runs MPS meanwhile if they need it."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -124,7 +124,7 @@ class _Runner:
         return group
 
     def in_turn(self) -> Group:
-        """Each replica's process starts when the one before has ended."""
+        """Run the replicas alone, each starting after the previous one's process has ended."""
         group, count = self._group(), self.point.replicas
         for _ in range(count):
             self._run(group, 1, -(-WINDOWS // count), self.seconds / count)
@@ -134,7 +134,7 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Measure so many more at once, in so many windows; again if one of them began late."""
+        """Add replicas that run at once, measured in `windows` windows; retry if one began late."""
         for lead in LEADS_SECONDS:
             part = self._run_once(len(group.started), replicas, windows, seconds, lead)
             if not part.was_late():
@@ -144,7 +144,7 @@ class _Runner:
     def _run_once(
         self, before: int, replicas: int, windows: int, seconds: float, lead: float
     ) -> Group:
-        """Start so many after those before, measure them, and end them."""
+        """Start replicas numbered from `before`, measure them, and end them."""
         processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
         self.workers.wait_for_ended()
         part, memory_before = Group(), self._memory_used()
@@ -187,10 +187,10 @@ class _Runner:
             hear=self.hear,
         )
 
-    def _get_ready(self, worker: Worker, number: int) -> list[Started]:
+    def _get_ready(self, worker: Worker, number: int) -> list[StartedReplica]:
         try:
             worker.get_ready()
-            started: list[Started] = worker.ask("started")
+            started: list[StartedReplica] = worker.ask("started")
         except StepError as error:
             which = "" if self.point.replicas == 1 else f"replica {number}: "
             raise StepError(f"{which}{error}", out_of_memory=error.out_of_memory) from error
@@ -205,19 +205,21 @@ class _Runner:
             disturb_at=measured.start,
         )
 
-    def _answer(self, worker: Worker, within: float, replicas: int) -> list[Ran | Lost]:
+    def _answer(
+        self, worker: Worker, within: float, replicas: int
+    ) -> list[ReplicaRun | ReplicaFailure]:
         try:
-            ran: list[Ran | Lost] = worker.answer(max(0.0, within))
+            ran: list[ReplicaRun | ReplicaFailure] = worker.answer(max(0.0, within))
         except StepError as error:
-            return [Lost(_outcome(error), str(error))] * replicas
+            return [ReplicaFailure(_outcome(error), str(error))] * replicas
         return ran
 
     def _memory_used(self) -> int | None:
-        """Of the GPU, by all processes."""
+        """GPU memory used by all processes."""
         return self._ask_gpu(nvml.Gpu.memory_used_bytes)
 
     def _ask_gpu(self, question: Callable[[nvml.Gpu], _Answer | None]) -> _Answer | None:
-        """None where there is no GPU, or NVML does not answer."""
+        """Query the GPU; None if there is none or NVML does not respond."""
         if self.gpu_uuid is not None:
             with contextlib.suppress(Exception):
                 return question(nvml.find_gpu(self.gpu_uuid))
@@ -225,30 +227,32 @@ class _Runner:
 
 
 def _replicas(tell: Tell, *arguments: Any) -> Replicas:
-    """What a worker is started with. Only there does it load libraries."""
+    """Build the object that a worker holds; loads libraries only in the worker."""
     from batchmark_job.sharing.replicas import Replicas
 
     return Replicas(tell, *arguments)
 
 
-def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> float:
-    """These seconds, or as many more as slow steps need, with a window's time to warm up."""
+def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
+    """These seconds, or more if steps are slow, plus one window to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
-    at_worst = typical * len(started)  # where only one of them goes on at a time
+    at_worst = typical * len(started)  # in which only one of them progresses at a time
     needed = STEPS_IN_WINDOW * (windows + 1) * at_worst
     return min(max(seconds, needed), PATIENCE * seconds)
 
 
-def _patience(started: Sequence[Started]) -> float:
-    """How long to wait for the last steps, once the time is over."""
+def _patience(started: Sequence[StartedReplica]) -> float:
+    """How long to wait for the last steps after the time is over."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 
 
-def _look_back(live: Sequence[Worker], ran: Sequence[Ran | Lost]) -> LastLook | None:
-    """By the first process whose first replica ran to the end."""
+def _look_back(
+    live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
+) -> LastLook | None:
+    """Final checks from the first process whose first replica ran to the end."""
     for worker, one in zip(live, ran, strict=False):
-        if isinstance(one, Ran):
+        if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")
             return found
     return None

@@ -1,8 +1,8 @@
-"""Replicas in containers of their own: children of one array job, or pods of one Kubernetes job.
+"""Replicas in separate containers: children of one array job, or pods of one Kubernetes job.
 
-All of them mount one folder of their host. There the first one listens at a socket, and the others
-let it use their workers as if they were its own, so that only the first one measures and writes. It
-hears at once when one of them ends.
+All of them mount a folder of their host, in which the first replica listens on a socket. The others
+lend it their workers, so that only the first one measures and writes. It notices at once when one
+of them ends.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepE
 
 FOLDER = "BATCHMARK_SHARING_FOLDER"
 SOCKET, OVER = "socket", "over"
-QUESTIONS = itertools.count(1)  # each has a number, which its answer bears
-MEETING_SECONDS = 900.0  # for all to come: each pulls an image first
+# (question number, order, arguments); the answer has the same number
+QUESTIONS = itertools.count(1)
+MEETING_SECONDS = 900.0  # for all to join: each pulls an image first
 RETRY_SECONDS = 0.05
-GRACE_SECONDS = 5.0  # for an answer on its way
-CLOCK_SECONDS = 5.0  # that two clocks may differ by, at most: the time a greeting takes
+GRACE_SECONDS = 5.0  # for an answer under way
+CLOCK_SECONDS = 5.0  # largest difference of two clocks: the duration of a greeting
 
 
 class Place(NamedTuple):
-    """Which of the replicas this process is, and where it meets the others."""
+    """This process's number among the replicas, and the folder where they meet."""
 
     number: int  # from 0; the first one leads
     folder: Path
 
     @classmethod
     def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
-        """By the variables that Batch and Kubernetes set.
+        """Read the variables that Batch or Kubernetes sets.
 
         Raises:
-            InputError: there is no folder, or no such replica.
+            InputError: there is no folder, or the number is out of range.
         """
         array, completion = (
             environment.get(name) for name in ("AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX")
         )
         number = int(array or completion or 0)
         if number >= replicas:
-            raise InputError(f"this is replica {number + 1}, and --replicas is {replicas}")
+            raise InputError(f"this is replica {number + 1}, but --replicas is {replicas}")
         folder = environment.get(FOLDER)
         if folder is None:
             raise InputError(
@@ -63,11 +64,11 @@ class Place(NamedTuple):
         return cls(number, Path(folder) / hashlib.sha256(job.encode()).hexdigest()[:16])
 
 
-class Meeting:
-    """Workers of which every one but the first of a group is in another container."""
+class ReplicaRendezvous:
+    """The first replica's workers: one of each group in this container, the others elsewhere."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
-        """Start to listen.
+        """Start listening.
 
         Raises:
             InputError: the folder can't be written to.
@@ -79,7 +80,7 @@ class Meeting:
         self._all_came = threading.Event()
         try:
             place.folder.mkdir(parents=True, exist_ok=True)
-            for left in (SOCKET, OVER):  # by an attempt before this one
+            for left in (SOCKET, OVER):  # left by an earlier attempt
                 (place.folder / left).unlink(missing_ok=True)
             self._listening = contextlib.ExitStack()
             address = self._listening.enter_context(_address(place.folder))
@@ -87,16 +88,16 @@ class Meeting:
             self._listener = self._listening.enter_context(listener)
         except OSError as error:
             raise InputError(
-                f"{FOLDER} {place.folder.parent} can't be used ({error.strerror}); mount a folder "
-                "that the job's user may write to"
+                f"{FOLDER} {place.folder.parent} can't be used ({error.strerror}); mount a "
+                "folder that the job's user can write to"
             ) from error
         threading.Thread(target=self._receive, name="meeting", daemon=True).start()
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Worker:
-        """Here for the first of each group, then in the other containers in turn.
+        """Start a group's first worker here, and the next ones in the other containers in turn.
 
         Raises:
-            CannotMeasureError: they don't all come in time.
+            CannotMeasureError: not all of them join in time.
         """
         self._wait_for_all()
         place, self._started = self._started, (self._started + 1) % (self._others + 1)
@@ -108,7 +109,7 @@ class Meeting:
         self._here.wait_for_ended()
 
     def close(self) -> None:
-        """Let the others go, and tell who comes later that it is over."""
+        """Release the others, and tell latecomers that the job is over."""
         with contextlib.suppress(OSError):
             (self._folder / OVER).touch()
         for connection in list(self._came.values()):
@@ -116,10 +117,10 @@ class Meeting:
         self._listening.close()
 
     def _receive(self) -> None:
-        with contextlib.suppress(OSError):  # closed meanwhile
+        with contextlib.suppress(OSError):  # the listener was closed
             while len(self._came) < self._others:
                 connection = self._listener.accept()
-                with contextlib.suppress(EOFError, ConnectionError):  # it ended at once
+                with contextlib.suppress(EOFError, ConnectionError):  # the replica ended right away
                     number, clock = connection.recv()
                     if abs(time.perf_counter() - clock) <= CLOCK_SECONDS:
                         self._came[number] = connection
@@ -129,8 +130,8 @@ class Meeting:
         if not self._all_came.wait(MEETING_SECONDS):
             missing = [str(n + 1) for n in range(1, self._others + 1) if n not in self._came]
             raise CannotMeasureError(
-                f"only {len(self._came) + 1} of {count(self._others + 1, 'replica')} came within "
-                f"{MEETING_SECONDS:g} s; missing: {', '.join(missing)}"
+                f"only {len(self._came) + 1} of {count(self._others + 1, 'replica')} joined "
+                f"within {MEETING_SECONDS:g} s; missing: {', '.join(missing)}"
             )
 
 
@@ -154,23 +155,23 @@ class RemoteWorker(Worker):
         return self._receive(within_seconds)
 
     def end(self) -> None:
-        """Wait until it holds nothing any more, unless it is lost."""
+        """Wait until the worker has freed everything, unless it is lost."""
         self._send("end")
         with contextlib.suppress(StepError):
             self._receive(0.0)
 
     def _send(self, *question: Any) -> None:
         self._asked = next(QUESTIONS)
-        with contextlib.suppress(OSError):  # it is lost, as the answer will tell
+        with contextlib.suppress(OSError):  # the replica is lost, as the answer will show
             self._connection.send((self._asked, *question))
 
     def _receive(self, within_seconds: float | None) -> Any:
         seconds = None if within_seconds is None else within_seconds + GRACE_SECONDS
         number = 0
         try:
-            while number < self._asked:  # an older one was given up
+            while number < self._asked:  # the answer to a question that timed out
                 if not self._connection.poll(seconds):
-                    raise StepError("its container gives no sign of life", lost=True, hung=True)
+                    raise StepError("its container does not respond", lost=True, hung=True)
                 number, answer = self._connection.recv()
         except (EOFError, OSError) as error:
             raise StepError("its container ended", lost=True) from error
@@ -179,15 +180,15 @@ class RemoteWorker(Worker):
         return answer
 
 
-def attend(place: Place, workers: ForkedWorkers) -> None:
-    """Lend this container's workers to the first replica, until it lets go.
+def lend_workers(place: Place, workers: ForkedWorkers) -> None:
+    """Lend this container's workers to the first replica until it releases them.
 
     Raises:
-        CannotMeasureError: it does not come in time, has come and gone, or dies.
+        CannotMeasureError: the first replica is late, has ended already, or dies.
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
-    say(f"batchmark-job: replica {place.number + 1} is led by the first one")
+    say(f"batchmark-job: replica {place.number + 1} is controlled by the first one")
     worker: Worker | None = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
@@ -206,7 +207,7 @@ def attend(place: Place, workers: ForkedWorkers) -> None:
                 workers.wait_for_ended()
             connection.send((number, answer))
     if not (place.folder / OVER).exists():
-        raise CannotMeasureError("the first replica ended without a word")
+        raise CannotMeasureError("the first replica ended unexpectedly")
 
 
 def _answer(worker: Worker, order: str, arguments: list[Any]) -> Any:
@@ -222,14 +223,14 @@ def _connect(place: Place) -> Connection:
         with contextlib.suppress(OSError), _address(place.folder) as address:
             return Client(address, "AF_UNIX")
         if (place.folder / OVER).exists():
-            raise CannotMeasureError("the first replica has ended already, without this one")
+            raise CannotMeasureError("the first replica ended before this one joined")
         time.sleep(RETRY_SECONDS)
-    raise CannotMeasureError(f"the first replica did not come within {MEETING_SECONDS:g} s")
+    raise CannotMeasureError(f"the first replica did not start within {MEETING_SECONDS:g} s")
 
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """The socket's, within the 107 bytes that an address may have."""
+    """A short path to the socket, since an address may have 107 bytes at most."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{handle}/{SOCKET}"

@@ -1,4 +1,4 @@
-"""How many tasks share the device, and how: what a row of the suite asks for."""
+"""How many tasks share the device, and how: what a row of the suite requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.result.sharing_options import Form, SharingOptions
 
-REPLICAS_OF_EXPERIMENT = 5  # at most: one that is disturbed, and enough others to suffer
-SLOW_CALLS = 10  # that a step of the slow replica takes
+REPLICAS_OF_EXPERIMENT = 5  # at most: the disturbing one, and enough others to observe
+SLOW_CALLS = 10  # times slower than the others' steps
 
 
 @dataclass(frozen=True)
 class MpsLimits:
-    """What the Multi-Process Service grants each client; None for all there is."""
+    """MPS limits per client; None for no limit."""
 
     thread_percentage: int | None = None
     memory_mib: int | None = None
@@ -36,7 +36,7 @@ class SharingPoint:
     limits: MpsLimits = MpsLimits()
 
     def parameters(self) -> dict[str, str | int]:
-        """What tells rows apart; the usual form and no disturbance are not named."""
+        """What distinguishes rows; the default form and no disturbance are left out."""
         named: dict[str, str | int] = {"mode": self.mode.value, "replicas": self.replicas}
         if self.form != "processes":
             named["form"] = self.form
@@ -48,20 +48,20 @@ class SharingPoint:
 
 
 def sharing_points(options: SharingOptions) -> list[SharingPoint]:
-    """The curves' points, then the experiments'."""
+    """The points of the curves, then the experiments."""
     limits = MpsLimits(options.mps_threads, options.mps_memory_mib)
     points = [
         SharingPoint(mode, replicas, None, options.form, limits)
         for replicas in options.replicas
         for mode in options.modes
     ]
-    # At most as many as an experiment has use for.
+    # More replicas than this tell an experiment nothing new.
     fitting = [each for each in options.replicas if 2 <= each <= REPLICAS_OF_EXPERIMENT]
     replicas = max(fitting, default=REPLICAS_OF_EXPERIMENT)
     experiments = [
         SharingPoint(mode, replicas, disturbance, options.form, limits)
         for disturbance in options.disturbances
         for mode in options.modes
-        if mode is not SharingMode.EXCLUSIVE  # nobody else is there to suffer
+        if mode is not SharingMode.EXCLUSIVE  # no other replica to observe
     ]
     return points + experiments

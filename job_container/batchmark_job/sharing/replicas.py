@@ -1,4 +1,4 @@
-"""The replicas that one worker holds: one, or in streams mode all of them, in threads."""
+"""The replicas in one worker: a single one, or all of them as threads in streams mode."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.result.sharing import Disturbance, ReplicaOutcome
-from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedReplica
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
 from batchmark_job.workloads.own.errors import where_raised
 from batchmark_job.workloads.support import torch_calls
 
-LAST_STEP_SECONDS = 5.0  # for a thread that hangs, once the others have ended
+LAST_STEP_SECONDS = 5.0  # for a hanging thread, once the others have ended
 LIMIT_TRIED = 1.1  # times MPS's limit: memory that a client must not get
 
 
 class Replicas:
-    """Replicas of a task in this process, each with inputs, weights and calls of its own."""
+    """Replicas of a task in this process, each with its own inputs, weights and calls."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class Replicas:
         Args:
             index: of the implementation.
             count: of the replicas.
-            environment: to set before CUDA starts, such as where its MPS daemon is.
-            memory_limit_bytes: that MPS is to keep this process to.
+            environment: variables to set before CUDA starts, such as the MPS daemon's folder.
+            memory_limit_bytes: limit that MPS must enforce on this process.
 
         Raises:
-            RuntimeError: MPS does not keep to its limit.
+            RuntimeError: MPS does not enforce the limit.
         """
         os.environ.update(environment)
         self._device, self._workload, self._dtype = problem.device, problem.workload, problem.dtype
@@ -58,7 +58,7 @@ class Replicas:
             _check_limit(memory_limit_bytes)
         implementation = problem.implementations()[index]
         self._all: list[Prepared] = []
-        self._started: list[Started] = []
+        self._started: list[StartedReplica] = []
         self._streams = _streams(count) if problem.device == "cuda" else [None] * count
         for stream in self._streams:
             ended: list[float] = []
@@ -73,20 +73,22 @@ class Replicas:
                 first = prepared.first_call()
             began = process_started_at().timestamp()
             self._all.append(prepared)
-            self._started.append(Started(first, max(0.0, ended[0] - began), *_gpu(problem.device)))
+            self._started.append(
+                StartedReplica(first, max(0.0, ended[0] - began), *_gpu(problem.device))
+            )
 
-    def started(self) -> list[Started]:
+    def started(self) -> list[StartedReplica]:
         return self._started
 
     def run(
         self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
-    ) -> list[Ran | Lost]:
-        """Make steps from one moment to another, all replicas at once.
+    ) -> list[ReplicaRun | ReplicaFailure]:
+        """Make steps between two moments, all replicas at once.
 
         Args:
             disturbance: what the first replica does from `disturb_at` on.
         """
-        ended: dict[int, Ran | Lost] = {}
+        ended: dict[int, ReplicaRun | ReplicaFailure] = {}
 
         def one(place: int) -> None:
             try:
@@ -96,7 +98,9 @@ class Replicas:
             except Exception as error:
                 full = memory.is_out_of_memory(error)
                 outcome = ReplicaOutcome.OUT_OF_MEMORY if full else ReplicaOutcome.FAILED
-                ended[place] = Lost(outcome, memory.describe_error(error) + where_raised(error))
+                ended[place] = ReplicaFailure(
+                    outcome, memory.describe_error(error) + where_raised(error)
+                )
 
         places = range(len(self._all))
         hangs = disturbance is Disturbance.HANG and len(places) > 1
@@ -104,15 +108,16 @@ class Replicas:
         threads = {
             place: threading.Thread(target=one, args=(place,), daemon=True) for place in elsewhere
         }
-        # What is the process's is set around all threads: each would restore it for the others.
+        # Process-wide state is set around all threads: each thread would restore it for the others.
         with measuring_state(self._workload, self._dtype), torch_calls.cudnn_search():
             for thread in threads.values():
                 thread.start()
             for place in here:
                 one(place)
-            for place in reversed(elsewhere):  # last the one that hangs, which takes nobody's steps
+            # the hanging one last: waiting for it takes no other replica's steps
+            for place in reversed(elsewhere):
                 threads[place].join(LAST_STEP_SECONDS if hangs and place == 0 else None)
-        hung = Lost(ReplicaOutcome.HUNG, "its thread made no more steps")
+        hung = ReplicaFailure(ReplicaOutcome.HUNG, "its thread made no more steps")
         return [ended.get(place, hung) for place in places]
 
     def _run_one(
@@ -122,7 +127,7 @@ class Replicas:
         end: float,
         disturbance: Disturbance | None,
         disturb_at: float,
-    ) -> Ran:
+    ) -> ReplicaRun:
         prepared = self._all[place]
         time.sleep(max(0.0, start - time.perf_counter()))
         began = time.perf_counter()
@@ -133,15 +138,15 @@ class Replicas:
         elif disturbance is not None:
             disturb(disturbance, self._device)
         alone = len(self._all) == 1
-        return Ran(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
+        return ReplicaRun(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
 
     def look_back(self) -> LastLook:
-        """Whether the first replica's last output is right; nothing is called after it."""
+        """Check the first replica's last output; makes no more calls."""
         return self._all[0].look_back(phases=False)
 
 
 def _streams(count: int) -> list[torch.cuda.Stream | None]:
-    """One for each replica where several share the process, else the usual one."""
+    """A stream for each replica if several share the process, else the default one."""
     if count == 1:
         return [None]
     return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]
@@ -156,12 +161,13 @@ def _check_limit(limit_bytes: int) -> None:
             return
         raise
     raise RuntimeError(
-        f"MPS was told to give a client {limit_bytes} bytes, and gave {LIMIT_TRIED:g} times as much"
+        f"MPS does not enforce its limit: a client may use {limit_bytes} bytes, but got "
+        f"{LIMIT_TRIED:g} times as much"
     )
 
 
 def _gpu(device: str) -> tuple[str | None, int | None]:
-    """Its UUID and its multiprocessors, as CUDA shows them to this process."""
+    """UUID and number of multiprocessors, as CUDA shows them to this process."""
     if device != "cuda":
         return None, None
     properties = torch.cuda.get_device_properties(0)

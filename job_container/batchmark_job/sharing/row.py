@@ -1,4 +1,4 @@
-"""One row of the suite `sharing`: so many replicas of a task, in one mode, in several groups."""
+"""One row of the suite `sharing`: replicas of a task, in one mode, in several groups."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing, SharingMode
 from batchmark_job.result.values import MOST_CHARACTERS
-from batchmark_job.sharing.answers import Lost, Ran
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.schedule import seconds_per_step
 
 NEEDS_GPU = {
-    SharingMode.MPS: "mps is a service of NVIDIA's driver; this ran on the CPU",
-    SharingMode.STREAMS: "streams are CUDA's; this ran on the CPU",
+    SharingMode.MPS: "mps needs an NVIDIA GPU; this ran on the CPU",
+    SharingMode.STREAMS: "streams need CUDA; this ran on the CPU",
 }
 
 
 @dataclass
 class SharingRow(Row):
-    """Like any row, but each turn is a group of fresh processes, and a sample a window of time.
+    """A row whose turns are groups of fresh processes and whose samples are windows of time.
 
-    `parameters` name mode and replicas, too. In an experiment the samples are of the replicas that
-    were not disturbed. `task` is what one replica does, as a row of its own: rows that share it
-    share the choice of its implementation.
+    `parameters` also name mode and replicas. In an experiment the samples are of the replicas other
+    than the disturbing one. `task` is what one replica does, as a row of its own: rows that share
+    it share the choice of its implementation.
     """
 
     task: Row = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
-    elsewhere: WorkerSource | None = field(default=None, kw_only=True)  # of replicas elsewhere
+    # of replicas in other containers
+    elsewhere: WorkerSource | None = field(default=None, kw_only=True)
     groups: list[Group] = field(default_factory=list, kw_only=True)
     _remark: str | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
@@ -54,7 +55,7 @@ class SharingRow(Row):
             return
         task = self.task
         if task.chosen is None and task.measurement is None:
-            # A replica on the CPU has one thread, so that several have a core each.
+            # A replica on the CPU gets one thread, so that several have a core each.
             task.choose(replace(bench, thread_counts=(1,)))
             task.close()
         kept = ("flops", "items", "bytes_moved", "trials", "implementation", "correctness")
@@ -77,13 +78,13 @@ class SharingRow(Row):
             self._take_samples(group)
         if self.measurement is None:
             self._throttled += self.conditions_of(bench.monitor, group.windows)
-            # Without the start of the processes, which belongs to no sample.
+            # Starting the processes belongs to no sample.
             self.spent_seconds += sum(window.seconds for window in group.windows)
             if self._is_over():
                 self._finish()
 
     def _check_start(self, bench: Bench, group: Group) -> None:
-        """Fail the row where a replica computes something else, or on another GPU."""
+        """Fail the row if a replica computes a wrong result or ran on another GPU."""
         first = group.started[0].first
         self.found.setdefault("cold_seconds", first.seconds)
         if not self.groups and first.correctness is not None:
@@ -95,24 +96,27 @@ class SharingRow(Row):
         gpus = {each.device_uuid for each in group.started}
         if len(gpus) > 1 and self.point.form != "pods":
             named = ", ".join(sorted(map(str, gpus)))
-            self.give_up(MeasurementStatus.FAILED, f"its replicas ran on different GPUs: {named}")
+            self.give_up(MeasurementStatus.FAILED, f"the replicas ran on different GPUs: {named}")
         self._remark = group.remark or self._limit_that_does_not_show(bench, group)
 
     def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
-        """Said, and no failure: how MPS counts threads is the driver's."""
+        """A remark if the thread limit has no visible effect; the driver decides how it counts."""
         asked, all_of_them = self.point.limits.thread_percentage, bench.multiprocessors
         seen = group.started[0].multiprocessors
         if self.point.mode is not SharingMode.MPS or asked in (None, 100) or seen is None:
             return None
         if seen != all_of_them:
             return None
-        return f"MPS was told to give a client {asked} % of the threads, and it sees all {seen} SMs"
+        return (
+            f"the MPS limit of {asked} % of the threads has no visible effect: a client sees all "
+            f"{seen} SMs"
+        )
 
     def _take_samples(self, group: Group) -> None:
         disturbed = self.point.disturbance is not None
-        lost = [one for one in group.ran if isinstance(one, Lost)]
+        lost = [one for one in group.ran if isinstance(one, ReplicaFailure)]
         others = group.ran[1:] if disturbed else group.ran
-        alive = [one.steps for one in others if not isinstance(one, Lost)]
+        alive = [one.steps for one in others if not isinstance(one, ReplicaFailure)]
         seconds = [seconds_per_step(alive, window) for window in group.windows]
         group.seconds = [each for each in seconds if each is not None]
         self.groups.append(group)
@@ -121,12 +125,12 @@ class SharingRow(Row):
             reason = f"replica {number} of {len(group.ran)}: {lost[0].reason}"
             self.give_up(MeasurementStatus.FAILED, reason)
         elif None in seconds:
-            reason = "no replica but the disturbed one made a step any more"
+            reason = "no replica but the disturbing one completed another step"
             if not disturbed:
-                reason = "no replica made a step in one of its windows"
+                reason = "in one window no replica completed a step"
             self.give_up(MeasurementStatus.SKIPPED, reason)
         elif group.last_look and group.last_look.wrong:
-            reason = f"wrong result of its last step: {group.last_look.wrong}"
+            reason = f"wrong result of the last step: {group.last_look.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
@@ -145,7 +149,11 @@ class SharingRow(Row):
         if apart := spread_too_far(self.samples):
             self.give_up(MeasurementStatus.UNSETTLED, apart)
             return
-        few = f"only {count} samples: its steps are too long for {least}" if count < least else None
+        few = (
+            (f"only {count} samples, as the steps are too long for {least}")
+            if count < least
+            else None
+        )
         remarks = "; ".join(filter(None, (few, self._remark))) or None
         self.end(MeasurementStatus.MEASURED, remarks)
 
@@ -171,8 +179,8 @@ def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
 
 def _replica(number: int, groups: Sequence[Group]) -> Replica:
     runs = [(group.ran[number], group.spans[number]) for group in groups]
-    ran = [(one, span) for one, span in runs if isinstance(one, Ran)]
-    lost = next((one for one, _ in runs if isinstance(one, Lost)), None)
+    ran = [(one, span) for one, span in runs if isinstance(one, ReplicaRun)]
+    lost = next((one for one, _ in runs if isinstance(one, ReplicaFailure)), None)
     times = np.concatenate([np.empty(0), *(one.steps.seconds_within(span) for one, span in ran)])
     p50, p95, p99 = np.quantile(times, [0.5, 0.95, 0.99]).tolist() if times.size else (None,) * 3
     memory = [one.peak_memory_bytes for one, _ in ran if one.peak_memory_bytes is not None]

@@ -1,4 +1,4 @@
-"""When replicas made their steps, and what follows: throughput in windows of time, times, gaps.
+"""Throughput, step times and gaps, derived from when replicas completed their steps.
 
 Moments are of time.perf_counter(), the same clock in all processes of a machine.
 """
@@ -24,13 +24,13 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps that a replica made one after the other: when the first began, when each ended."""
+    """A replica's consecutive steps: when the first began, and when each ended."""
 
     began: float
     ends: Sequence[float]
 
     def within(self, window: Window) -> float:
-        """Steps made in a window; of those that reach over its edges, the share inside."""
+        """Steps made in a window; steps that cross its edges count by the share inside."""
         moments = [self.began, *self.ends]
         done = np.interp(window, moments, np.arange(len(moments)))
         return float(done[1] - done[0])
@@ -40,24 +40,24 @@ class Steps:
         return len(self.seconds_within(window))
 
     def seconds_within(self, window: Window) -> np.ndarray:
-        """How long each took of those that ended in a window."""
+        """Durations of the steps that ended in a window."""
         ends = np.asarray(self.ends)
         seconds = np.diff([self.began, *self.ends])
         return seconds[(ends > window.start) & (ends <= window.end)]
 
     def longest_gap(self, window: Window) -> float:
-        """The longest time of a window in which no step ended."""
+        """The longest time within a window in which no step ended."""
         inside = [end for end in self.ends if window.start < end < window.end]
         return float(np.diff([window.start, *inside, window.end]).max())
 
 
 def split(window: Window, count: int) -> list[Window]:
-    """As many windows of the same length."""
+    """Split a window into `count` windows of the same length."""
     edges = np.linspace(window.start, window.end, count + 1).tolist()
     return [Window(*pair) for pair in pairwise(edges)]
 
 
 def seconds_per_step(replicas: Sequence[Steps], window: Window) -> float | None:
-    """Of all replicas together; None where they made no step."""
+    """Seconds per step of all replicas together; None if they made no step."""
     made = sum(steps.within(window) for steps in replicas)
     return window.seconds / made if made else None

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention and its gradients, every query seeing every key."""
+"""Scaled dot-product attention and its gradients; every query attends to every key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-# Queries, keys, values, the output and its gradient, the three gradients and their packed copy; and
+# Queries, keys, values, the output and its gradient, the three gradients and their packed copy, and
 # one gradient's sum in float32, which is twice as large as a 16-bit one.
 TENSORS = 13
-QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at once
+QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at a time
 
 
 class TorchAttention(TorchImplementation):
@@ -26,7 +26,7 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The backward pass', which takes more: see TENSORS. A tenth is for blocks of scores."""
+        """Memory of the backward pass, the larger one; a tenth is for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -40,10 +40,10 @@ class TorchAttention(TorchImplementation):
             return F.scaled_dot_product_attention(queries, keys, values)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """The attention itself or, where a gradient is among the inputs, its backward pass.
+        """Prepare the attention or, if a gradient is among the inputs, its backward pass.
 
-        As for a projection that makes queries, keys and values at once, which wants their gradients
-        in one tensor; no kernel writes them there, so torch copies them.
+        Gradients end in one tensor, as a projection that makes queries, keys and values at once
+        needs them; no kernel writes them there, so torch copies them.
         """
         import torch
 
@@ -75,17 +75,17 @@ class CudnnAttention(FlashAttention):
 
 
 class ExplicitAttention(TorchAttention):
-    """Two matrix products with a softmax between, the scores held in memory."""
+    """Two matrix products with a softmax between them, the scores held in memory."""
 
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Scores and weights, and the gradients of both."""
+        """Memory of scores and weights, and of the gradients of both."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        # Scaling the queries costs less than scaling the scores.
+        # Scaling the queries is cheaper than scaling the scores.
         scores = queries * queries.shape[-1] ** -0.5 @ keys.transpose(-1, -2)
         weights: Tensor = scores.softmax(dim=-1)
         return weights @ values
@@ -124,15 +124,15 @@ class AttentionForward(_Attention):
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:
-        """Two matrix products; the softmax is left out."""
+        """Operations of two matrix products; the softmax is not counted."""
         return 2 * _product_flops(parameters)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Queries, keys and values in one tensor, as one projection makes them."""
+        """Queries, keys and values in one tensor, as a single projection makes them."""
         return torch_calls.normal([(3, *_shape(parameters))], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare two heads, the last and a random one."""
+        """Compare two heads: the last and a random one."""
         return reference.relative_error(
             (
                 reference.to_float64(output[head]),
@@ -149,11 +149,11 @@ class AttentionBackward(_Attention):
     tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
-        """Four matrix products; kernels that keep no scores compute a fifth one anew."""
+        """Operations of four matrix products; kernels that keep no scores recompute a fifth."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """The gradients are once more read and written, to lie in one tensor."""
+        """Bytes moved, including one more read and write of the gradients to pack them."""
         return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -188,7 +188,7 @@ def _tokens(parameters: Parameters) -> int:
 
 
 def _tensor_bytes(parameters: Parameters, dtype: str) -> int:
-    """Of queries, keys, values or the output."""
+    """Bytes of queries, keys, values or the output."""
     return _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
 
 

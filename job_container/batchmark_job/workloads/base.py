@@ -1,7 +1,7 @@
 """The interface of a workload: what it computes, and the implementations that compute it.
 
 Describing a workload must not load torch, OpenCV or SciPy, which takes seconds; only making inputs
-and running may. So this package imports them within functions.
+and running may. Therefore this package imports them within functions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-# tf32 is float32 data that tensor cores multiply with 10 bits of mantissa.
+# tf32 is float32 data that tensor cores multiply with a 10-bit mantissa.
 DTYPE_BYTES = {"float32": 4, "float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}
 
-# Largest error, relative to the reference's largest value, that rounding alone can explain. tf32's
-# are twice what operands cut off after 10 bits give: tests/unit/job/workloads/test_tf32.py.
+# Largest error that rounding alone explains, relative to the reference's largest value. tf32's is
+# twice that of operands truncated to 10 bits: tests/unit/job/workloads/test_tf32.py.
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, "bfloat16": 3e-2}
 
 
@@ -40,12 +40,12 @@ class Implementation(ABC):
     name: ClassVar[str]
     devices: ClassVar[tuple[str, ...]]
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16", "bfloat16")
-    single_threaded: ClassVar[bool] = False  # whatever the job's threads
+    single_threaded: ClassVar[bool] = False  # fixed, whatever the job's threads
     library: ClassVar[str]  # the module that does the work
-    least_row_seconds: ClassVar[float] = 0.0  # in shorter rows it has no part: it starts too slowly
+    least_row_seconds: ClassVar[float] = 0.0  # not tried in shorter rows, as it starts too slowly
 
     def version(self) -> str:
-        """The library's; called only where it has no refusal."""
+        """The library's version; called only if there is no refusal."""
         return str(import_module(self.library).__version__)
 
     def is_for(self, device: str, dtype: str) -> bool:
@@ -56,42 +56,42 @@ class Implementation(ABC):
         if device not in self.devices:
             return f"{self.name} does not run on {device}"
         if dtype not in self.dtypes:
-            return f"{self.name} has no {dtype}; it has {', '.join(self.dtypes)}"
+            return f"{self.name} does not support {dtype}; it supports {', '.join(self.dtypes)}"
         return None
 
     @abstractmethod
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Most memory held at once on the device: inputs, output and temporaries."""
+        """Peak memory on the device: inputs, output and temporaries."""
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        """Bring host inputs into its favourite layout, values unchanged; not timed."""
+        """Convert host inputs to its preferred layout, values unchanged; not timed."""
         return inputs
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Set up for arranged inputs on the device; the call returned is what gets timed."""
+        """Set up for arranged inputs on the device; returns the call to time."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """Prepare a call for each of several inputs of the same shapes."""
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """What a reader of its figures should know, going by an output; mostly nothing."""
+        """What a reader of its figures should know, judging by an output; usually nothing."""
         return None
 
     def plain(self) -> Implementation:
-        """The implementation that makes the cold call where this one wraps another."""
+        """The implementation that makes the cold call if this one wraps another."""
         return self
 
 
 class BufferedImplementation(Implementation):
-    """Writes into buffers that all calls prepared together share, so that they stay in the cache.
+    """An implementation whose calls share output buffers, so that these stay in the cache.
 
-    A plain library call has the same advantage: the allocator gives it its last output's memory.
+    A plain library call has the same advantage: the allocator reuses its last output's memory.
     """
 
     def buffers(self, inputs: Tensors) -> Tensors:
-        """The output, here like the first input, and what else it writes to."""
+        """The output, here shaped like the first input, and any other buffers it writes to."""
         import torch
 
         return (torch.empty_like(inputs[0]),)
@@ -120,7 +120,7 @@ class Workload(ABC):
     needs_gradients: bool = False  # otherwise calls run in torch.inference_mode()
     repeatable: bool = True  # otherwise only the first output is compared with the reference
     tolerances: ClassVar[Mapping[str, float]] = TOLERANCES
-    about_tolerance: ClassVar[str] = ""  # what a message adds that names the tolerance
+    about_tolerance: ClassVar[str] = ""  # advice added to messages about the tolerance
 
     def tolerance(self, dtype: str) -> float:
         """Largest relative error that passes."""
@@ -136,16 +136,17 @@ class Workload(ABC):
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:
-        """Floating-point operations of one call; None where counting them makes no sense."""
+        """Floating-point operations of one call; None if counting them makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
-        """Images that one call processes, for images per second; None where that says nothing."""
+        """Images that one call processes, for images per second; None if that is meaningless."""
         return None
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Least bytes that one call must read and write in device memory; None if unknown.
+        """Minimum bytes that one call reads and writes in device memory; None if unknown.
 
-        By default inputs are read once and the output is written once: all else may stay in caches.
+        By default inputs are read once and the output is written once: everything else may stay in
+        caches.
         """
         return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
@@ -155,11 +156,11 @@ class Workload(ABC):
 
     @abstractmethod
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Largest error on a sample of the output, relative to the reference's largest value.
+        """Largest error in a sample of the output, relative to the reference's largest value.
 
         NaN or infinity in the output gives NaN or infinity.
         """
 
     def implementations_for(self, device: str) -> list[Implementation]:
-        """The implementations that run on a device, whatever their dtypes."""
+        """The implementations for a device, whatever their dtypes."""
         return [each for each in self.implementations if device in each.devices]

@@ -1,4 +1,4 @@
-"""The workloads by name, one file each."""
+"""The built-in workloads by name, one file each."""
 
 from __future__ import annotations
 

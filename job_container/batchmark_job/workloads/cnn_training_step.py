@@ -1,4 +1,4 @@
-"""A training step of a small network for images of CIFAR-10's size."""
+"""A training step of a small network on images of CIFAR-10's size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from batchmark_job.workloads.tensors import Network, Parameters, Tensor
 
 CHANNELS = (3, 32, 64, 128)
 CLASSES = 10
-POOLED_SIZE = 4  # three times halved from 32
+POOLED_SIZE = 4  # 32 halved three times
 
 
 class CnnTrainingStep(TrainingStep):
@@ -20,7 +20,7 @@ class CnnTrainingStep(TrainingStep):
     summary = "training step of a small CNN (3 convolutions) on batch images of 32 x 32, with SGD"
     image_size = 32
     distinct: ClassVar[int] = 8
-    # autocast rounds to bfloat16's 8 bits in every layer, there and back.
+    # autocast rounds to bfloat16's 8 bits in every layer, forward and backward.
     tolerances: ClassVar[Mapping[str, float]] = {
         "float64": 1e-12,
         "float32": 1e-5,
@@ -60,9 +60,10 @@ class CnnTrainingStep(TrainingStep):
         return parameters["batch"] * (sum(n for n, _ in _layers()) + CLASSES)
 
     def flops(self, parameters: Parameters) -> int:
-        """Twice forward's multiply-adds, and as much for each of a layer's two gradients.
+        """Twice the forward pass's multiply-adds, and as much for each of a layer's two gradients.
 
-        The first layer's input needs none. Bias, ReLU, pooling, loss and update are left out.
+        The first layer's input needs no gradient. Bias, ReLU, pooling, loss and update are not
+        counted.
         """
         layers = [outputs * fan_in for outputs, fan_in in _layers()]
         matrix = CLASSES * CHANNELS[-1] * POOLED_SIZE**2
@@ -70,7 +71,7 @@ class CnnTrainingStep(TrainingStep):
 
 
 def _layers() -> list[tuple[int, int]]:
-    """Numbers that each convolution gives out for an image, and multiply-adds for one of them."""
+    """Outputs of each convolution per image, and multiply-adds per output."""
     sizes = [CnnTrainingStep.image_size >> index for index in range(len(CHANNELS) - 1)]
     return [
         (outputs * size**2, 9 * inputs)

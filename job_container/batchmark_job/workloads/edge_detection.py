@@ -29,12 +29,12 @@ def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None
 
 
 class OpenCVSobel(OpenCVFilter):
-    """OpenCV's functions one after the other on whole images."""
+    """OpenCV's functions, one after the other on whole images."""
 
     name = "opencv"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output, and two gradients of one image."""
+        """Memory of input and output, and of two gradients of one image."""
         gradients = 2 * parameters["size"] * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
@@ -61,12 +61,12 @@ class OpenCVSobel(OpenCVFilter):
 
 
 class OpenCVSobelInBands(OpenCVFilter):
-    """Bands of rows whose gradients never leave the cache, shared among the threads."""
+    """Processes bands of rows whose gradients stay in the cache, shared among the threads."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output, and two gradients of a band for each thread."""
+        """Memory of input and output, and of two gradients of a band per thread."""
         gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + torch_calls.threads() * gradients
 
@@ -76,7 +76,7 @@ class OpenCVSobelInBands(OpenCVFilter):
         (edges,) = buffers
 
         def work(band: Band) -> None:
-            # Fresh arrays are the last band's memory, still in the cache.
+            # Fresh arrays reuse the last band's memory, which is still in the cache.
             horizontal, vertical = np.empty_like(band.source), np.empty_like(band.source)
             _opencv_gradients(band.source, horizontal, vertical)
             cv2.magnitude(horizontal[band.inner], vertical[band.inner], magnitude=band.target)
@@ -90,7 +90,7 @@ def _band_rows(size: int) -> int:
 
 
 class ScipySobel(images.ScipyFilter):
-    """SciPy's gradients; their magnitude by NumPy."""
+    """Gradients by SciPy; their magnitude by NumPy."""
 
     batches_written = 3
 
@@ -115,13 +115,13 @@ class ScipySobel(images.ScipyFilter):
 
 
 class TorchSobel(TorchImplementation):
-    """Both gradients by one depthwise convolution."""
+    """Both gradients in one depthwise convolution."""
 
     name = "torch depthwise"
     dtypes = Implementation.dtypes
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, padded input, two gradients, their magnitude, and the last call's."""
+        """Memory of input, padded input, two gradients, and this and the last call's magnitude."""
         padded = dict(parameters, size=parameters["size"] + 2)
         return 6 * images.batch_bytes(padded, dtype)
 
@@ -159,7 +159,7 @@ class EdgeDetection(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """26 per element: 6 products and 5 sums for each gradient, 4 for their magnitude."""
+        """26 per element: 6 products and 5 sums per gradient, 4 for the magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
     def expected(self, window: Float64Array) -> Float64Array:

@@ -24,11 +24,11 @@ class TorchFft(TorchImplementation):
     dtypes = ("float32", "float64")
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, output and a work area of the output's size."""
+        """Memory of input, output and a work area of the output's size."""
         return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """An output of its own each time: giving torch one to write to is slower on the CPU."""
+        """Prepare a call that allocates its output: writing to a given one is slower on the CPU."""
         import torch
 
         (batch,) = inputs
@@ -36,7 +36,7 @@ class TorchFft(TorchImplementation):
 
 
 class ScipyFft(TorchFft):
-    """pocketfft, which computes in the precision it is given."""
+    """pocketfft, which computes in the precision of its input."""
 
     name = "scipy"
     devices = ("cpu",)
@@ -68,7 +68,7 @@ class Fft(Workload):
         return round(parameters["batch"] * 2.5 * count * math.log2(count))
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        # Around zero: else the mean would be larger than all other frequencies together.
+        # Around zero: otherwise the mean would exceed all other frequencies together.
         shape = (parameters["batch"], parameters["size"], parameters["size"])
         return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
@@ -97,7 +97,7 @@ def _images_bytes(parameters: Parameters, dtype: str) -> int:
 
 
 def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
-    """A real image's spectrum is symmetric: size x (size / 2 + 1) complex numbers are all of it."""
+    """A real image's spectrum is symmetric, so size x (size 2 + 1) complex numbers are enough."""
     half = parameters["size"] // 2 + 1
     return parameters["batch"] * parameters["size"] * half * 2 * DTYPE_BYTES[dtype]
 
@@ -105,9 +105,9 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
 def _definition(
     image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Float64Array:
-    """The sum over all pixels, for rows x columns of the spectrum; real and imaginary part last."""
+    """Sum over all pixels for rows x columns of the spectrum; last axis: real, imaginary."""
     size = image.shape[0]
-    # Phases are reduced as integers, where they are exact.
+    # Phases are reduced as integers, which is exact.
     angles = [
         2 * np.pi / size * (np.outer(np.arange(size), frequencies) % size)
         for frequencies in (rows, columns)

@@ -38,7 +38,7 @@ def _opencv_blur(source: Image, target: Image) -> None:
 
 
 class OpenCVBlur(OpenCVFilter):
-    """OpenCV shares out the rows of large images itself."""
+    """OpenCV, which distributes the rows of large images itself."""
 
     name = "opencv"
 
@@ -58,12 +58,12 @@ class OpenCVBlur(OpenCVFilter):
 
 
 class OpenCVBlurInBands(OpenCVBlur):
-    """One band per thread, for the sizes that OpenCV itself works through in one."""
+    """One band per thread, for sizes that OpenCV processes in a single band."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output, and as much as an image with its bands' halos."""
+        """Memory of input and output, and of an image with its bands' halos."""
         images_held = 2 * images.batch_bytes(parameters, dtype)
         rows = parameters["size"] + 2 * HALO * torch_calls.threads()
         return images_held + rows * images.row_bytes(parameters, dtype)
@@ -110,7 +110,7 @@ class TorchBlur(TorchImplementation):
         return torch_calls.depthwise_refusal(device, dtype) or super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, padded input, half-blurred, and the results of this and the last call."""
+        """Memory of input, padded input, half-blurred image, and the last two results."""
         padded = dict(parameters, size=parameters["size"] + 2 * HALO)
         return 5 * images.batch_bytes(padded, dtype)
 
@@ -148,7 +148,7 @@ class GaussianBlur(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """2 · (15 + 15) per element: the kernel taken apart into a row and a column."""
+        """2 · (15 + 15) per element: the kernel is separated into a row and a column."""
         return images.pixels(parameters) * images.CHANNELS * 2 * 2 * KERNEL_SIZE
 
     def expected(self, window: Float64Array) -> Float64Array:

@@ -16,7 +16,7 @@ from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 CHANNELS = (images.CHANNELS, 16, 32)
 WEIGHT_SHAPES = ((16, 3, 3, 3), (16,), (32, 16, 3, 3), (32,))
-INDEX_BYTES = 8  # torch finds each maximum's place too, wanted or not
+INDEX_BYTES = 8  # torch also finds each maximum's position, needed or not
 # What the layers hold of a tile takes 6 MB in float32.
 TILE_HEIGHT, TILE_WIDTH = 128, 256
 WEIGHT_COUNT = 16 * 3 * 9 + 16 + 32 * 16 * 9 + 32
@@ -35,9 +35,9 @@ class TorchConvolution(TorchImplementation):
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The larger of two moments: the second convolution, and pooling with its indices.
+        """Peak memory: in the second convolution, or in pooling with its indices.
 
-        The input and the last call's result are there all the time.
+        The input and the last call's result are held all the time.
         """
         pooled = CHANNELS[2] // 4
         always = CHANNELS[0] + pooled
@@ -58,14 +58,14 @@ class TorchConvolution(TorchImplementation):
             with torch_calls.cudnn_search():
                 hidden = F.conv2d(batch, weights.first, weights.first_bias, padding=1).relu_()
                 result = F.conv2d(hidden, weights.second, weights.second_bias, padding=1)
-            # ReLU and the maximum commute, and there are four times fewer values after it.
+            # ReLU and maximum commute, and pooling leaves a quarter of the values.
             return F.max_pool2d(result, 2).relu_()
 
         return call
 
 
 class FusedConvolution(TorchConvolution):
-    """cuDNN adds the bias and cuts off what is negative while it convolves."""
+    """cuDNN adds the bias and applies ReLU while it convolves."""
 
     name = "cudnn fused"
     devices = ("cuda",)
@@ -89,14 +89,14 @@ class FusedConvolution(TorchConvolution):
 
 
 class TiledConvolution(BufferedImplementation, TorchConvolution):
-    """Both layers tile by tile, so that what lies between them stays in the cache."""
+    """Both layers tile by tile, so that intermediate values stay in the cache."""
 
     name = "torch channels-last in tiles"
     devices = ("cpu",)
-    compute_dtype: ClassVar[str | None] = None  # None: the data's own
+    compute_dtype: ClassVar[str | None] = None  # None: the data's own dtype
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output, and for one tile per thread what the layers hold."""
+        """Memory of input and output, and of what the layers hold for a tile per thread."""
         computed = self.compute_dtype or dtype
         height, width = (min(parameters["size"], most) + 4 for most in (TILE_HEIGHT, TILE_WIDTH))
         pixel = (sum(CHANNELS) + CHANNELS[2]) * DTYPE_BYTES[computed] + _unfolded_bytes(computed)
@@ -120,7 +120,7 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
         count, _, height, width = batch.shape
 
         def work(tile: Crop) -> None:
-            with torch.inference_mode():  # which threads do not inherit
+            with torch.inference_mode():  # threads do not inherit inference mode
                 _convolve_tile(batch, tile, weights, pooled)
 
         tiles = _tiles(count, height, width, torch_calls.threads())
@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """All that pooling looks at, cut into tiles with even sides; one per thread or more."""
+    """Everything that pooling reads, cut into tiles with even sides; at least one per thread."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH
@@ -167,7 +167,7 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
         max(bottom + 2 - height, 0),
     )
     hidden = F.conv2d(F.pad(window, beyond), weights.first, weights.first_bias).relu_()
-    # The second layer sees zeros around the image, not what the first makes of its own.
+    # The second layer sees zeros around the image, not the first layer's output there.
     for axis, outside in ((3, (left == 0, right == width)), (2, (top == 0, bottom == height))):
         for place, zero in zip((0, -1), outside, strict=True):
             if zero:
@@ -179,12 +179,12 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
 
 
 def _unfolded_bytes(dtype: str) -> int:
-    """oneDNN has no float64; torch then unfolds every pixel's neighbourhood."""
+    """Bytes per pixel unfolded by torch for float64, which oneDNN does not support."""
     return 9 * CHANNELS[1] * DTYPE_BYTES[dtype] if dtype == "float64" else 0
 
 
 def _with_buffers(held_bytes: int, dtype: str) -> int:
-    """A tenth more for the library's own buffers, and the weights."""
+    """Add a tenth for the library's own buffers, and the weights."""
     return held_bytes + held_bytes // 10 + WEIGHT_COUNT * DTYPE_BYTES[dtype]
 
 
@@ -209,7 +209,7 @@ class ImageConvolution(Workload):
         return pooled * CHANNELS[2] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are left out."""
+        """2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are not counted."""
         return images.pixels(parameters) * 2 * 9 * (3 * 16 + 16 * 32)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -228,7 +228,7 @@ class ImageConvolution(Workload):
 
 
 def _reference_crop(batch: Tensor, weights: list[Float64Array], crop: Crop) -> Float64Array:
-    """The pooled output's crop; zeros continue the image and, again, the first layer's output."""
+    """The pooled output's crop; zeros pad the image and, again, the first layer's output."""
     first, first_bias, second, second_bias = weights
     size = batch.shape[2:]
     halo = 2

@@ -60,7 +60,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
 
 
 class NumpyMatmul(TorchMatmul):
-    """The BLAS that NumPy was built with, OpenBLAS in its wheels."""
+    """NumPy's own BLAS, which is OpenBLAS in its wheels."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -108,7 +108,7 @@ class Matmul(Workload):
         return torch_calls.uniform((shape, shape), dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare the crossings of a few rows and columns, the first and last among them."""
+        """Compare the intersections of a few rows and columns, including the first and last."""
         left, right = inputs
         size = left.shape[0]
         rows, columns = (

@@ -16,13 +16,13 @@ CHUNK = 1 << 22
 
 
 class TorchSum(TorchImplementation):
-    """Partial sums of partial sums on all threads; CUB's two passes on CUDA."""
+    """Partial sums on all threads; CUB's two passes on CUDA."""
 
     dtypes: ClassVar[tuple[str, ...]] = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Numbers and their sum; on the CPU torch casts all 16-bit numbers before it adds them."""
+        """Memory of the numbers and their sum; on the CPU torch casts all 16-bit numbers first."""
         number = DTYPE_BYTES[dtype]
         result = DTYPE_BYTES[_result_dtype(dtype)]
         number += result if result > number else 0
@@ -35,7 +35,7 @@ class TorchSum(TorchImplementation):
 
 
 class NumpySum(TorchSum):
-    """Pairwise, on one thread."""
+    """Pairwise summation on one thread."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -74,7 +74,7 @@ class Reduction(Workload):
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
-        """Partial sums' rounding, log₂(10¹¹) times half a unit at worst; inputs are exact."""
+        """Rounding of partial sums: log₂(10¹¹) times half a unit at worst; inputs are exact."""
         return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -84,11 +84,11 @@ class Reduction(Workload):
         return DTYPE_BYTES[_result_dtype(dtype)]
 
     def flops(self, parameters: Parameters) -> int:
-        """One addition less than there are numbers."""
+        """One addition fewer than there are numbers."""
         return parameters["size"] - 1
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        # Positive, so that nothing cancels and the error means something.
+        # Positive, so that nothing cancels and the error is meaningful.
         return torch_calls.uniform([(parameters["size"],)], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """float16 ends at 65,504 and bfloat16 stops counting at 256: both are summed in float32."""
+    """float16 ends at 65,504 and bfloat16 counts no further than 256: so sum in float32."""
     return "float64" if dtype == "float64" else "float32"

@@ -1,7 +1,7 @@
 """ResNet-50 on images of 224 x 224: inference and a training step.
 
-The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, where a stage's stride is in
-its first block's 3 x 3 convolution: 25,557,032 weights, 4.09 billion multiply-adds an image.
+The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, with a stage's stride in its
+first block's 3 x 3 convolution: 25,557,032 weights, 4.09 billion multiply-adds an image.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WEIGHT_COUNT = 25_557_032
 STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # width and number of blocks
 EXPANSION = 4
 CHECKED_IMAGES = 2
-EPSILON = 1e-5
+EPSILON = 1e-5  # like the next: torch's default for batch normalisation
 STATISTICS_MOMENTUM = 0.1
 
 
@@ -47,7 +47,7 @@ class Layer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Three layers beside a shortcut, which has one where it changes the shape."""
+    """Three layers beside a shortcut, which has a layer of its own if the shape changes."""
 
     reduce: Layer
     spatial: Layer
@@ -89,7 +89,7 @@ STATISTICS_SHAPES: tuple[Shape, ...] = tuple((layer.outputs,) for layer in LAYER
 
 
 def layer_outputs() -> list[tuple[Layer, int]]:
-    """Each layer with the numbers it gives out for one image."""
+    """Each layer with its number of outputs per image."""
     size = IMAGE_SIZE // STEM.stride
     found = [(STEM, STEM.outputs * size**2)]
     size //= 2  # max-pooling
@@ -102,7 +102,7 @@ def layer_outputs() -> list[tuple[Layer, int]]:
 
 
 def multiply_adds() -> int:
-    """Of one image's forward pass, by convolutions and classifier."""
+    """Multiply-adds in one image's forward pass, of convolutions and classifier."""
     return CLASSES * FEATURES + sum(
         numbers * math.prod(layer.shape[1:]) for layer, numbers in layer_outputs()
     )
@@ -129,7 +129,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """The normalisation multiplied into the kernel, which inference allows."""
+    """Fold the normalisation into the kernel, which inference allows."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])
@@ -145,11 +145,11 @@ def build(
     statistics: Sequence[Tensor],
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """From images to logits; a unit is a layer, normalised in its own way."""
+    """The network from images to logits; `unit` builds a layer with its normalisation."""
     import torch.nn.functional as F  # noqa: N812
 
     count = sum(map(math.prod, SHAPES))
-    if count != WEIGHT_COUNT:  # another network, which must not be measured under this one's name
+    if count != WEIGHT_COUNT:  # a different network must not be measured under this name
         raise AssertionError(f"this ResNet-50 has {count:,} weights instead of {WEIGHT_COUNT:,}")
     grouped = zip(LAYERS, _in_groups(parameters, 3), _in_groups(statistics, 2), strict=True)
     units = [unit(*parts) for parts in grouped]
@@ -174,9 +174,9 @@ class TorchResNet50(TorchImplementation):
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Weights twice, images, and the four largest activations of a block with its shortcut.
+        """Memory of weights twice, images, and four activations of the largest shortcut block.
 
-        Where oneDNN has no float64, torch unfolds neighbourhoods to less than three such.
+        For float64, which oneDNN lacks, torch unfolds neighbourhoods to less than three of these.
         """
         largest = max(numbers for _, numbers in layer_outputs())
         activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)
@@ -213,7 +213,7 @@ class FoldedResNet50(TorchResNet50):
 
 
 class CompiledResNet50(compiled.Compiled, FoldedResNet50):
-    """The folded network by torch.compile."""
+    """The folded network, compiled by torch.compile."""
 
     name = "torch channels-last, normalisation folded, compiled"
 
@@ -231,7 +231,7 @@ class ResNet50Inference(Workload):
         CudaGraph(FoldedResNet50()),
         CompiledResNet50(),
     )
-    # Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7.
+    # Rounding errors grow over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7.
     tolerances: ClassVar[Mapping[str, float]] = {
         "float64": 1e-11,
         "float32": 1e-4,
@@ -249,7 +249,7 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Two per multiply-add of convolutions and classifier; the rest is left out."""
+        """Two per multiply-add of convolutions and classifier; the rest is not counted."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:
@@ -302,16 +302,16 @@ class ResNet50Training(TrainingStep):
         return parameters["batch"] * (CLASSES + sum(numbers for _, numbers in layer_outputs()))
 
     def flops(self, parameters: Parameters) -> int:
-        """Twice forward's multiply-adds, and as much for each of a layer's two gradients.
+        """Twice the forward pass's multiply-adds, and as much for each of a layer's two gradients.
 
-        The images need none. Normalisation, ReLU, pooling, loss and update are left out.
+        The images need no gradient. Normalisation, ReLU, pooling, loss and update are not counted.
         """
         stem = math.prod(STEM.shape[1:]) * layer_outputs()[0][1]
         return 2 * parameters["batch"] * (3 * multiply_adds() - stem)
 
 
 def inference(weights: Tensor, statistics: Tensor) -> Network:
-    """The network as trained, its normalisation on its running statistics."""
+    """The trained network, normalising with its running statistics."""
     return _build_flat(weights, statistics, partial(normalised, training=False))
 
 
@@ -320,7 +320,7 @@ def _build_flat(
     statistics: Tensor,
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """From all weights, convolutions channels last, and all statistics in one tensor each."""
+    """Build from one tensor of all weights (convolutions channels last), and one of statistics."""
     return build(
         views(weights, SHAPES, channels_last=True),
         views(statistics, STATISTICS_SHAPES, channels_last=True),

@@ -18,15 +18,15 @@ from batchmark_job.workloads.support import reference, torch_calls
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-INDEX_BYTES = 8  # torch finds where each key came from, wanted or not
+INDEX_BYTES = 8  # torch also tracks where each key came from, needed or not
 CHUNK = 1 << 22
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NumpySort(BufferedImplementation):
-    """AVX-512 or AVX2 where the CPU has them, on one thread.
+    """One thread, with AVX-512 or AVX2 if the CPU has them.
 
-    Halves sorted on two threads and merged by NumPy's stable sort took 1.2 to 1.9 times as long.
+    Sorting halves on two threads and merging by NumPy's stable sort took 1.2 to 1.9 times as long.
     """
 
     name = "numpy"
@@ -51,13 +51,13 @@ class NumpySort(BufferedImplementation):
 
 
 class TorchSort(BufferedImplementation, TorchImplementation):
-    """Radix sort of CUB on CUDA, of keys with indices, which costs it bandwidth."""
+    """CUB's radix sort on CUDA, of keys with indices, which cost it bandwidth."""
 
     dtypes = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Keys, output and a buffer, each with indices, as CUB sorts pairs."""
+        """Memory of keys, output and a buffer, each with indices, as CUB sorts pairs."""
         pair = DTYPE_BYTES[dtype] + INDEX_BYTES
         return parameters["size"] * 3 * pair
 
@@ -81,20 +81,20 @@ class Sort(Workload):
     implementations = (NumpySort(), TorchSort())
 
     def tolerance(self, dtype: str) -> float:  # noqa: ARG002
-        """None, so to speak: keys are moved, never changed."""
+        """Practically zero: keys are moved, never changed."""
         return sys.float_info.min
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return parameters["size"] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> None:
-        """Comparisons are no floating-point operations."""
+        """None, since comparisons are not floating-point operations."""
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """0 where the output ascends and holds the input's keys; else how far it is from sorted."""
+        """0 if the output ascends and holds the input's keys; else how far it is from sorted."""
         (keys,) = inputs
         ascends = bool((output[1:] >= output[:-1]).all())
         if ascends and _fingerprint(output) == _fingerprint(keys):

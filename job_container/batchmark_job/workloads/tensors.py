@@ -1,4 +1,4 @@
-"""What workloads are given and give, for annotations: torch itself takes seconds to load."""
+"""Tensor types for annotations, without loading torch, which takes seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells one metric in the file, and one on standard output."""
+"""Reports one metric in the file, and one on standard output."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""Shrinks pictures to thumbnails: by torch where a GPU is, else by Pillow on all CPUs.
+"""Shrinks pictures to thumbnails, with torch on a GPU or else with Pillow on all CPUs.
 
-It stands for any job that runs already: all that is Batchmark's in it is `metric`. The pictures are
-mosaics of a seed's colours, so that a check knows each thumbnail.
+It stands for any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
+seeded random colours, so a check knows what each thumbnail must look like.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     Pictures = np.ndarray  # uint8: picture, row, column, colour
     Shrink = Callable[[Pictures], Pictures]
 
-TILES = 8  # of a picture, each way
-SIDE = 128  # of a thumbnail, in pixels
+TILES = 8  # tiles of a picture, each way
+SIDE = 128  # side of a thumbnail, in pixels
 BATCH = 8
-QUALITY = 90  # of JPEG
-TOLERANCE = 12  # of a colour in the middle of a tile, of 255: JPEG's and the filter's
+QUALITY = 90  # JPEG quality
+TOLERANCE = 12  # in a tile's central colour, of 255, for JPEG and filter errors
 CPUS = len(os.sched_getaffinity(0))
 
 
@@ -40,7 +40,10 @@ def main() -> int:
     if options.check:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
-        print(f"--size {options.size} is no multiple of {TILES} from {SIDE} on", file=sys.stderr)
+        print(
+            f"--size {options.size} must be a multiple of {TILES}, {SIDE} or more",
+            file=sys.stderr,
+        )
         return 2
     device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
     options.to.mkdir(parents=True, exist_ok=True)
@@ -58,18 +61,18 @@ def _options() -> argparse.Namespace:
     job = os.environ.get("AWS_BATCH_JOB_ID", "by-hand")
     folder = Path(tempfile.gettempdir()) / f"thumbnails-{job}"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=512, help="of a picture each way, in pixels")
+    parser.add_argument("--size", type=int, default=512, help="side of a picture, in pixels")
     parser.add_argument("--pictures", type=int, default=240)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--to", type=Path, default=folder, help="folder of the thumbnails")
     parser.add_argument(
-        "--check", action="store_true", help="look at each thumbnail, then remove them all"
+        "--check", action="store_true", help="check each thumbnail, then remove them all"
     )
     return parser.parse_args()
 
 
 def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
-    """Make, shrink and write all pictures; returns the seconds of the last two."""
+    """Make, shrink and write all pictures; returns the seconds of shrinking and writing."""
     seconds = 0.0
     with ThreadPoolExecutor(CPUS) as threads:
         for first in range(0, pictures, BATCH):
@@ -92,7 +95,7 @@ def picture(seed: int, number: int, size: int) -> np.ndarray:
 
 
 def by_pillow(pictures: Pictures) -> Pictures:
-    with ThreadPoolExecutor(CPUS) as threads:  # Pillow lets other threads run meanwhile
+    with ThreadPoolExecutor(CPUS) as threads:  # Pillow releases the GIL meanwhile
         return np.stack(list(threads.map(_shrink_one, pictures)))
 
 
@@ -101,7 +104,7 @@ def _shrink_one(one: np.ndarray) -> np.ndarray:
 
 
 def _has_gpu() -> bool:
-    """Whether torch can use one; it loads for seconds, so a look at the driver comes first."""
+    """Whether torch can use a GPU; checks for a driver first, as loading torch takes seconds."""
     if not Path("/dev/nvidiactl").exists() or not find_spec("torch"):
         return False
     import torch
@@ -126,13 +129,13 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
 
 
 def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
-    """A line of Batchmark's contract."""
+    """A metric line in Batchmark's format."""
     line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
     return json.dumps(line)
 
 
 def check(folder: Path, pictures: int, seed: int) -> int:
-    """0 where each thumbnail has its mosaic's colours, else 1; the folder is removed."""
+    """Return 0 if each thumbnail has its mosaic's colours, else 1; removes the folder."""
     wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:

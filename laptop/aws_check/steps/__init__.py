@@ -1,1 +1,1 @@
-"""What a check does, by area: each step looks at one thing and says what it saw."""
+"""The steps of a check by area; each looks at one thing and reports what it saw."""

@@ -1,4 +1,4 @@
-"""Airflow's role, as AWS clients of an Airflow on this machine get it."""
+"""Credentials of Airflow's role, for AWS clients of an Airflow on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from laptop.aws_check.check import Check
 from laptop.aws_check.inputs import NAME
 from laptop.private_files import make_private, write_private
 
-# AWS ends a role's credentials after an hour, and clients ask for new ones 15 minutes before.
+# AWS expires a role's credentials after an hour, and clients ask for new ones 15 minutes earlier.
 RENEWED_AFTER_SECONDS = 1800.0
 CONFIG, CREDENTIALS = "config", "credentials.json"
 
 
 class AirflowRole:
-    """Credentials in a file, which clients read again before those that they have end.
+    """Credentials in a file, which clients read again before their credentials expire.
 
-    So Airflow gets neither the user's own credentials nor any of the user's profiles.
+    This way Airflow gets neither the user's own credentials nor any of the user's profiles.
     """
 
     def __init__(self, check: Check) -> None:
@@ -32,7 +32,7 @@ class AirflowRole:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that let AWS clients act as the role, once it was renewed."""
+        """Variables with which AWS clients act as the role, once `renew` was called."""
         region = self._check.account.region
         variables = {
             "AWS_CONFIG_FILE": str(self._folder / CONFIG),
@@ -45,17 +45,17 @@ class AirflowRole:
         return variables
 
     def renew(self) -> None:
-        """Assume the role, unless that was not long ago.
+        """Assume the role, unless that was done recently.
 
         Raises:
-            ClientError, BotoCoreError: AWS does not let it.
+            ClientError, BotoCoreError: AWS refuses.
         """
         now = time.monotonic()
         if self._renewed_at is not None and now - self._renewed_at < RENEWED_AFTER_SECONDS:
             return
         found = self._assumed()
         make_private(self._folder)
-        # As a program in `credential_process` prints them.
+        # In the format that `credential_process` programs print.
         printed = {
             "Version": 1,
             **{name: found[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")},
@@ -68,7 +68,7 @@ class AirflowRole:
         self._renewed_at = now
 
     def session(self) -> boto3.Session:
-        """Of the role, assumed anew."""
+        """A session with freshly assumed credentials of the role."""
         found = self._assumed()
         return boto3.Session(
             aws_access_key_id=found["AccessKeyId"],

@@ -1,4 +1,4 @@
-"""Destroys what a check made, and looks for what is left of it."""
+"""Destroys what a check created, and looks for leftovers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from laptop.errors import TerraformError
 from laptop.stack import init_one_at_a_time
 from laptop.terraform import Terraform
 
-GONE_SECONDS = 300  # until AWS lists no more what was deleted; a local cloud does so at once
+GONE_SECONDS = 300  # until AWS stops listing what was deleted; a local cloud does so at once
 BY_HAND = "`make aws-check DESTROY=yes`"
-# Of each service what a check makes: how it is listed, and the field that has its name.
+# For each service what a check creates: how to list it, and the field with its name.
 LISTINGS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "athena": (("list_work_groups", "WorkGroups", "Name"),),
     "batch": (
@@ -61,16 +61,17 @@ ASKED: dict[str, dict[str, Any]] = {
     "describe_job_definitions": {"status": "ACTIVE"},
     "list_policies": {"Scope": "Local"},
 }
-# AWS lists these for a while, or as INACTIVE for good, and bills nothing for them. Inferred from
-# its pages on DeregisterJobDefinition and GetResources ("tagged or previously tagged"). A local
-# cloud's GetResources goes on listing Glue's databases, which are looked for by name.
+# AWS lists these for a while, or as INACTIVE forever, and does not bill them. Inferred from its
+# pages on DeregisterJobDefinition and GetResources ("tagged or previously tagged"). A local cloud's
+# GetResources keeps listing Glue's databases, which are looked up by name.
 KEPT = re.compile(
     r":batch:.*:job-definition/|:ecs:.*:(task-definition|task|cluster|container-instance)/"
     r"|:ec2:.*:(instance|volume|network-interface|spot-instances-request|fleet)/"
     r"|:glue:.*:database/"
 )
 ALIVE = ("pending", "running", "shutting-down", "stopping", "stopped")
-# What has no name of ours in EC2, and outlives hosts: how it is listed, and what it is called here.
+# EC2 resources without a name of ours that outlive hosts: how to list them, and what they are
+# called.
 WITHOUT_NAMES = {
     "address": ("describe_addresses", "Addresses", "AllocationId"),
     "internet gateway": ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
@@ -81,35 +82,38 @@ WITHOUT_NAMES = {
 
 
 def destroy(check: Check) -> Seen:
-    """Destroy all that a check made, whatever state it is in.
+    """Destroy everything that a check created, whatever state it is in.
 
     Raises:
-        StepError: something is left; the message says how to go on.
+        StepError: something is left; the message says how to continue.
     """
     check.processes.stop()
     for remove in (end_jobs, remove_inbox, remove_guards):
-        # Terraform ends jobs with their compute environments, and the inbox is looked for again.
+        # Terraform ends jobs along with their compute environments; the inbox is searched for
+        # later.
         with suppress(*NO_ANSWER):
             remove(check)
-    # A stack can't be destroyed without the core one, in which it lies and from which it reads.
+    # Optional stacks first: they lie in the core stack and read from it.
     beside = [stack for stack in reversed(check.stacks) if stack.state.exists()]
     failed = [error for stack in beside if (error := _destroy(check, stack))]
     if not failed and (error := _destroy(check, check.terraform)):
         failed.append(error)
     if failed:
         problems = " ".join(map(str, failed))
-        raise StepError(f"not all is destroyed; {BY_HAND} goes on. {problems}") from failed[0]
-    return Seen("Terraform destroyed all that it made")
+        raise StepError(
+            f"some resources are left; continue with {BY_HAND}. {problems}"
+        ) from failed[0]
+    return Seen("Terraform destroyed everything it had created")
 
 
 def _destroy(check: Check, terraform: Terraform) -> TerraformError | None:
-    """Destroy a stack, once more where it fails; why it failed again."""
+    """Destroy a stack, retrying once; return the second error, if any."""
     try:
         _destroy_once(terraform)
     except TerraformError as first:
-        check.say(f"once more, as AWS may let go late: {first}")
+        check.say(f"retrying, as AWS may release resources late: {first}")
         with suppress(*NO_ANSWER):
-            remove_guards(check)  # made anew while hosts ran
+            remove_guards(check)  # AWS created more while hosts ran
         try:
             _destroy_once(terraform)
         except TerraformError as error:
@@ -123,7 +127,7 @@ def _destroy_once(terraform: Terraform) -> None:
 
 
 def end_jobs(check: Check) -> None:
-    """End all jobs of the check, whoever started them."""
+    """End all jobs of the check, however they were started."""
     batch = check.clients("batch")
     for queue in listed(batch, "describe_job_queues", "jobQueues"):
         if queue["jobQueueName"].startswith(NAME):
@@ -132,30 +136,30 @@ def end_jobs(check: Check) -> None:
 
 
 def nothing_left(check: Check) -> Seen:
-    """Look by tag and by name, and remove what AWS logs late."""
+    """Look for leftovers by tag and by name, and remove logs that AWS wrote late."""
     found: list[str] = []
 
     def gone() -> bool:
-        with suppress(*NO_ANSWER):  # the log groups are looked for again
+        with suppress(*NO_ANSWER):  # searches for the log groups again
             remove_late_logs(check.clients)
         try:
-            found[:] = left(check.clients)
+            found[:] = leftovers(check.clients)
         except NO_ANSWER as error:
-            found[:] = found or [f"not known: {error}"]
+            found[:] = found or [f"can't be listed: {error}"]
         return not found
 
     seconds = GONE_SECONDS if check.account.on_aws else 0
     try:
-        check.wait(gone, seconds, lambda: f"{BY_HAND} goes on; left: {', '.join(found)}")
+        check.wait(gone, seconds, lambda: f"continue with {BY_HAND}; left: {', '.join(found)}")
     except StepError:
         if not only_listed(found):
             raise
-        return Seen(f"still listed by tag, gone by its own service: {', '.join(found)}")
-    return Seen(f"nothing with the tag {TAG}={NAME} or {NAME} in its name")
+        return Seen(f"only listed by tag, but deleted according to its service: {', '.join(found)}")
+    return Seen(f"no resource has the tag {TAG}={NAME} or {NAME} in its name")
 
 
-def left(clients: Clients) -> list[str]:
-    """What there is of a check in an account, by name or ARN, hosts and networks by id."""
+def leftovers(clients: Clients) -> list[str]:
+    """What is left of a check in an account, by name or ARN; hosts and networks by id."""
     return sorted({*_named(clients), *_tagged(clients), *_in_ec2(clients)})
 
 
@@ -177,8 +181,8 @@ def _listed(client: Any, operation: str, field: str, asked: dict[str, Any]) -> I
 
 
 def _is_ours(service: str, name: str) -> bool:
-    plain = name.replace("_", "-")  # Glue and Athena have no hyphens
-    # A role or policy of the user may say what it is for: `deployer-of-batchmark-check-compute`.
+    plain = name.replace("_", "-")  # Glue and Athena names have no hyphens
+    # A user's own role or policy may contain the name: `deployer-of-batchmark-check-compute`.
     return plain.startswith(NAME) if service == "iam" else NAME in plain
 
 
@@ -191,7 +195,7 @@ def _tagged(clients: Clients) -> Iterator[str]:
 
 
 def _in_ec2(clients: Clients) -> Iterator[str]:
-    """Hosts, and what has no name, by tag."""
+    """Hosts and unnamed resources, by tag."""
     our_own = {"Filters": [OF_THE_CHECK]}
     alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
     ec2 = clients("ec2")
@@ -202,5 +206,5 @@ def _in_ec2(clients: Clients) -> Iterator[str]:
 
 
 def hosts(clients: Clients) -> list[str]:
-    """The check's instances that bill."""
+    """The check's instances that cost money."""
     return [found for found in _in_ec2(clients) if found.startswith("instance ")]

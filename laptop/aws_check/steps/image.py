@@ -18,7 +18,7 @@ from laptop.aws_check.steps.stack import apply
 from laptop.errors import LaptopError
 from laptop.stack import ROOT, path_of_jobs
 
-# What publish.sh says of the images that it pushed, and of those that are there already.
+# Lines with which publish.sh reports images that it pushed or that already exist.
 GPU_DIGEST = re.compile(r'\bimage_tag *= *"?(sha256:[0-9a-f]{64})')
 CPU_DIGEST = re.compile(r'\bcpu_image_tag *= *"?(sha256:[0-9a-f]{64})')
 TAG = "check"
@@ -27,26 +27,28 @@ OWN_JOB = "sum"
 
 
 class Images(NamedTuple):
-    """Tags or digests: of GPU targets, and of CPU targets if that is another."""
+    """Tags or digests: for GPU targets, and for CPU targets if different."""
 
     gpu: str
     cpu: str | None
 
 
 def image(check: Check) -> Seen:
-    """Bring the image, or on a local cloud what stands in for it."""
+    """Push the image; a local cloud needs none."""
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     if not check.account.on_aws:
         publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")
         _keep(check, Images(TAG, None))
-        raise NotCheckedError("a local cloud has no registry; jobs are processes", passes=True)
+        raise NotCheckedError(
+            ("a local cloud has no registry and runs jobs as processes"), passes=True
+        )
     images = _copied(check, repository) if check.image else _published(check, repository)
     _keep(check, images)
     return Seen(f"{images.gpu}, of CPU targets {images.cpu or 'the same'}")
 
 
 def apply_images(check: Check) -> Seen:
-    """Apply with the images that were brought, and an own job that runs them."""
+    """Apply with the pushed images, and with an own job that uses them."""
     images = Images(*json.loads((check.folder / FILE).read_text()))
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     check.pin(
@@ -77,47 +79,47 @@ def _uri(repository: str, tag: str) -> str:
 
 
 def _published(check: Check, repository: str) -> Images:
-    """Build both variants of what is committed, and push them."""
+    """Build both variants of the current commit, and push them."""
     log = check.processes.log_of("image")
     check.say(f"building the job image, 10 to 30 minutes: {log}")
     argv = [str(PUBLISH), "--repository", repository]
     try:
         check.processes.run("image", argv, cwd=ROOT, env={"PATH": path_of_jobs()})
     except LaptopError as error:
-        # It also ends so where an earlier start of the check has pushed them.
+        # Also returns if an earlier start of the check has pushed them.
         if "exists already" not in str(error):
             raise
     return digests(log.read_text(errors="replace"))
 
 
 def digests(said: str) -> Images:
-    """The last ones that publish.sh has named.
+    """The last digests that publish.sh reported.
 
     Raises:
-        StepError: it named none.
+        StepError: it reported none.
     """
     gpu, cpu = (pattern.findall(said) for pattern in (GPU_DIGEST, CPU_DIGEST))
     if not (gpu and cpu):
-        raise StepError("publish.sh names no digests of images")
+        raise StepError("publish.sh reported no image digests")
     return Images(gpu[-1], cpu[-1])
 
 
 def _copied(check: Check, repository: str) -> Images:
-    """Pull the image that the user names, and push it: all targets run it.
+    """Pull the user's image and push it for all targets.
 
-    What an earlier start of the check pushed stays, because tags are immutable.
+    An image pushed by an earlier start of the check stays, because tags are immutable.
     """
     if (pushed := _pushed(check, repository)) is None:
         pull(str(check.image))
         _push(check, str(check.image), f"{repository}:{TAG}")
         pushed = _pushed(check, repository)
     if pushed is None:
-        raise StepError(f"{repository}:{TAG} was pushed, and ECR does not have it")
+        raise StepError(f"{repository}:{TAG} was pushed, but ECR does not list it")
     return Images(pushed, None)
 
 
 def _pushed(check: Check, repository: str) -> str | None:
-    """The digest that our tag has in ECR."""
+    """The digest under which our tag is in ECR."""
     found = answer_of(
         check.clients("ecr").describe_images,
         repositoryName=repository.partition("/")[2],
@@ -135,5 +137,5 @@ def _push(check: Check, image: str, target: str) -> None:
         docker("tag", image, target)
         docker("push", target)
     finally:
-        with suppress(LaptopError):  # a login that stays ends by itself, after 12 hours
+        with suppress(LaptopError):  # if this fails, the login expires after 12 hours
             docker("logout", registry)

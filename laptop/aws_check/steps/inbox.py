@@ -1,4 +1,4 @@
-"""A queue of the check's own, which gets what the alerts topic tells."""
+"""The check's own queue, which receives the messages of the alerts topic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUE = f"{NAME}-inbox"
 
 
 def open_inbox(check: Check) -> Seen:
-    """Make the queue, let the topic send to it, and subscribe it."""
+    """Create the queue, let the topic send to it, and subscribe it."""
     sqs, topic = check.clients("sqs"), check.config.topic_arn
     url = sqs.create_queue(QueueName=QUEUE, tags={"Project": NAME})["QueueUrl"]
     arn = _arn(sqs, url)
@@ -36,7 +36,7 @@ def open_inbox(check: Check) -> Seen:
 
 
 def messages(check: Check) -> list[str]:
-    """The messages that came since the last call."""
+    """The messages received since the last call."""
     sqs = check.clients("sqs")
     url = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"]
     answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
@@ -47,7 +47,7 @@ def messages(check: Check) -> list[str]:
 
 
 def remove_inbox(check: Check) -> None:
-    """Delete the queue, if it is there; the topic's deletion ends its subscription."""
+    """Delete the queue, if it exists; deleting the topic ends its subscription."""
     sqs = check.clients("sqs")
     with suppress(sqs.exceptions.QueueDoesNotExist):
         sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"])

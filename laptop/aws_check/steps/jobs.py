@@ -1,4 +1,4 @@
-"""Jobs by hand: what a job of each target leaves, and one that fails."""
+"""Jobs submitted directly: what a job of each target leaves behind, and one that fails."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from laptop.aws_check.steps.inbox import messages
 
 Purchase = Literal["spot", "on_demand"]
 PURCHASES: dict[Purchase, str] = {"spot": "Spot", "on_demand": "On-Demand"}
-# Longer than a host takes to start and pull the image; a local cloud's is there.
+# Longer than a host takes to start and pull the image; a local cloud's host is ready.
 PLACED_SECONDS, PLACED_LOCALLY_SECONDS = 900, 30
 LINES = 3
-USAGE_ERROR = 2  # of the job, for a suite that it does not know
+USAGE_ERROR = 2  # exit code for an unknown suite
 FAILING_SUITE = "none"
-LOG_SECONDS = 60  # until CloudWatch Logs has what a job that ended has written (inferred)
+LOG_SECONDS = 60  # until CloudWatch Logs has the output of a job that has ended (inferred)
 MESSAGE_SECONDS = 300
-METRIC_SECONDS = 900  # until ListMetrics has a new metric, by its API reference
-OF_EVENTS = "JobStateChanges"  # in the same namespace, made of the log of events
+METRIC_SECONDS = 900  # until ListMetrics has a new metric, according to its API reference
+OF_EVENTS = "JobStateChanges"  # in the same namespace, derived from the log of events
 EMPTY_SECONDS = 1500
 
 
 def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> Seen:
-    """Run a job of a target by hand, and look at what it leaves."""
+    """Submit a job of a target, and check what it leaves behind."""
     name, target = _target(check, device)
     queue = target.on_demand_queue if purchase == "on_demand" else target.job_queue
     ended, host = _run(check, name, target, str(queue), f"{device}-{purchase}", suite="smoke")
@@ -58,7 +58,7 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
         raise StepError(" ".join([*told, *_last_lines(check, ended)]), cost)
     document = _document(check, name, ended)
     if document is None:
-        raise StepError(f"{told[0]}, and left no document below raw/manual/{name}/", cost)
+        raise StepError(f"{told[0]}, but left no document below raw/manual/{name}/", cost)
     actual = str(document["actual_device"])
     told.append(f"its document says {actual}, {document['status']}")
     if device != actual and not check.account.on_aws:
@@ -75,16 +75,16 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
 def _unexpected(
     check: Check, device: str, purchase: Purchase, actual: str, host: JobHost
 ) -> str | None:
-    """What differs from what was asked for; a local cloud's GPU is a CPU."""
+    """What differs from what was requested; a local cloud's GPU is a CPU."""
     if check.account.on_aws and actual != device:
         return f"it ran on {actual}, not {device}"
     if host.purchase_option not in (None, purchase):
-        return f"{PURCHASES[purchase]} was asked for"
+        return f"{PURCHASES[purchase]} was requested"
     return None
 
 
 def failing_job(check: Check) -> Seen:
-    """Run a job that can't succeed: of a suite that there isn't."""
+    """Run a job that must fail, as its suite does not exist."""
     name, target = _target(check, "cpu")
     ended, _ = _run(
         check, name, target, str(target.on_demand_queue), "failing", suite=FAILING_SUITE
@@ -99,7 +99,7 @@ def failing_job(check: Check) -> Seen:
 
 
 def message(check: Check) -> Seen:
-    """Wait for what SNS tells of the failing job."""
+    """Wait for SNS's message about the failed job."""
     _, target = _target(check, "cpu")
     named = list_jobs(check.clients("batch"), [target.on_demand_queue], f"{NAME}-failing")
     ids = [each["jobId"] for each in named]
@@ -109,12 +109,14 @@ def message(check: Check) -> Seen:
         seen.extend(messages(check))
         return next((text for text in seen if any(job_id in text for job_id in ids)), None)
 
-    check.wait(come, MESSAGE_SECONDS, lambda: f"{count(len(seen), 'message')}, none of the job,")
+    check.wait(
+        come, MESSAGE_SECONDS, lambda: f"{count(len(seen), 'message')}, but none about the job,"
+    )
     return Seen(f"it names the job; {count(len(seen), 'message')} in all")
 
 
 def sharing(check: Check) -> Seen:
-    """Run two jobs at once on the one host of a target that shares its GPU."""
+    """Run two jobs at once on the single host of a target that shares its GPU."""
     target = check.config.targets[SHARED]
     ended, _ = _run(
         check, SHARED, target, str(target.on_demand_queue), "shared", suite="smoke", size=2
@@ -134,7 +136,7 @@ def sharing(check: Check) -> Seen:
 
 
 def telemetry(check: Check) -> Seen:
-    """Wait until CloudWatch lists metrics of the jobs, not of an earlier check's."""
+    """Wait until CloudWatch lists metrics of these jobs, not of an earlier check's."""
     cloudwatch, space = check.clients("cloudwatch"), f"Batchmark/{NAME}"
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 
@@ -149,7 +151,7 @@ def telemetry(check: Check) -> Seen:
 def down_to_zero(check: Check) -> Seen:
     """Wait until no host is left."""
     if not check.account.on_aws:
-        raise NotCheckedError("a local cloud has no hosts that bill", passes=True)
+        raise NotCheckedError("a local cloud has no hosts that cost money", passes=True)
     found: list[str] = []
 
     def none() -> bool:
@@ -172,10 +174,10 @@ def _run(
 ) -> tuple[JobDescription, JobHost]:
     """Run a job, or an array job of some size, to its end.
 
-    One that an earlier start of the check submitted is taken up. None is left behind.
+    A job that an earlier start of the check submitted is reused. None is left running.
 
     Raises:
-        StepError: it can't be placed, with what keeps it.
+        StepError: it can't be placed; the message gives the reason.
     """
     batch = check.clients("batch")
     named = f"{NAME}-{label}"
@@ -198,7 +200,7 @@ def _run(
     def described() -> JobDescription:
         nonlocal host
         found = describe_jobs(batch, [job_id])[job_id]
-        # AWS forgets a host soon after it is gone.
+        # AWS forgets a host soon after it has gone.
         if found["status"] in ON_AN_INSTANCE and host.purchase_option is None:
             host = host_of(check.clients, found)
         return found
@@ -228,12 +230,12 @@ def _run(
         return over, host
     finally:
         if over is None:
-            with suppress(*NO_ANSWER):  # what went wrong before is told instead
-                terminate_job(batch, job_id, "the check waits no longer")
+            with suppress(*NO_ANSWER):  # the original error is reported instead
+                terminate_job(batch, job_id, "the check stopped waiting")
 
 
 def _target(check: Check, device: str) -> tuple[str, Target]:
-    """The only one of this device whose jobs have their host alone."""
+    """The only target of this device whose jobs have their hosts to themselves."""
     targets = check.config.targets.items()
     return next(
         (name, target)
@@ -273,7 +275,7 @@ def _last_lines(check: Check, ended: JobDescription) -> list[str]:
 
 
 def _document(check: Check, target: str, ended: JobDescription) -> dict[str, Any] | None:
-    """What a job by hand wrote, in the folder of no run."""
+    """The document of a job outside a run, from the folder for such jobs."""
     bucket = Bucket(check.clients("s3"), check.config.bucket)
     begins = document_prefix(ended["jobId"])
     for key in bucket.keys(f"raw/manual/{target}/"):

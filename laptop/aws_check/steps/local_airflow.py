@@ -1,4 +1,4 @@
-"""An Airflow on this machine that runs DAGs against the account, with the rights of its role."""
+"""An Airflow on this machine that runs DAGs in the account with its role's permissions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from laptop.demo import DAG_ID, TaskStates
 from laptop.processes import Processes, free_port, stop_all
 from laptop.stack import ROOT, clean_environment
 
-CHECK_SECONDS = 900  # of a DAG that submits nothing
+CHECK_SECONDS = 900  # time limit of a DAG that submits nothing
 RUN_SECONDS = 5400
-# Of each run on AWS: more than estimate.py counts for it, also where prices are twice those of
+# Budget of each run on AWS: above estimate.py's figure, even if prices are twice those of
 # us-east-1.
 MAX_COST_USD = 2.0
 FAILURE_CHARACTERS = 1500
@@ -43,26 +43,27 @@ GUARD_FOLDER = "guard/"
 REFUSED = "refused"
 
 
-class Beyond(NamedTuple):
-    """A call that Airflow's role must not make; it would make nothing that stays."""
+class ForbiddenCall(NamedTuple):
+    """A call that Airflow's role must not be allowed; if allowed, it creates nothing permanent."""
 
     service: str
     operation: str
     asked: dict[str, Any]
-    code_if_allowed: str | None  # by the API references: what it asks for is not there
+    # error codes that mean "allowed": the requested resource does not exist
+    code_if_allowed: str | None
 
 
-BEYOND = {
-    "reading another parameter": Beyond(
+FORBIDDEN_CALLS = {
+    "reading another parameter": ForbiddenCall(
         "ssm", "get_parameter", {"Name": f"/{NAME}/another"}, "ParameterNotFound"
     ),
-    "writing a job's results": Beyond(
+    "writing a job's results": ForbiddenCall(
         "s3",
         "put_object",
         {"Key": "raw/check/c5.2xlarge/smoke/1/check.json", "Body": b""},
         None,
     ),
-    "submitting to another queue": Beyond(
+    "submitting to another queue": ForbiddenCall(
         "batch",
         "submit_job",
         {"jobName": NAME, "jobQueue": "another", "jobDefinition": "another"},
@@ -74,7 +75,7 @@ Found = TypeVar("Found", bound=BaseModel)
 
 
 class Run(NamedTuple):
-    """Of a DAG: its id, what its jobs cost in USD, and the end of what failed tasks logged."""
+    """A DAG run: its DAG's id, its jobs' cost in USD, and the last log lines of failed tasks."""
 
     id: str
     usd: float
@@ -82,7 +83,7 @@ class Run(NamedTuple):
 
 
 class LocalAirflow:
-    """Its steps; each but `start` needs it."""
+    """Steps that use this Airflow; all but `start` need it running."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -106,7 +107,7 @@ class LocalAirflow:
         return Processes(self._check.folder, env)
 
     def start(self) -> Seen:
-        """Start it anew: what an earlier start of the check left of it is forgotten."""
+        """Start from scratch, dropping what an earlier start of the check left."""
         stop_all(self._check.folder)
         shutil.rmtree(self._airflow.home, ignore_errors=True)
         self._role.renew()
@@ -114,7 +115,7 @@ class LocalAirflow:
         self._airflow.migrate(self._processes, ROOT)
         self._airflow.start(self._processes, ROOT)
         self._airflow.wait_until_healthy(self._processes)
-        return Seen("healthy, as the role of terraform output airflow_role_arn")
+        return Seen("healthy, with the role in terraform output airflow_role_arn")
 
     def environment_check(self) -> Seen:
         run = self._run("environment_check", {}, CHECK_SECONDS)
@@ -132,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run an own job, whose check has to pass in each of its jobs."""
+        """Run an own job; its check must pass in each of its jobs."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
@@ -156,19 +157,21 @@ class LocalAirflow:
         return Seen(found.summary)
 
     def rights(self) -> Seen:
-        """What its role was refused in all these runs, and three calls that have to be."""
+        """Check which calls AWS refused in these runs, and three that it must refuse."""
         self.refuse_denied()
         if not self._check.account.on_aws:
-            raise NotCheckedError("a local cloud refuses nothing by policies")
+            raise NotCheckedError("a local cloud does not enforce policies")
         session = self._role.session()
-        answers = {what: self._answer(session, what) for what in BEYOND}
+        answers = {what: self._answer(session, what) for what in FORBIDDEN_CALLS}
         others = [f"{what}: {told}" for what, told in answers.items() if told != REFUSED]
         if others:
             raise StepError("; ".join(others))
-        return Seen(f"no call was refused; refused were {', '.join(BEYOND)}")
+        return Seen(
+            f"AWS refused none of the runs' calls, and did refuse {', '.join(FORBIDDEN_CALLS)}"
+        )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused a call of its runs, which cost so much."""
+        """Raise StepError if AWS refused a call of the runs; `usd` is their cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -179,8 +182,8 @@ class LocalAirflow:
             raise StepError(f"AWS refused a call: {denied[0][:FAILURE_CHARACTERS]}", usd)
 
     def _answer(self, session: boto3.Session, what: str) -> str:
-        """What AWS says to a call beyond its rights: REFUSED, or what else."""
-        beyond = BEYOND[what]
+        """AWS's response to a forbidden call: REFUSED, or a description."""
+        beyond = FORBIDDEN_CALLS[what]
         bucket = {"Bucket": self._check.config.bucket} if beyond.service == "s3" else {}
         try:
             getattr(session.client(beyond.service), beyond.operation)(**beyond.asked, **bucket)
@@ -218,14 +221,14 @@ class LocalAirflow:
         return Run(run_id, self._usd(run_id), failure)
 
     def _end(self, client: AirflowClient, dag_id: str, run_id: str) -> None:
-        """End a run that is waited for no longer, so that it starts no job, and its jobs."""
+        """Stop a run and its jobs after a timeout, so that it starts no more jobs."""
         with suppress(httpx.HTTPError):
             client.change("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
         with suppress(*NO_ANSWER):
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, and look for its report; what is to be told of it."""
+        """Run a DAG that submits jobs, check for its report, and return a summary."""
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)
@@ -240,13 +243,13 @@ class LocalAirflow:
         return run, told
 
     def documents(self, run: Run) -> list[ResultDocument]:
-        """What the run's jobs wrote."""
+        """The result documents of the run's jobs."""
         store = self._store(run.id)
         keys = store.keys(f"raw/{store.name}/")
         return [self._read(ResultDocument, key) for key in keys if key.endswith(".json")]
 
     def _usd(self, run_id: str) -> float:
-        """What its jobs cost; 0 where that is not known, or not in AWS."""
+        """Cost of the run's jobs; 0 if unknown or on a local cloud."""
         store = self._store(run_id)
         key = store.plan().spending_key if self._check.account.on_aws else None
         spent = run_spending(store, key) if key else None

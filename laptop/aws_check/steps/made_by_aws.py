@@ -1,4 +1,4 @@
-"""What AWS itself makes of a check, and what it lists for long: neither is in Terraform's state."""
+"""Resources that AWS creates during a check or keeps listing; Terraform's state has neither."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from laptop.aws_check.check import Check
 from laptop.aws_check.inputs import NAME
 from laptop.aws_check.step import StepError
 
-TAG = "Project"  # on all that Terraform makes, and on hosts
+TAG = "Project"  # on everything Terraform creates, and on hosts
 OF_THE_CHECK = {"Name": f"tag:{TAG}", "Values": [NAME]}
-ENDPOINT_SECONDS = 300  # until an endpoint that is being deleted lets go of its security group
-# GuardDuty's runtime monitoring makes an endpoint and a security group in a network where a host
+ENDPOINT_SECONDS = 300  # until an endpoint under deletion releases its security group
+# GuardDuty's runtime monitoring creates an endpoint and a security group in a network where a host
 # starts, and leaves them (its guide, "Using Infrastructure as Code (IaC) with GuardDuty automated
 # security agents", read in November 2026). Newer AWS providers than ours delete them by themselves
 # (hashicorp/terraform-provider-aws, pull request 46953, merged in 2026).
 GUARDDUTY = {"Name": "tag:GuardDutyManaged", "Values": ["true"]}
-# Where the account has Container Insights on, ECS makes one for each cluster, and keeps it. EKS
-# makes its own anew if logs come late. The names are inferred from AWS's guides.
+# If the account has Container Insights on, ECS creates one per cluster and keeps it. EKS recreates
+# its own if logs come late. The names are inferred from AWS's guides.
 LOG_GROUPS = (
     f"/aws/ecs/containerinsights/AWSBatch-{NAME}-",
     f"/aws/ecs/containerinsights/{NAME}-",
     f"/aws/eks/{NAME}-",
 )
-# What is also asked for at its own service: by our name, which its ARN has, too; and what EC2 lists
-# by tag, with what can't outlive its network.
+# Resources also listed by their own service, by our name, which their ARN contains; and those that
+# EC2 lists by tag, including whatever can't outlive its network.
 ASKED_BY_NAME = re.compile(
     r":athena:.*:workgroup/|:batch:.*:(compute-environment|job-queue)/"
     r"|:cloudwatch:.*:alarm:|:cloudwatch:.*:dashboard/"
@@ -43,7 +43,7 @@ ASKED_BY_TAG = re.compile(
 def remove_guards(check: Check) -> None:
     """Delete GuardDuty's endpoints and security groups in the check's networks.
 
-    They would block the networks' own deletion. What can't be deleted is told.
+    They would block the deletion of the networks. What can't be deleted is reported.
     """
     ec2 = check.clients("ec2")
     networks = [
@@ -64,27 +64,29 @@ def remove_guards(check: Check) -> None:
         if endpoints:
             ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
         check.wait(
-            lambda: not _endpoints(ec2, there), ENDPOINT_SECONDS, lambda: "the endpoint is there"
+            lambda: not _endpoints(ec2, there),
+            ENDPOINT_SECONDS,
+            lambda: "the endpoint still exists",
         )
         for group in groups:
             ec2.delete_security_group(GroupId=group)
     except (StepError, *NO_ANSWER) as error:
         check.say(
-            f"GuardDuty's {found} may block the network's deletion and can't be deleted: {error}. "
-            "Let somebody delete them who may"
+            f"GuardDuty's {found} may block the network's deletion and can't be deleted: "
+            f"{error}. Ask somebody with the permission to delete them"
         )
     else:
-        check.say(f"deleted GuardDuty's {found}, which block the network's deletion")
+        check.say(f"deleted GuardDuty's {found}, which would block the network's deletion")
 
 
 def _endpoints(ec2: Any, there: list[dict[str, Any]]) -> list[str]:
-    """Those that still have network interfaces."""
+    """Endpoints that still have network interfaces."""
     found = listed(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=there)
     return [str(each["VpcEndpointId"]) for each in found if each["State"].lower() != "deleted"]
 
 
 def remove_late_logs(clients: Clients) -> None:
-    """Delete the log groups that AWS made for the check's clusters."""
+    """Delete the log groups that AWS created for the check's clusters."""
     logs = clients("logs")
     for prefix in LOG_GROUPS:
         for group in listed(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix):
@@ -92,10 +94,10 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Whether all of it is gone by its own service, and still listed by its tag alone.
+    """Whether everything is deleted according to its own service, and only still listed by tag.
 
-    The tagging API goes on listing what is deleted, for a time that AWS doesn't say (inferred). A
-    kind that no other listing covers is taken to be there.
+    The tagging API keeps listing deleted resources for a time that AWS doesn't document (inferred).
+    A kind that no other listing covers counts as existing.
     """
     return all(
         one.startswith("arn:")

@@ -1,4 +1,4 @@
-"""What a check has beside the usual if `WITH=` names it: a table of stacks, costs and steps."""
+"""Optional parts of a check that `WITH=` selects: a table of stacks, costs and steps."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from laptop.stack import MULTI_NODE, init_one_at_a_time
 
 EKS = "eks_gpu_sharing"
 EKS_DAG_ID = "eks_gpu_sharing_benchmark"
-NODE_TYPE = "c5.xlarge"  # two of them have as many vCPUs as the host of the CPU target
-NODE_WAITS_SECONDS = 1800  # then its job is cancelled
+NODE_TYPE = "c5.xlarge"  # two nodes have as many vCPUs as the host of the CPU target
+NODE_WAITS_SECONDS = 1800  # after which the job is cancelled
 NODES_STACK, NODES, TRAINING = "multi_node stack", "nodes' environment", "training on two nodes"
 EKS_STACK, CLUSTER, PODS = "EKS stack", "EKS cluster", "pods"
-# Synthetic images alone, as those of files would need a file system.
+# Synthetic images only, as files would need a file system.
 TRAINED: dict[str, Any] = {
     "node_counts": [2],
     "batch": 4,
@@ -51,13 +51,14 @@ TRAINED: dict[str, Any] = {
     "reruns": False,
 }
 SHARED_BY_PODS: dict[str, Any] = {"waiting_replicas": 0, "replicas": [2]}
-WHO_AM_I = "https://checkip.amazonaws.com"  # AWS's own; answers with the caller's IPv4 address
+# AWS's own service; answers with the caller's IPv4 address
+WHO_AM_I = "https://checkip.amazonaws.com"
 OF_NOBODY = "203.0.113.0/24"  # for documentation, by RFC 5737
-# By docs/runbook.md, "What it costs while idle": a NAT gateway at $0.045, its address at $0.005.
+# From docs/runbook.md, "What it costs while idle": a NAT gateway at $0.045, its address at $0.005.
 NAT_USD, NAT_HOURS = 0.05, 5
-# By docs/eks-gpu-sharing.md, "What it costs". Until the end, as another part may come after it.
+# From docs/eks-gpu-sharing.md, "What it costs". Kept until the end, as another part may follow.
 CONTROL_PLANE_USD, CONTROL_PLANE_HOURS = 0.10, 5
-# Of a pod's image, which counts in its time limit as it does not in a Batch job's (inferred).
+# For pulling a pod's image, which counts towards its time limit, unlike a Batch job's (inferred).
 PULL_SECONDS = 900
 
 
@@ -82,13 +83,13 @@ def multi_node_steps(check: Check) -> list[Step]:
         Step(NODES_STACK, "no error", partial(apply_nodes, check), (APPLY_IMAGE, CPU_QUOTA)),
         Step(
             NODES,
-            "ENABLED and VALID, as its queue",
+            "ENABLED and VALID, and so is its queue",
             partial(nodes_environment, check),
             (NODES_STACK,),
         ),
         Step(
             TRAINING,
-            "success, a document of two nodes, no call is refused",
+            "success, a document of two nodes, no refused call",
             partial(run_dag, check, DISTRIBUTED_DAG_ID, TRAINED),
             (NODES, AIRFLOW, CPU_JOB),
         ),
@@ -118,10 +119,15 @@ def nodes_environment(check: Check) -> Seen:
 def eks_steps(check: Check) -> list[Step]:
     return [
         Step(EKS_STACK, "no error", partial(apply_eks, check), (APPLY_IMAGE, ON_DEMAND_QUOTA)),
-        Step(CLUSTER, "ACTIVE, as its node group", partial(cluster_active, check), (EKS_STACK,)),
+        Step(
+            CLUSTER,
+            "ACTIVE, and so is its node group",
+            partial(cluster_active, check),
+            (EKS_STACK,),
+        ),
         Step(
             PODS,
-            "success, a document of two pods, no call is refused",
+            "success, a document of two pods, no refused call",
             partial(run_pods, check),
             (CLUSTER, AIRFLOW, ON_DEMAND_JOB),
         ),
@@ -142,7 +148,7 @@ def apply_eks(check: Check) -> Seen:
 
 
 def own_address() -> str:
-    """The range of this machine's address alone, as AWS sees it."""
+    """This machine's address as AWS sees it, as a /32 range."""
     said = httpx.get(WHO_AM_I, timeout=30).raise_for_status().text.strip()
     return f"{ip_address(said)}/32"
 
@@ -160,7 +166,7 @@ def cluster_active(check: Check) -> Seen:
 
 
 def run_pods(check: Check) -> Seen:
-    """Apply the manifests, as the user who made the cluster, and share the node's GPU."""
+    """Apply the manifests as the user who created the cluster, and share the node's GPU."""
     if not check.account.on_aws:
         raise NotCheckedError("a local cloud runs no Kubernetes")
     outputs = check.terraform_of(EKS).outputs()
@@ -181,7 +187,7 @@ def _call(check: Check, argv: list[str], given: str = "") -> None:
 
 
 def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
-    """Apply a stack beside the core one, with these inputs and those that each has."""
+    """Apply an optional stack with these inputs and those common to all."""
     terraform = check.terraform_of(name)
     usual = {
         "name": NAME,
@@ -197,7 +203,7 @@ def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
 
 
 def run_dag(check: Check, dag_id: str, conf: Mapping[str, Any]) -> Seen:
-    """Run a DAG by an Airflow that is started anew, so that its logs are of this run alone."""
+    """Run a DAG on a freshly started Airflow, so that its logs are of this run only."""
     airflow = LocalAirflow(check)
     airflow.start()
     run, told = airflow.measure(dag_id, conf)
@@ -221,7 +227,7 @@ PARTS = {
         ),
         Part(
             "multi_node",
-            # One job of two nodes.
+            # One job on two nodes.
             (Use(NODE_TYPE, jobs=2, own_jobs=0, starts=2, waiting=2 * NODE_WAITS_SECONDS),),
             multi_node_steps,
             lambda _: {"enable_nat_gateway": True},
@@ -230,7 +236,7 @@ PARTS = {
         ),
         Part(
             "eks",
-            # As long as pod_plan.py allows: two tries of 3,120 s.
+            # As long as pod_plan.py allows: two attempts of 3,120 s.
             (Use(GPU_TYPE, jobs=2, own_jobs=0, starts=6),),
             eks_steps,
             beside=(

@@ -1,4 +1,4 @@
-"""Whether the account may start the hosts that a check needs, before anything is made."""
+"""Whether the account may start the hosts that a check needs, before anything is created."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from batchmark.aws.boto_clients import listed
 from batchmark.checks.quota import check_quotas
 from batchmark.core.config import ComputeEnvironments, Config, PurchaseOption, Target
 from batchmark.core.formatting import count
-from laptop.aws_check.check import Check, judged
+from laptop.aws_check.check import Check, judge_answers
 from laptop.aws_check.estimate import CPU_TYPE, GPU_TYPE
 from laptop.aws_check.inputs import NAME
 from laptop.aws_check.step import Seen, StepError
 
-PLANNED = "planned"  # in place of the names that Terraform will give
+PLANNED = "planned"  # placeholders for the names that Terraform will give
 
 
 def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
-    """Of a target that is not applied yet, for one purchase option: to two, one is enough."""
+    """Check the quota of a target before it is applied; of two purchase options one is enough."""
     environments = ComputeEnvironments(
         spot=PLANNED if purchase == "spot" else None,
         on_demand=PLANNED if purchase == "on_demand" else None,
@@ -43,11 +43,11 @@ def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
         bucket=PLANNED,
         targets=targets,
     )
-    return judged(check_quotas(BatchEnvironment(config, targets, check.clients)))
+    return judge_answers(check_quotas(BatchEnvironment(config, targets, check.clients)))
 
 
 def zones(check: Check) -> Seen:
-    """How many zones offer each type."""
+    """Count the zones that offer each type."""
     types = [GPU_TYPE, CPU_TYPE]
     offers = listed(
         check.clients("ec2"),
@@ -60,5 +60,7 @@ def zones(check: Check) -> Seen:
     counts = {name: found.count(name) for name in types}
     told = ", ".join(f"{name} in {count(number, 'zone')}" for name, number in counts.items())
     if missing := [name for name, number in counts.items() if not number]:
-        raise StepError(f"{told}: {', '.join(missing)} is offered nowhere; take another REGION=")
+        raise StepError(
+            f"{told}: {', '.join(missing)} is not offered there; choose another REGION="
+        )
     return Seen(told)

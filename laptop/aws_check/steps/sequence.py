@@ -20,9 +20,9 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 
 
 def steps_of(check: Check) -> list[Step]:
-    """All that is done before a check destroys what it made.
+    """All steps before a check destroys what it created.
 
-    Hosts stay for some minutes, so what needs the same is done in a row.
+    Hosts stay for some minutes, so steps that use the same host follow each other.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [
@@ -54,11 +54,11 @@ def steps_of(check: Check) -> list[Step]:
         ),
         Step(
             ENVIRONMENTS,
-            "ENABLED and VALID, as their queues",
+            "ENABLED and VALID, and so are their queues",
             partial(stack.environments, check),
             needs=(APPLY_IMAGE,),
         ),
-        Step(INBOX, "subscribed to the alerts", partial(inbox.open_inbox, check), needs=(APPLY,)),
+        Step(INBOX, "subscribed to alerts", partial(inbox.open_inbox, check), needs=(APPLY,)),
         Step(
             CPU_JOB,
             "SUCCEEDED, a document of the CPU, a log",
@@ -67,13 +67,13 @@ def steps_of(check: Check) -> list[Step]:
         ),
         Step(
             FAILING_JOB,
-            "FAILED with exit code 2, a last line that lists the suites",
+            "FAILED with exit code 2, the last log line lists the suites",
             partial(jobs.failing_job, check),
             needs=(CPU_JOB,),
         ),
         Step(
             MESSAGE,
-            "one of SNS about the failing job",
+            "a message from SNS about the failed job",
             partial(jobs.message, check),
             needs=(INBOX, FAILING_JOB),
         ),
@@ -103,18 +103,18 @@ def steps_of(check: Check) -> list[Step]:
 
 def airflow_steps(airflow: LocalAirflow) -> list[Step]:
     needs = (AIRFLOW,)
-    # Where a job by hand fails, those of a run would, for more money. A run buys Spot first, so
-    # with a quota of 0 its jobs would wait for an hour.
+    # If a directly submitted job fails, a run's jobs would too, for more money. A run buys Spot
+    # first, so with a quota of 0 its jobs would wait for an hour.
     jobs_run = (AIRFLOW, CPU_JOB, ON_DEMAND_JOB, SPOT_QUOTA)
     return [
         Step(
             AIRFLOW,
-            "healthy, with the rights of its role alone",
+            "healthy, with only its role's permissions",
             airflow.start,
             needs=(APPLY_IMAGE,),
             again=True,
         ),
-        Step("environment check", "no fail, all checked", airflow.environment_check, needs),
+        Step("environment check", "no failures, all checked", airflow.environment_check, needs),
         Step(
             "benchmark",
             "success, a report with today's prices",
@@ -130,7 +130,7 @@ def airflow_steps(airflow: LocalAirflow) -> list[Step]:
         Step("leak guard", "nothing leaked", airflow.leak_guard, needs),
         Step(
             "Airflow's rights",
-            "no call of its runs is refused, three beyond them are",
+            "none of its runs' calls is refused, three forbidden ones are",
             airflow.rights,
             needs,
         ),

@@ -1,4 +1,4 @@
-"""Terraform's part: plan, apply, empty re-plan, images, and what came of it."""
+"""Terraform steps: plan, apply, empty re-plan, images, and the state of the environments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from python_terraform import IsFlagged
 from batchmark.aws.batch_targets import BatchEnvironment
 from batchmark.checks.environment import check_compute_environments, check_queues
 from batchmark.core.config import Config, Target
-from laptop.aws_check.check import LOCK_TIMEOUT, Check, judged
+from laptop.aws_check.check import LOCK_TIMEOUT, Check, judge_answers
 from laptop.aws_check.step import Seen, StepError
 from laptop.errors import TerraformError
 from laptop.stack import init_one_at_a_time
@@ -20,7 +20,7 @@ from laptop.terraform import Terraform
 PLANNED = re.compile(r"Plan: .*?(\d+) to add, (\d+) to change, (\d+) to destroy")
 INVALID = "unexpected state 'INVALID'"
 ROLE_SECONDS = 60
-# The remedies that Terraform's check of service-linked roles warns with, in lines that it wraps.
+# Remedies in the warnings of Terraform's check of service-linked roles, which it wraps over lines.
 ROLES = re.compile(r"aws iam create-service-linked-role --aws-service-name [^\s;]+")
 APPLIED = re.compile(r"Apply complete! Resources: .+?\.")
 
@@ -38,15 +38,15 @@ def apply(check: Check) -> Seen:
 
 
 def apply_by(check: Check, terraform: Terraform) -> Seen:
-    """Apply; once more where an environment is INVALID, as a new role may not be known yet."""
+    """Apply; retry once if an environment is INVALID, as a new role may not be known yet."""
     try:
         return _apply(terraform)
     except TerraformError as first:
         if INVALID not in str(first):
             raise
-        check.say(f"once more in a minute, as a role may not be known everywhere yet: {first}")
+        check.say(f"retrying in a minute, as a new role may not be known everywhere yet: {first}")
         time.sleep(ROLE_SECONDS if check.account.on_aws else 0)
-        return Seen(f"{_apply(terraform).text}, at the second try: {INVALID} at the first")
+        return Seen(f"{_apply(terraform).text}, at the second attempt: {INVALID} at the first")
 
 
 def _apply(terraform: Terraform) -> Seen:
@@ -68,15 +68,15 @@ def environments(check: Check) -> Seen:
 
 def environments_of(check: Check, config: Config, targets: Mapping[str, Target]) -> Seen:
     asked = BatchEnvironment(config, targets, check.clients)
-    return judged((*check_compute_environments(asked), *check_queues(asked)))
+    return judge_answers((*check_compute_environments(asked), *check_queues(asked)))
 
 
 def _plan(check: Check) -> tuple[str, tuple[int, ...]]:
-    """What a plan says in a line, with the roles that lack; how much it adds, changes, destroys."""
+    """A plan's summary with missing roles, and how many resources it adds, changes, destroys."""
     result = check.terraform.with_inputs("plan", lock_timeout=LOCK_TIMEOUT)
     found = PLANNED.search(result.stdout)
     changes = tuple(map(int, found.groups())) if found else (0, 0, 0)
     told = found[0] if found else "no changes"
     if roles := ROLES.findall(" ".join(result.stdout.split())):
-        told += f"; the account lacks roles: {'; '.join(roles)}"
+        told += f"; the account lacks service-linked roles: {'; '.join(roles)}"
     return told, changes

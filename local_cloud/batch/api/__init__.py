@@ -1,1 +1,1 @@
-"""Answers to calls of AWS Batch, and the events that Batch sends."""
+"""Batch's API: responses to calls, and the events that it sends."""

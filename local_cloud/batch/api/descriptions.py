@@ -1,4 +1,4 @@
-"""Jobs as describe_jobs and list_jobs describe them."""
+"""Jobs as in the responses of DescribeJobs and ListJobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTAINER_FIELDS = (
 
 
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields without those that are None, which AWS leaves out."""
+    """Drop fields that are None, as AWS does."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -95,7 +95,7 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """A parent's size and its children's states, or a child's index alone."""
+    """A parent's size and its children's states, or only the index of a child."""
     if job.index is not None:
         return {"index": job.index}
     counts = Counter(child.status for child in job.children)
@@ -121,12 +121,12 @@ def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
 
 
 def network_interfaces(record: NodeRecord) -> list[dict[str, str]]:
-    """A node's own interface; jobs of one container have their host's."""
+    """A node's own interface; single-container jobs use their host's."""
     return [{"privateIpv4Address": record.address}] if record.address else []
 
 
 def placement(record: NodeRecord) -> dict[str, Any]:
-    """Where a container runs and where its output is."""
+    """Where a container runs, and where its output is."""
     return {
         "containerInstanceArn": record.container_instance_arn,
         "taskArn": record.task_arn,
@@ -135,12 +135,12 @@ def placement(record: NodeRecord) -> dict[str, Any]:
 
 
 def exit_fields(record: NodeRecord) -> dict[str, Any]:
-    """How a container ended; empty while it runs."""
+    """How a container ended; empty while it is running."""
     return without_none({"exitCode": record.exit_code, "reason": record.reason})
 
 
 def resources(merged: Container) -> dict[str, Any]:
-    """What a container requires, in the fields that the request had for it."""
+    """A container's resource requirements, in the fields that the request used."""
     needed = merged.requirements
     values = {"VCPU": f"{needed.vcpus:g}", "MEMORY": str(needed.memory_mib)}
     if needed.gpus:

@@ -24,9 +24,9 @@ Event = dict[str, Any]
 
 
 class Sender:
-    """Delivers events in order, from a thread of its own, so that no job waits for it.
+    """Delivers events in order, from its own thread, so that no job waits for it.
 
-    The scheduler saves after each event: it writes the delivery to disk.
+    Delivering writes to disk, as the scheduler saves its state after each event.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -50,7 +50,7 @@ class Sender:
                 self._scheduler.save()
             except Exception:
                 # The thread must survive to deliver the next event.
-                log.exception("an event of %s was lost", event["resources"])
+                log.exception("lost an event about %s", event["resources"])
 
 
 def rules(account: str, region: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def rules(account: str, region: str) -> dict[str, Any]:
 def new_event(
     account: str, region: str, detail_type: str, resources: list[str], detail: dict[str, Any]
 ) -> Event:
-    """One event, with the job's state at this time."""
+    """Build an event with the job's state at this time."""
     now = time.time()
     return {
         "detail-type": detail_type,

@@ -1,4 +1,4 @@
-"""Filters and pages of list_jobs."""
+"""Filters and pages of ListJobs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DEFAULT_PAGE = 100
 
 
 def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
-    """The jobs in a state; as in AWS, RUNNING by default."""
+    """The jobs in a state; RUNNING by default, as in AWS."""
     if status is not None and status not in STATUSES:
         raise ClientException(f"jobStatus must be one of {' | '.join(STATUSES)}, not {status}")
     return [job for job in jobs if job.status == (status or "RUNNING")]
 
 
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
-    """The jobs that pass the filter (AWS takes only one at a time), newest first."""
+    """The jobs that match the filter, newest first; AWS allows only one at a time."""
     if len(filters) != 1:
         raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
     name, values = filters[0]["name"], filters[0]["values"]
@@ -30,7 +30,9 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
         "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
     }
     if name not in tests:
-        raise ClientException(f"The local cloud has no filter {name}, only {' | '.join(tests)}")
+        raise ClientException(
+            f"The local cloud does not support the filter {name}, only {' | '.join(tests)}"
+        )
     kept = [job for job in jobs if any(tests[name](job, value) for value in values)]
     return sorted(kept, key=lambda job: job.sequence, reverse=True)
 
@@ -38,7 +40,7 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
 def page(
     summaries: list[dict[str, Any]], max_results: int | None, token: str | None
 ) -> dict[str, Any]:
-    """One page of the answer; the token is the index where the next page starts."""
+    """One page of the response; the token is the index at which the next page starts."""
     start = int(token or 0)
     end = start + int(max_results or DEFAULT_PAGE)
     answer: dict[str, Any] = {"jobSummaryList": summaries[start:end]}

@@ -1,4 +1,4 @@
-"""moto's Batch backend, with jobs that run. moto expects this module and its class name."""
+"""moto's Batch backend, with jobs that run; moto expects this module and class name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DESCRIBED_JOBS = 100
 
 
 class JobsBatchBackend(CompleteBatchBackend):
-    """Batch of one account and region. All instances share one machine and scheduler."""
+    """Batch in one account and region. All backends share one machine and scheduler."""
 
     settings: ClassVar[Settings]
     scheduler: ClassVar[Scheduler]
@@ -36,7 +36,7 @@ class JobsBatchBackend(CompleteBatchBackend):
     _jobs: dict[str, Job]  # type: ignore[assignment]
 
     def submit(self, request: dict[str, Any]) -> Job:
-        """submit_job, for a single job or an array."""
+        """SubmitJob, for a single job or an array."""
         tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
@@ -81,12 +81,12 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def _send_events(self, job: Job) -> None:
-        """Send a job's new state to EventBridge, if there is any rule."""
+        """Send a job's new state to EventBridge, if any rule exists."""
         if not events.rules(self.account_id, self.region_name):
             return
         detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
         resources = {events.STATE_CHANGE: [job.arn]}
-        # Only a RUNNABLE job that can't start has a status reason.
+        # Among RUNNABLE jobs only those that can't start have a status reason.
         if job.status == "RUNNABLE" and job.status_reason is not None:
             resources[events.QUEUE_BLOCKED] = [job.arn, job.submission.queue.arn]
         for detail_type, arns in resources.items():
@@ -101,7 +101,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
-        """describe_jobs: leaves out unknown jobs; `id#2` is a node of a multi-node job."""
+        """DescribeJobs: leaves out unknown jobs; `id#2` is a node of a multi-node job."""
         if len(identifiers) > MAX_DESCRIBED_JOBS:
             raise ClientException(
                 f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, "
@@ -122,7 +122,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """list_jobs, of a queue: children and nodes of its jobs are left out."""
+        """ListJobs of a queue: leaves out children and nodes of its jobs."""
         status, filters, name = (
             request.get(field) for field in ("jobStatus", "filters", "jobQueue")
         )
@@ -148,7 +148,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         self._end(job_id, reason, self.scheduler.terminate)
 
     def _end(self, job_id: str, reason: str, end: Callable[[Job, str], None]) -> None:
-        """As in AWS, unknown ids are no error."""
+        """End a job; as in AWS, unknown ids are not an error."""
         for field, value in (("jobId", job_id), ("reason", reason)):
             if not value:
                 raise ClientException(f"{field} must be provided")
@@ -156,7 +156,7 @@ class JobsBatchBackend(CompleteBatchBackend):
             end(job, reason)
 
     def delete_job_queue(self, queue_name: str) -> None:
-        """Delete the queue and, as AWS does, end its jobs."""
+        """Delete the queue and, as in AWS, end its jobs."""
         queue = self.get_job_queue(queue_name)
         super().delete_job_queue(queue_name)
         if queue is not None:
@@ -184,10 +184,10 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend, before its first request; the scheduler must be closed.
+    """Make moto use this backend, before the first request; the caller closes the scheduler.
 
     Raises:
-        RuntimeUnavailableError: jobs can't run the way that the settings ask for.
+        RuntimeUnavailableError: jobs can't run as the settings require.
     """
     containers = settings.jobs == "containers"
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
@@ -197,7 +197,7 @@ def install(settings: Settings) -> Scheduler:
 
 
 def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
-    """Put this backend in the place of moto's."""
+    """Replace moto's Batch backend with this one."""
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = scheduler
     JobsBatchBackend.event_sender = events.Sender(scheduler)
@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Reset moto with the lock that a job's change takes first, and moto's own after it."""
+        """Make moto's reset take the job lock first and moto's own second, as job changes do."""
         with scheduler.lock:
             reset()
 

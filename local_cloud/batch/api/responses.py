@@ -1,4 +1,4 @@
-"""Answers to HTTP requests about Batch."""
+"""Responses to HTTP requests about Batch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from local_cloud.gaps.batch import job_definitions, missing
 from local_cloud.gaps.batch.backend import state_time_limit_actions
 
 MIN_TIMEOUT_SECONDS = 60
-REFUSED: set[str] = set()  # operations that are not there
+REFUSED: set[str] = set()  # operations that are not supported
 
 
 class JobsBatchResponse(BatchResponse):
-    """moto's answers, with the fields that it drops, and with jobs from our backend.
+    """moto's responses, with the fields that it drops, and with jobs from our backend.
 
     `_get_param` reads the request's JSON.
     """
@@ -33,7 +33,7 @@ class JobsBatchResponse(BatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Refuse a request by the name of a field: required, unknown or missing here."""
+        """Handle a call; refuses missing, unknown and unsupported fields by name."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
             check_fields(operation, self._request())
@@ -53,13 +53,13 @@ class JobsBatchResponse(BatchResponse):
         return self._with_update_policy(super().createcomputeenvironment())
 
     def updatecomputeenvironment(self) -> str:
-        """Start jobs that may have waited for this change, too."""
+        """Update an environment, and start jobs that may have waited for that."""
         answer = self._with_update_policy(super().updatecomputeenvironment())
         self.backend.scheduler.environments_changed()
         return answer
 
     def _with_update_policy(self, answer: str) -> str:
-        """The answer, once the environment in it has the policy that is sent, if one is."""
+        """Store the update policy in the environment, if the request has one."""
         arn = json.loads(answer)["computeEnvironmentArn"]
         environment: Any = self.backend.get_compute_environment(arn)
         if update_policy := self._get_param("updatePolicy"):
@@ -73,7 +73,7 @@ class JobsBatchResponse(BatchResponse):
         return self._with_time_limits(super().updatejobqueue())
 
     def _with_time_limits(self, answer: str) -> str:
-        """The answer, once the queue in it has the time limits that are sent, if any are."""
+        """Store the time limits in the queue, if the request has some."""
         queue: Any = self.backend.get_job_queue(json.loads(answer)["jobQueueArn"])
         actions = self._get_param("jobStateTimeLimitActions")
         if actions is not None:
@@ -131,9 +131,9 @@ def operations() -> dict[str, OperationModel]:
 
 
 def check_fields(operation: OperationModel, request: dict[str, Any]) -> None:
-    """Raise ClientException for the first field that is missing or unknown, at any depth.
+    """Raise ClientException for the first missing or unknown field, at any depth.
 
-    AWS's clients refuse the same before they send it.
+    AWS's clients refuse the same before sending.
     """
     report = ParamValidator().validate(request, operation.input_shape).generate_report()
     for problem in report.splitlines():
@@ -149,7 +149,7 @@ def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
 
 
 def paths() -> Iterator[str]:
-    """The paths of all of Batch's operations; those that are missing are refused by name."""
+    """The paths of all Batch operations, including unsupported ones, to refuse these by name."""
     for action, operation in operations().items():
         if "{" in action:  # tags: the path names the resource
             continue

@@ -1,4 +1,4 @@
-"""Validates a submit_job request as AWS does, and resolves its names."""
+"""Validates a SubmitJob request as AWS does, and resolves its names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch's routes: moto looks for them in a module `urls` beside a backend's `models`."""
+"""Batch's routes; moto looks for them in a module `urls` beside a backend's `models`."""
 
 from moto.batch import urls
 

@@ -1,1 +1,1 @@
-"""What ECS and EC2 tell of Batch's jobs: their tasks, and the instances that these run on."""
+"""ECS and EC2 views of Batch's jobs: their tasks, and the instances these run on."""

@@ -1,9 +1,10 @@
-"""Answers of ECS and EC2 from Batch's jobs: nothing else starts tasks or instances here.
+"""ECS and EC2 responses built from Batch's jobs, as nothing else starts tasks or instances.
 
-DescribeTasks, DescribeContainerInstances, ListContainerInstances (filtered by `ec2InstanceId == `
-alone, in one page) and EC2's DescribeInstances by id, with type, zone and `InstanceLifecycle`; with
-ids it refuses filters, without them it leaves these instances out. Missing are ListTasks, services,
-tasks of one's own, an instance's resources and agent version, statuses other than ACTIVE.
+Supported are DescribeTasks, DescribeContainerInstances, ListContainerInstances (one page, only the
+filter `ec2InstanceId == `) and EC2's DescribeInstances by id, with type, zone and
+`InstanceLifecycle`; with ids it refuses filters, and without ids it omits these instances. Missing
+are ListTasks, services, other tasks, an instance's resources and agent version, and statuses other
+than ACTIVE.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Reservation(dict[str, Any]):
 
 
 def placed(self: EC2ContainerServiceResponse) -> list[Placed]:
-    """The containers of the cluster that a request names, or ClusterNotFoundException."""
+    """The containers in the requested cluster; raises ClusterNotFoundException."""
     cluster = self.ecs_backend._get_cluster(self._get_param("cluster", "default"))
     return placed_in(self.current_account, self.region, cluster.name)
 
@@ -50,8 +51,10 @@ def describe_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
 
 
 def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:  # noqa: ARG001
-    """Refused: moto would list none."""
-    raise InvalidParameterException("The local cloud has no ListTasks: a job names its tasks")
+    """Refuse the call: moto would list no tasks."""
+    raise InvalidParameterException(
+        "The local cloud does not support ListTasks: find tasks through their jobs"
+    )
 
 
 def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
@@ -63,16 +66,16 @@ def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionRes
 
 
 def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
-    """All at once; those of a status other than ACTIVE are none.
+    """List all instances in one page; none for a status other than ACTIVE.
 
-    Of the cluster query language, there is `ec2InstanceId == i-…`.
+    Of the cluster query language, only `ec2InstanceId == i-…` is supported.
     """
     found = instances(placed(self))
     if query := self._get_param("filter"):
         match = BY_INSTANCE.fullmatch(query)
         if match is None:
             raise InvalidParameterException(
-                f"The local cloud knows filters like 'ec2InstanceId == i-1', not {query!r}"
+                f"The local cloud supports only filters like 'ec2InstanceId == i-1', not {query!r}"
             )
         found = [each for each in found if each.ec2_id == match[1]]
     if self._get_param("status", "ACTIVE") != "ACTIVE":
@@ -83,7 +86,7 @@ def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
 def named(
     self: EC2ContainerServiceResponse, parameter: str, shown: str, known: Mapping[str, Any]
 ) -> tuple[list[Any], list[dict[str, str]]]:
-    """What a request names by ARN or id, and a failure for all else."""
+    """The requested resources, by ARN or id, and a failure for each unknown one."""
     asked = self._get_param(parameter) or []
     if not asked:
         raise InvalidParameterException(f"{shown} cannot be empty.")
@@ -102,7 +105,7 @@ def id_of(arn: str) -> str:
 def get_reservations_by_instance_ids(
     self: InstanceBackend, instance_ids: list[str], filters: Any = None
 ) -> list[Any]:
-    """Those of jobs, too; a list of all instances leaves them out."""
+    """moto's reservations, plus jobs' instances if requested by id."""
     ours = {each.ec2_id: each for each in all_instances(self)}
     asked = [ours[name] for name in instance_ids if name in ours]
     if asked and filters:
@@ -113,7 +116,7 @@ def get_reservations_by_instance_ids(
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
-    """Those of all clusters of a backend's account and region."""
+    """Instances of all clusters in a backend's account and region."""
     account, region = ec2.account_id, ec2.region_name
     for environment in list(batch_backends[account][region]._compute_environments.values()):
         yield from instances(placed_in(account, region, environment.ecs_name))

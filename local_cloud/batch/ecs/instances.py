@@ -1,4 +1,4 @@
-"""The one instance that stands for all of a compute environment's.
+"""A single container instance represents all of a compute environment's.
 
 It registers with its cluster when the environment's first job starts, and stays.
 """
@@ -17,13 +17,13 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from local_cloud.batch.ecs.tasks import Placed, moment
 from local_cloud.batch.jobs.resources import Requirements
 
-# Batch's bundles of families, each with its first.
+# Batch's bundles of families, each with its first family.
 BUNDLES = {"optimal": "m4", "default_x86_64": "m6i", "default_arm64": "m6g"}
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A container instance, and all containers that it was ever given, oldest first."""
+    """A container instance, and all containers that it ever ran, oldest first."""
 
     arn: str
     containers: Sequence[Placed]
@@ -42,20 +42,20 @@ class Instance:
 
     @property
     def type(self) -> str | None:
-        """Its type; None if the environment names none, as on Fargate."""
+        """Instance type; None if the environment names none, as on Fargate."""
         needed = self.containers[0].job.submission.requirements
         return instance_type(self.resources.get("instanceTypes") or [], needed)
 
     @property
     def image_id(self) -> str | None:
-        """The AMI that the environment names; None if it leaves that to Batch."""
+        """The AMI in the environment; None if Batch chooses it."""
         configured = self.resources.get("ec2Configuration") or [{}]
         image: str | None = configured[0].get("imageIdOverride") or self.resources.get("imageId")
         return image
 
     @property
     def registered_at(self) -> int | None:
-        """In epoch milliseconds; None where an earlier release of the local cloud started it."""
+        """In epoch milliseconds; None if an earlier release of the local cloud started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """The ARN of a cluster's instance, always the same."""
+    """The ARN of a cluster's instance, which is always the same."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 
@@ -81,7 +81,7 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """The smallest type that a job fits on, of the types, families and bundles that are named."""
+    """The smallest type that holds a job, among the given types, families and bundles."""
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))
@@ -96,7 +96,7 @@ def size_of(instance_type: str) -> Requirements:
 
 
 def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """A ContainerInstance, as DescribeContainerInstances has it."""
+    """A ContainerInstance, as in DescribeContainerInstances."""
     statuses = [each.status for each in instance.containers]
     attributes = {
         "ecs.ami-id": instance.image_id,
@@ -117,7 +117,7 @@ def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
 
 
 def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """An Instance, as DescribeInstances has it; moto leaves out what is None."""
+    """An Instance, as in DescribeInstances; moto leaves out what is None."""
     resources = instance.resources
     tags = resources.get("tags") or {}
     return {

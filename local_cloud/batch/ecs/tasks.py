@@ -11,8 +11,8 @@ from moto.batch.models import ComputeEnvironment, batch_backends
 
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord
 
-STOPPED_SECONDS = 3600.0  # for which ECS describes a stopped task
-CPU_UNITS = 1024  # of a vCPU
+STOPPED_SECONDS = 3600.0  # how long ECS describes a stopped task
+CPU_UNITS = 1024  # CPU shares per vCPU
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Placed:
 
 
 def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
-    """All containers that were ever started in an ECS cluster, by its name, oldest first."""
+    """All containers ever started in an ECS cluster, by its name, oldest first."""
     backend: Any = batch_backends[account][region]
     with backend.scheduler.lock:
         environments = {
@@ -65,7 +65,7 @@ def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
 
 
 def task(placed: Placed) -> dict[str, Any]:
-    """A Task, as DescribeTasks has it, without its tags; moto leaves out what is None."""
+    """A Task, as in DescribeTasks, without its tags; moto leaves out what is None."""
     attempt, record = placed.attempt, placed.record
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
@@ -92,7 +92,7 @@ def task(placed: Placed) -> dict[str, Any]:
 
 
 def _stop_code(placed: Placed) -> str:
-    """Who terminates a job stops the task of its last attempt."""
+    """The ECS stop code; terminating a job stops the task of its last attempt."""
     job, attempt = placed.job, placed.attempt
     if job.is_terminated and attempt is job.attempts[-1]:
         return "UserInitiated"
@@ -115,5 +115,5 @@ def _container(placed: Placed, limits: dict[str, str]) -> dict[str, Any]:
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """A time in epoch milliseconds as moto's answers want it."""
+    """Convert epoch milliseconds to the type that moto's responses need."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,4 +1,4 @@
-"""A job's container: the job definition's properties, with the submission's overrides."""
+"""A job's container: the job definition's properties with the submission's overrides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from local_cloud.batch.jobs.resources import Requirements
 
-PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")  # of a parameter, in a command
+PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")  # placeholder of a parameter in a command
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,12 @@ class Container:
     command: list[str]
     environment: dict[str, str]
     requirements: Requirements
-    old_fields: frozenset[str] = frozenset()  # kinds that only vcpus or memory ask for
+    # resource kinds requested only through the old vcpus and memory fields
+    old_fields: frozenset[str] = frozenset()
 
     @property
     def sees_all_gpus(self) -> bool:
-        """Whether it names GPUs that it does not require: nvidia's runtime shows it all."""
+        """Whether NVIDIA_VISIBLE_DEVICES shows it all GPUs although it requires none."""
         asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
         return asks and self.requirements.gpus == 0
 
@@ -42,7 +43,7 @@ class Container:
 def merge(
     properties: dict[str, Any], overrides: dict[str, Any], parameters: dict[str, str]
 ) -> Container:
-    """Apply one submission's overrides and parameters to a definition's container properties."""
+    """Apply a submission's overrides and parameters to a definition's container properties."""
     environment = {
         item["name"]: item.get("value", "")
         for source in (properties, overrides)
@@ -85,7 +86,7 @@ def new_fields(*sources: dict[str, Any]) -> dict[str, Any]:
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
-    """What a container requires; resourceRequirements win over the old vcpus and memory fields."""
+    """A container's requirements; resourceRequirements override the old vcpus and memory fields."""
     needed = {**old_fields(properties, overrides), **new_fields(properties, overrides)}
     return Requirements(
         vcpus=float(needed.get("VCPU", 1)),

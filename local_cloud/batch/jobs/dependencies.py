@@ -1,6 +1,6 @@
 """Dependencies between jobs: `dependsOn`, plain or SEQUENTIAL.
 
-As in AWS, SEQUENTIAL with a job's id is a plain dependency, whatever the job.
+As in AWS, SEQUENTIAL with a job id is a plain dependency, whatever the job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FindJob = Callable[[str], Job | None]
 
 
 def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: FindJob) -> None:
-    """Raise ValueError for dependencies that AWS refuses, ClientException for those we lack."""
+    """Raise ValueError for dependencies that AWS rejects, ClientException for unsupported ones."""
     if len(depends_on) > MAX_DEPENDENCIES:
         raise ValueError(
             f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"

@@ -1,4 +1,4 @@
-"""What containers may have of the engine's machine: nothing that could make them root of it."""
+"""What containers may access on the Docker host: nothing that could make them root there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 FLAG = "--allow-host-access"
-# None of these lies in another, and nothing below them may be mounted: a job that writes to one can
-# lay a link there, which the next mount would follow.
+# None of these lies in another, and nothing below them may be mounted: a job could place a symbolic
+# link in one, which the next mount would follow.
 FOLDER = re.compile(r"/(scratch|sharing|fsx|data|mnt/[A-Za-z0-9_-][A-Za-z0-9._-]*)/?")
 FOLDERS = "allowed are /scratch, /sharing, /fsx, /data and /mnt/NAME"
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-modeset|-uvm|-uvm-tools)")
@@ -21,8 +21,8 @@ def refusal(properties: dict[str, Any]) -> str | None:
     if found is None:
         return None
     return (
-        f"{found}: it could make a job root of the engine's machine, which the local cloud refuses "
-        f"unless it is started with {FLAG}"
+        f"{found}: it could make a job root on the Docker host, so the local cloud refuses it "
+        f"unless started with {FLAG}"
     )
 
 
@@ -34,7 +34,7 @@ def _found(properties: dict[str, Any]) -> Iterator[str]:
         if folder and not FOLDER.fullmatch(folder):
             yield f"the volume {volume.get('name')!r} of {folder} ({FOLDERS})"
     for point in properties.get("mountPoints") or []:
-        # What stands before a colon, Docker takes for a folder of its machine.
+        # Docker takes whatever precedes a colon for a folder of its host.
         if ":" in (point.get("containerPath") or ""):
             yield f"the mount point at {point['containerPath']} (it has a colon)"
     for device in (properties.get("linuxParameters") or {}).get("devices") or []:

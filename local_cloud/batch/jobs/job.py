@@ -1,4 +1,4 @@
-"""A job's state. Only the scheduler changes it, under its lock."""
+"""A job's state, which only the scheduler changes, under its lock."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED
 
 @dataclass
 class NodeRecord:
-    """One container of an attempt, as describe_jobs shows it."""
+    """One container of an attempt, as DescribeJobs shows it."""
 
     log_stream_name: str
     task_arn: str
     container_instance_arn: str
     exit_code: int | None = None
     reason: str | None = None
-    address: str | None = None  # of its own: only nodes of a multi-node job have one
-    image_digest: str | None = None  # None without an engine
-    pull_started_at: int | None = None  # epoch milliseconds; None if nothing was pulled
+    address: str | None = None  # its own address; only nodes of multi-node jobs have one
+    image_digest: str | None = None  # None without a Docker engine
+    pull_started_at: int | None = None  # epoch milliseconds; None if the image was not pulled
     pull_stopped_at: int | None = None
 
     @property
@@ -41,7 +41,7 @@ class NodeRecord:
 
 @dataclass
 class AttemptRecord:
-    """One attempt, as describe_jobs shows it; times are epoch milliseconds."""
+    """One attempt, as DescribeJobs shows it; times are epoch milliseconds."""
 
     nodes: list[NodeRecord]
     compute_environment: str
@@ -54,7 +54,7 @@ class AttemptRecord:
 
 @dataclass
 class Submission:
-    """A valid submit_job request, with all names resolved."""
+    """A valid SubmitJob request with all names resolved."""
 
     name: str
     queue: JobQueue
@@ -75,7 +75,7 @@ class Submission:
 
     @property
     def requirements(self) -> Requirements:
-        """The sum over all nodes: they start together or not at all."""
+        """The sum over all nodes, which start together or not at all."""
         return sum((container.requirements for container in self.containers), Requirements())
 
 
@@ -112,7 +112,7 @@ class Job:
 
     @property
     def is_array_parent(self) -> bool:
-        """Whether the job is an array job's parent, which does not run itself."""
+        """Whether this is an array job's parent, which does not run itself."""
         return self.submission.array_size is not None and self.index is None
 
     def enter(self, status: str, reason: str | None = None) -> None:
@@ -121,7 +121,7 @@ class Job:
         self.on_change(self)
 
     def finish(self, status: str, reason: str | None, stopped_at: int | None = None) -> None:
-        """End now, or at the time of the last attempt's end."""
+        """End now, or at the time at which the last attempt ended."""
         self.stopped_at = stopped_at or now_milliseconds()
         self.enter(status, reason)
 

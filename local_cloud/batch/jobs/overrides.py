@@ -1,4 +1,4 @@
-"""How much a submission may override: limits of SubmitJob, and of ECS's RunTask."""
+"""Limits on a submission's overrides: those of SubmitJob, and of ECS's RunTask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_KIB = 30
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise ValueError for a SubmitJob request that is too large, or has an empty word."""
+    """Raise ValueError for a SubmitJob request that is too large or has an empty argument."""
     kib = len(as_json(request).encode()) // 1024
     if kib >= MOST_KIB:
         raise ValueError(f"Job size must be less than {MOST_KIB} KiB, got {kib} KiB")
@@ -22,7 +22,7 @@ def check(request: Mapping[str, Any]) -> None:
 
 
 def refusal(job: Job, compute_environment: str) -> str | None:
-    """What ECS says of a task whose overrides are too long; None if it takes them."""
+    """ECS's error for a task whose overrides are too long; None if it accepts them."""
     submission = job.submission
     if submission.is_multi_node:
         return None
@@ -32,14 +32,14 @@ def refusal(job: Job, compute_environment: str) -> str | None:
     own = [{"name": name, "value": value} for name, value in variables.items()]
     sent = {**overrides, "environment": [*(overrides.get("environment") or []), *own]}
     if container.command != container.properties.get("command"):
-        sent["command"] = container.command  # parameters put in
+        sent["command"] = container.command  # with parameters filled in
     if len(as_json({"name": "default", **sent})) <= MOST_CHARACTERS:
         return None
     return f"Container Overrides length must be at most {MOST_CHARACTERS}"
 
 
 def variables_of(job: Job, attempt: int, compute_environment: str) -> dict[str, str]:
-    """Those that every attempt of every job has."""
+    """The variables that every attempt of every job gets."""
     return {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(attempt),

@@ -1,4 +1,4 @@
-"""Resources that jobs require and are allocated."""
+"""Resources that jobs require and get allocated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Requirements:
-    """What one node, or a whole job, needs at the same time."""
+    """What one node or a whole job needs at the same time."""
 
     vcpus: float = 0.0
     memory_mib: int = 0
@@ -30,7 +30,7 @@ class Requirements:
 class Allocation:
     """What a job holds of the pool; GPUs by id.
 
-    On an instance that jobs share, `instance` is the ARN of its environment, and `shared_gpu_ids`
+    On an instance shared by jobs, `instance` is the ARN of its environment, and `shared_gpu_ids`
     are all its GPUs.
     """
 

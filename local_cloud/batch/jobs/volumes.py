@@ -11,7 +11,7 @@ from local_cloud.file_systems.hosts import MOUNT_POINT
 
 
 class Mount(NamedTuple):
-    """A mount point; `source` is a folder of the host, None for a fresh volume."""
+    """A mount point; `source` is a folder of the host, None for a new volume."""
 
     path: str
     source: str | None
@@ -19,13 +19,13 @@ class Mount(NamedTuple):
 
 
 def below(folder: str, path: str) -> str | None:
-    """A path relative to a folder that it lies in or is, as on a host; None if it does not."""
+    """A host path relative to a folder that contains or equals it; None if it lies elsewhere."""
     normal = posixpath.normpath(f"/{path}").replace("//", "/", 1)
     return normal[len(folder) :].lstrip("/") if f"{normal}/".startswith(f"{folder}/") else None
 
 
 def in_file_system(source: str, file_system: Path | None) -> Path | None:
-    """The folder of the file system that a host has at a path; None if the path lies elsewhere."""
+    """The file system's folder for a host path; None if the path lies elsewhere."""
     rest = below(MOUNT_POINT, source)
     return None if file_system is None or rest is None else file_system / rest
 
@@ -42,11 +42,11 @@ def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
         volume = by_name.get(name)
         if volume is None:
             raise ValueError(
-                f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
+                f"mountPoints uses the volume {name!r}, but volumes defines only {list(by_name)}"
             )
         if volume.get("efsVolumeConfiguration"):
             raise ValueError(
-                f"the volume {name!r} lies on EFS, which the local cloud does not have"
+                f"the volume {name!r} is on EFS, which the local cloud does not support"
             )
         source = (volume.get("host") or {}).get("sourcePath") or None
         yield Mount(point["containerPath"], source, bool(point.get("readOnly")))

@@ -23,14 +23,14 @@ from local_cloud.batch.running.log_stream import LogStream, LossyLogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
 from local_cloud.clock import later, now_milliseconds
 from local_cloud.faults.kinds import LostLogLines, MissingImage, StopBeforeStart, UnstartedNode
-from local_cloud.faults.under_way import strike, under_way
+from local_cloud.faults.under_way import active_faults, strike
 from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
 EXITED = "Essential container in task exited"
 NOT_STARTED = "Task failed to start"
 HOST_LOST = "Host EC2 (instance {}) terminated."
-CHILDREN_SECONDS = 0.2  # in which the child nodes start, after the main node
+CHILDREN_SECONDS = 0.2  # the period in which child nodes start, after the main node
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Attempt:
     ) -> None:
         self.allocation = allocation
         self.stop_reason: str | None = None
-        self.reclaimed_at: datetime | None = None  # by Spot's notice
+        self.reclaimed_at: datetime | None = None  # as announced by Spot's notice
         self._host_lost: str | None = None
         self.job = job
         self._settings = settings
@@ -61,7 +61,7 @@ class Attempt:
         self._containers: dict[int, RunningContainer] = {}
         self._lock = threading.Lock()
         self._kill_timers: list[threading.Timer] = []
-        self._stop_grace: float | None = None  # seconds, once the containers are to stop
+        self._stop_grace: float | None = None  # seconds; set once the containers are to stop
         self._start_error: Exception | None = None
         self._main_ended = threading.Event()
         self._starter = threading.Thread(target=self._start_children, daemon=True)
@@ -86,12 +86,12 @@ class Attempt:
         )
 
     def start(self) -> bool:
-        """Start the main node's container, and let the others follow; returns whether it runs."""
+        """Start the main node's container, then the others; returns whether it is running."""
         try:
             self._file_system = hosts.mount(self._environment)
             main = self._start(self._main)
         except Exception as error:
-            # Any error becomes the job's outcome: otherwise the job would stay in STARTING.
+            # Any error becomes the job's outcome; otherwise the job would stay in STARTING.
             self._start_error = error
             self.kill()
             return False
@@ -100,9 +100,9 @@ class Attempt:
         return True
 
     def _start_children(self) -> None:
-        """Start the other nodes, in any order, unless the main node ends first.
+        """Start the other nodes in random order, unless the main node ends first.
 
-        One that can't start is no end of the job: as in AWS, only the main node's counts.
+        As in AWS, one that can't start does not end the job: only the main node counts.
         """
         chance = random.Random(f"{self.job.id} {len(self.job.attempts)}")
         others = [node for node in self._nodes if node != self._main]
@@ -124,15 +124,15 @@ class Attempt:
         return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
     def resume(self) -> bool:
-        """Adopt the containers that an earlier server started; returns whether all are there."""
+        """Adopt the containers that an earlier server started; returns whether all still exist."""
         try:
             for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
                 if container is not None:
                     self._containers[node] = container
         except Exception as error:
-            # Containers that cannot be inspected count as lost.
-            log.warning("the containers of job %s were not found: %s", self.job.id, error)
+            # Containers that can't be inspected count as lost.
+            log.warning("the containers of job %s can't be found: %s", self.job.id, error)
             self.lose_host(0.0)
             return False
         if not self._containers and self.record.started_at is None:
@@ -144,7 +144,7 @@ class Attempt:
         return False
 
     def wait(self) -> AttemptEnd:
-        """Wait for the main node, then stop the others, which get the stop grace."""
+        """Wait for the main node, then stop the others within the stop grace."""
         if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
             self._main_ended.set()
@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Now, in epoch milliseconds, unless a fault has Batch tell another time."""
+        """Now, in epoch milliseconds, unless a fault makes Batch report another time."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -183,17 +183,17 @@ class Attempt:
             main.exit_code, main.reason = None, reason_of(self._start_error)
             status_reason = NOT_STARTED
         elif host_lost is not None:
-            main.exit_code, status_reason = None, host_lost  # the code was lost with the host
+            main.exit_code, status_reason = None, host_lost  # the exit code was lost with the host
         else:
             status_reason = EXITED
         return AttemptEnd(main.exit_code, main.reason, self.stop_reason or status_reason)
 
     def _start(self, node: int) -> RunningContainer:
-        """Start one node's container, and stop it at once if the attempt is being stopped."""
+        """Start one node's container, and stop it immediately if the attempt is being stopped."""
         launch = self._launch(node)
         check_image(launch.container)
         launch.log_stream.create()
-        # Not under the lock: pulling an image can take minutes.
+        # Not under the lock, as pulling an image can take minutes.
         container = self._runtime.start(launch)
         with self._lock:
             self._containers[node] = container
@@ -221,7 +221,7 @@ class Attempt:
         )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """The node's GPUs: of those assigned to the job, or all of an instance that jobs share."""
+        """The node's GPUs: those assigned to the job, or all of an instance shared by jobs."""
         containers = self.job.submission.containers
         if containers[node].sees_all_gpus:
             return self.allocation.shared_gpu_ids
@@ -237,7 +237,7 @@ class Attempt:
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Say in the instance's metadata when it goes back; returns whether that was news."""
+        """Announce the reclaim in the instance's metadata; returns whether that was news."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
@@ -245,7 +245,7 @@ class Attempt:
         return True
 
     def lose_host(self, grace_seconds: float) -> None:
-        """Shut the attempt's instance down: SIGTERM, and SIGKILL after the grace."""
+        """Shut down the attempt's instance: SIGTERM, and SIGKILL after the grace."""
         with self._lock:
             if not self._ends:
                 self._host_lost = HOST_LOST.format(f"i-{uuid.uuid4().hex[:17]}")
@@ -289,7 +289,7 @@ class Attempt:
 def check_image(container: Container) -> None:
     """Raise StartError if a fault makes the image unavailable, even to a process."""
     image = container.properties.get("image")
-    if any(image == fault.image for _, fault in under_way(MissingImage)):
+    if any(image == fault.image for _, fault in active_faults(MissingImage)):
         raise StartError(
             "CannotPullContainerError",
             f"Error response from daemon: manifest for {image} not found: manifest unknown: "
@@ -298,7 +298,7 @@ def check_image(container: Container) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a container could not start, as ECS says it."""
+    """Why a container could not start, in ECS's wording."""
     if not isinstance(error, StartError):
         error = StartError("CannotStartContainerError", str(error))
     return str(error)

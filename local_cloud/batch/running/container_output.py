@@ -1,4 +1,4 @@
-"""One of a container's outputs, copied to a job's log while it is written."""
+"""Copies one output of a container to the job's log while it is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 
 ENGINE_ERRORS = (DockerException, RequestException)
-# After a container's end the rest of its log is copied, for as long as more of it comes.
+# After a container's end its remaining output is copied, for as long as more arrives.
 DRAIN_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ContainerOutput:
     """Stdout or stderr (`name`) of docker-py's `container`.
 
-    Each is read alone: read together, they would mix within long lines.
+    Each is read separately: read together, they would mix within long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:
@@ -44,10 +44,10 @@ class ContainerOutput:
         try:
             self._write(self._frames(follow=True))
         except (*ENGINE_ERRORS, HTTPError) as error:
-            log.warning("a job's output broke off: %s", message_of(error))
+            log.warning("a job's output was interrupted: %s", message_of(error))
 
     def finish(self) -> None:
-        """Copy the rest, once the container has ended.
+        """Copy the rest after the container has ended.
 
         An engine may end the stream of a container that has just exited before its last lines.
         """
@@ -56,7 +56,7 @@ class ContainerOutput:
             copied = self._copied
             self._reader.join(DRAIN_SECONDS)
         if self._reader.is_alive():
-            log.warning("a job's output was cut: none came for %.0f s", DRAIN_SECONDS)
+            log.warning("a job's output was cut off: none arrived for %.0f s", DRAIN_SECONDS)
             return
         try:
             last = list(self._frames(tail=1))
@@ -82,9 +82,9 @@ class ContainerOutput:
 
 
 def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Each line with its time in epoch milliseconds, from frames that begin with a timestamp.
+    """Yield each line with its time in epoch milliseconds, from timestamped frames.
 
-    Joins lines that the engine split at the size of its buffer; splits those too long for an event.
+    Joins lines that the engine split at its buffer size; splits lines too long for an event.
     """
     written_at, pending = 0, b""
     for frame in frames:

@@ -54,7 +54,7 @@ class DockerContainer:
 
     @property
     def address(self) -> str | None:
-        """Its own address on its network; None without a network, as it has its machine's."""
+        """Its own address on its network; None on the host's network."""
         if self._network is None:
             return None
         self._container.reload()
@@ -62,7 +62,7 @@ class DockerContainer:
         return str(networks[self._network]["IPAddress"])
 
     def command_pids(self) -> list[int]:
-        """The command's process id on the engine's machine; none once it has ended."""
+        """The command's process id on the Docker host; empty once it has ended."""
         with suppress(*ENGINE_ERRORS):
             self._container.reload()
             first = int(self._container.attrs["State"]["Pid"])
@@ -73,7 +73,7 @@ class DockerContainer:
         return []
 
     def ask_to_stop(self) -> None:
-        """Send what the image wants for a stop: SIGTERM, unless it says otherwise."""
+        """Send the image's stop signal, SIGTERM by default."""
         self._signal(self._container.attrs["Config"].get("StopSignal") or "SIGTERM")
 
     def kill(self) -> None:
@@ -85,7 +85,7 @@ class DockerContainer:
         except ENGINE_ERRORS as error:
             # 404 and 409: removed, or no longer running.
             if not (isinstance(error, APIError) and error.status_code in (404, 409)):
-                log.warning("%s could not be sent to a job: %s", name, message_of(error))
+                log.warning("could not send %s to a job: %s", name, message_of(error))
 
     def wait(self) -> Exit:
         if self._exit is None:
@@ -109,4 +109,4 @@ class DockerContainer:
             with suppress(NotFound):
                 self._container.remove(force=True, v=True)
         except ENGINE_ERRORS as error:
-            log.warning("a job's container could not be removed: %s", message_of(error))
+            log.warning("could not remove a job's container: %s", message_of(error))

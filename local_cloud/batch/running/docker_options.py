@@ -56,7 +56,7 @@ def create_options(
 
 
 def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
-    """The hard limit, and swap as far as `maxSwap` asks for it: Batch's instances have none."""
+    """The hard limit, and swap if `maxSwap` requests it: Batch's instances have none."""
     max_swap = linux.get("maxSwap")
     limits = {
         "mem_limit": limit_mib * MIB,
@@ -90,7 +90,7 @@ def device(requested: dict[str, Any]) -> str:
 
 
 def volumes(properties: dict[str, Any], file_system: Path | None) -> Iterator[str]:
-    """Bind mounts of the engine's folders; a volume without a folder becomes an anonymous one."""
+    """Bind mounts of the host's folders; a volume without a folder becomes an anonymous one."""
     for mount in mounts(properties):
         if mount.source is None:
             yield mount.path

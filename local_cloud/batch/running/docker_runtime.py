@@ -19,7 +19,7 @@ from local_cloud.batch.running.docker_options import create_options
 from local_cloud.batch.running.runtime import Launch, RuntimeUnavailableError, StartError
 from local_cloud.settings import Settings
 
-# The ECS agent's timeout for calls of its engine; a pull, which is a stream, may take longer.
+# The ECS agent's timeout for calls to its engine; a pull, which is a stream, may take longer.
 ENGINE_SECONDS = 240
 OWNER, JOB, TASK = "local-cloud.owner", "local-cloud.job", "local-cloud.task"
 PULL_STARTED, PULL_STOPPED = "local-cloud.pull-started-at", "local-cloud.pull-stopped-at"
@@ -29,13 +29,13 @@ class DockerRuntime:
     """Starts each node as a container, labelled with the local cloud that owns it.
 
     Raises:
-        RuntimeUnavailableError: no engine answers, or the network does not exist.
+        RuntimeUnavailableError: no engine responds, or the network does not exist.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._network = settings.job_network
-        # Stays the same after a restart, and differs between local clouds on one engine.
+        # Survives a restart, and differs between local clouds on one engine.
         self._owner = f"{settings.job_endpoint_url} on {settings.job_network or 'the host'}"
         self._closed = False
         try:
@@ -45,12 +45,12 @@ class DockerRuntime:
                 self._client.networks.get(self._network)
         except NotFound as error:
             raise RuntimeUnavailableError(
-                f"the engine has no network {self._network!r}: create it, or name another"
+                f"the engine has no network {self._network!r}: create it, or give another"
             ) from error
         except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
-                f"--jobs containers needs a Docker engine, and none answers ({error}): "
-                "start one, set DOCKER_HOST, or run jobs as processes"
+                f"--jobs containers needs a Docker engine, but none responds ({error}): start "
+                "one, set DOCKER_HOST, or run jobs as processes"
             ) from error
 
     @property
@@ -93,13 +93,13 @@ class DockerRuntime:
         return {PULL_STARTED: started, PULL_STOPPED: datetime.now(UTC).isoformat()}
 
     def _record_image(self, launch: Launch, pull: dict[str, str]) -> None:
-        """Keep what ECS tells of the image: its digest, and when it was pulled."""
+        """Record what ECS reports about the image: its digest, and when it was pulled."""
         record, times = launch.record, {name: milliseconds(time) for name, time in pull.items()}
         record.pull_started_at = times.get(PULL_STARTED)
         record.pull_stopped_at = times.get(PULL_STOPPED)
-        with suppress(*ENGINE_ERRORS):  # without it no container is created
+        with suppress(*ENGINE_ERRORS):  # creating the container will fail without it
             image = self._client.images.get(launch.container.properties["image"]).attrs
-            # An image that was never in a registry has an id only.
+            # An image that was never in a registry has only an id.
             digests = image.get("RepoDigests") or [image["Id"]]
             record.image_digest = digests[0].rpartition("@")[2]
 
@@ -131,9 +131,9 @@ class DockerRuntime:
             raise StartError("CannotCreateContainerError", message_of(error)) from error
 
     def _create_anew(self, task_id: str, **options: Any) -> Any:
-        """Create a task's container, if need be in the place of one that was never started.
+        """Create a task's container, replacing one that was never started if necessary.
 
-        A busy engine may finish what a killed server asked for after the next one has looked.
+        A busy engine may finish a killed server's request after the next server has looked.
         """
         try:
             return self._client.containers.create(**options)
@@ -163,7 +163,7 @@ class DockerRuntime:
                     self._remove(container)
         except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
-                f"containers of jobs could not be removed: {message_of(error)}"
+                f"could not remove containers of jobs: {message_of(error)}"
             ) from error
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:

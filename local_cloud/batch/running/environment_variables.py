@@ -11,16 +11,16 @@ from local_cloud.batch.jobs.overrides import variables_of
 from local_cloud.batch.running.runtime import Launch
 from local_cloud.settings import Settings
 
-# Stand in for what a container has from its image; nothing else of the server's is passed on.
+# Replace what a container has from its image; no other variable of the server is passed on.
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
-# Stands for the job's role: recorded calls show it as the caller.
+# Identifies the job's role: recorded calls show it as the caller.
 ACCESS_KEY_ID = "job"
 HOST_METADATA_PATH = "/_host"
 TASK_METADATA_PATH = "/v4"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
-    """All variables of one node; those that Batch reserves win over the container's."""
+    """All variables of one node; those that Batch reserves override the container's."""
     return {
         **basis,
         **launch.container.environment,
@@ -31,7 +31,7 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
 
 
 def aws(launch: Launch, settings: Settings) -> dict[str, str]:
-    """AWS settings that lead to the local cloud and nowhere else."""
+    """AWS settings that point to the local cloud only."""
     return {
         "AWS_ENDPOINT_URL": settings.job_endpoint_url,
         "AWS_DEFAULT_REGION": launch.region,
@@ -39,7 +39,7 @@ def aws(launch: Launch, settings: Settings) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": settings.secret or ACCESS_KEY_ID,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        # The SDKs find no credentials there and need not ask.
+        # Keeps SDKs from asking the metadata service for credentials.
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_EC2_METADATA_SERVICE_ENDPOINT": (
             f"{settings.job_endpoint_url}{HOST_METADATA_PATH}/{launch.record.task_id}"
@@ -53,7 +53,7 @@ def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """The server's own basics, for jobs that run as processes, without an image."""
+    """Basic variables of the server, for jobs that run as processes without an image."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
@@ -67,7 +67,7 @@ def batch(job: Job) -> dict[str, str]:
 
 
 def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, str]:
-    """The variables of a multi-node job; child nodes also get the main node's address."""
+    """Variables of a multi-node job; child nodes also get the main node's address."""
     main_node = job.submission.main_node
     if main_node is None:
         return {}
@@ -88,7 +88,7 @@ def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
 
 
 def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Keep a process to its GPUs. Only if all of them exist: otherwise CUDA would see none."""
+    """Restrict a process to its GPUs, but only if all exist: otherwise CUDA would see none."""
     if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
         return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
     return {}

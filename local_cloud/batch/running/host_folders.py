@@ -1,4 +1,4 @@
-"""Folders of instances, for jobs that run as processes and can mount nothing."""
+"""Folders of instances, for jobs that run as processes and can't mount anything."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from local_cloud.batch.running.runtime import Launch
 
 
 class HostFolders:
-    """An instance is a compute environment's: all that runs there has the same folders.
+    """Folders per instance, which all jobs of a compute environment share.
 
-    But each node of a multi-node job has an instance to itself.
+    Each node of a multi-node job has its own instance.
     """
 
     @cached_property
@@ -23,7 +23,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """The container's variables that name a mount point, with the instance's folder instead.
+        """Replace mount points in the container's variables with the instance's folders.
 
         Raises:
             ValueError: a mount is not supported.
@@ -39,7 +39,7 @@ class HostFolders:
         return found
 
     def _folder(self, launch: Launch, source: str) -> Path:
-        """What stands for a folder of the host; made if missing, as Docker does."""
+        """The local folder for a folder of the host; created if missing, as Docker does."""
         folder = in_file_system(source, launch.file_system)
         if folder is None:
             folder = self._root / instance_of(launch) / posixpath.normpath(f"/{source}").lstrip("/")

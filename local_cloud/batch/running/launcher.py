@@ -1,4 +1,4 @@
-"""Runs a job's command and kills all its descendants at the end, as a container's init does.
+"""Runs a job's command and kills all its descendants at the end, like a container's init.
 
 Started by the server as `python -I -S launcher.py COMMAND…`. It imports little, because every job
 waits for that. The server holds the other end of its standard input: once that is closed, to kill
@@ -23,7 +23,7 @@ def adopt_orphans() -> None:
 
 
 def start(command: list[str]) -> int:
-    """Start the command in a session of its own and return its process id."""
+    """Start the command in its own session and return its process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -47,7 +47,7 @@ def kill(pid: int) -> None:
 
 
 def children() -> list[int]:
-    """The process ids of this process's children; none on systems without /proc."""
+    """The process ids of this process's children; empty on systems without /proc."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if entry.isdigit():

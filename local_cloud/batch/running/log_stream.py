@@ -1,4 +1,4 @@
-"""A container's output, line by line, in CloudWatch Logs."""
+"""Writes a container's output to CloudWatch Logs, line by line."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ class LogStream:
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
         """Append lines, timed in epoch milliseconds (now if None).
 
-        Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted, or
-        where the disk is full.
+        Drops empty lines, which CloudWatch rejects, and all lines once the group is deleted or
+        while the disk is full.
         """
         group = self.backend.groups.get(self.group)
         if stream := group and group.streams.get(self.name):
             texts = messages(lines)
             try:
-                # None of two outputs comes in front of what somebody may have read already.
+                # Never insert a line of one output before lines that may already have been read.
                 with self._lock:
                     logs.put(stream, written_at or now_milliseconds(), texts)
             except sqlite3.Error as error:
-                log.warning("lines of the log %s are lost: %s", self.name, error)
+                log.warning("lost lines of the log %s: %s", self.name, error)
 
 
 @dataclass
 class LossyLogStream(LogStream):
-    """One that never gets its first and last lines.
+    """A log stream that never gets its first and last lines.
 
-    As many as are the last ones are held back, as nobody knows which line will be the end.
+    It holds back the number of last lines, as any line may turn out to be the end.
     """
 
     first: int

@@ -1,4 +1,4 @@
-"""Addresses of nodes that share their machine's network: each has one, as in AWS."""
+"""Loopback addresses for nodes on one machine, so that each has its own as in AWS."""
 
 import itertools
 import secrets
@@ -8,12 +8,12 @@ MACHINES_OWN = "127.0.0.1"
 SECOND, THIRD, FOURTH = 254, 256, 254  # how many values the bytes of 127.x.y.z take
 ALL = SECOND * THIRD * FOURTH
 
-# Local clouds on one machine begin at different places, or their nodes would meet.
+# Local clouds on one machine start at different places, or their nodes would collide.
 _numbers = itertools.count(secrets.randbelow(ALL))
 
 
 def new_address() -> str:
-    """One that no other node has; only Linux answers at all of 127.0.0.0/8."""
+    """An address that no other node has; only Linux answers on all of 127.0.0.0/8."""
     if sys.platform != "linux":
         return MACHINES_OWN
     rest, fourth = divmod(next(_numbers) % ALL, FOURTH)

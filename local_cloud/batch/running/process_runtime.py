@@ -40,12 +40,12 @@ class ProcessRuntime(Runtime):
         self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
-        """Start the command; raises OSError or ValueError where that can't be done."""
+        """Start the command; raises OSError or ValueError if that fails."""
         basis = {
             **environment_variables.inherited(),
             **environment_variables.aws(launch, self._settings),
         }
-        if launch.job.submission.is_multi_node:  # it finds its address there
+        if launch.job.submission.is_multi_node:  # nodes look up their address there
             basis |= environment_variables.task_metadata(launch, self._settings)
         variables = {
             **environment_variables.for_node(launch, basis),
@@ -62,18 +62,18 @@ class ProcessRuntime(Runtime):
         return process
 
     def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
-        """None: processes end with their server."""
+        """Return None: processes end with their server."""
         return None
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Do nothing: see adopt."""
+        """Do nothing, as no process outlives its server."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
-        """None: there is no engine."""
+        """Return None: there is no engine."""
         return None
 
     def close(self) -> None:
-        """Remove the hosts' folders; each process ends with its attempt, or with this server."""
+        """Remove the hosts' folders; processes end with their attempts or with this server."""
         self._folders.remove()
 
 
@@ -101,7 +101,7 @@ class ContainerProcess:
         )
         self.cleanup = ExitStack()
         self._log_stream = log_stream
-        # Each is read alone, as a container's are: a half line of one would stick to the other's.
+        # Each output is read separately, as a container's are: half lines would mix.
         self._readers = [
             threading.Thread(target=self._copy, args=(output,), daemon=True)
             for output in (self._process.stdout, self._process.stderr)
@@ -115,7 +115,7 @@ class ContainerProcess:
                 self._log_stream.write(*lines)
 
     def command_pids(self) -> list[int]:
-        """The command's process, a child of the launcher; none once it has ended."""
+        """The command's process, a child of the launcher; empty once it has ended."""
         with suppress(psutil.NoSuchProcess):
             return [child.pid for child in psutil.Process(self._process.pid).children()]
         return []
@@ -124,12 +124,12 @@ class ContainerProcess:
         self._process.terminate()
 
     def kill(self) -> None:
-        """Let the launcher kill the command and everything below it."""
+        """Let the launcher kill the command and all its descendants."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def wait(self) -> Exit:
-        """Wait for the end; a signal's number n comes as exit code 128 + n."""
+        """Wait for the end; signal n becomes exit code 128 + n."""
         code = self._process.wait()
         for reader in self._readers:
             reader.join(OUTPUT_DRAIN_SECONDS)
@@ -137,15 +137,15 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Clean up; no process is left, as the launcher has ended, and it ends last."""
+        """Clean up; no process is left, as the launcher ends last."""
         self.cleanup.close()
 
 
 @contextmanager
 def fresh_copy(folder: Path) -> Iterator[Path]:
-    """A copy until the end of the block, without pipes, sockets and devices.
+    """Copy a folder for the duration of the block, without pipes, sockets and devices.
 
-    What leads out of the folder, and virtual environments, which are large and no job's, are links.
+    Symbolic links out of the folder, and virtual environments, which are large, are linked.
 
     Raises:
         OSError: a file can't be copied.
@@ -175,7 +175,7 @@ def _can_be_copied(path: Path) -> bool:
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
-    """Lines as they are written, all at once that are there; too long for an event, in parts."""
+    """Yield batches of the available lines; lines too long for an event are split."""
     rest = b""
     while read := os.read(output.fileno(), PIPE_BYTES):
         text = BytesIO(rest + read)
@@ -188,15 +188,13 @@ def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
-    """The command with its program's path; `python` and `python3` are this interpreter.
+    """Resolve the command's program; `python` and `python3` are this interpreter.
 
     Raises:
         OSError: there is no command, or its program is not found.
     """
     if not command:
-        raise OSError(
-            "no command specified; there is no image here whose command could run instead"
-        )
+        raise OSError("no command specified, and processes have no image with a default command")
     program, *arguments = command
     if program in ("python", "python3"):
         return [sys.executable, *arguments]

@@ -1,4 +1,4 @@
-"""The interface to what containers run on: see `process_runtime` and `docker_runtime`."""
+"""Interface to what runs containers; see `process_runtime` and `docker_runtime`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class RuntimeUnavailableError(Exception):
-    """Jobs cannot run the way that the command line asks for."""
+    """Jobs can't run as the command line requires."""
 
 
 class StartError(Exception):
-    """A container can't be started; `kind` is the ECS agent's name of the error."""
+    """A container can't be started; `kind` is the ECS agent's name for the error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -29,7 +29,7 @@ class StartError(Exception):
 class Launch:
     """A request to start one node.
 
-    `main_node_address` is None for the main node itself, and `file_system` where its host has none.
+    `main_node_address` is None for the main node itself, and `file_system` if its host has none.
     """
 
     job: Job
@@ -53,7 +53,7 @@ class Launch:
 
 
 class Exit(NamedTuple):
-    """How a container ended: code 128 + n for signal n, None if it is not known."""
+    """How a container ended; the code is 128 + n for signal n, None if unknown."""
 
     code: int | None
     reason: str | None = None
@@ -64,14 +64,14 @@ class RunningContainer(Protocol):
 
     @property
     def started_at(self) -> int:
-        """The start of its command, in epoch milliseconds."""
+        """When its command started, in epoch milliseconds."""
 
     @property
     def address(self) -> str | None:
-        """The IP address that it has of its own; None where it shares its machine's network."""
+        """Its own IP address; None if it shares the host's network."""
 
     def command_pids(self) -> list[int]:
-        """The process ids of its command; none once it has ended."""
+        """The process ids of its command; empty once it has ended."""
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the command."""
@@ -91,19 +91,19 @@ class Runtime(Protocol):
 
     @property
     def shares_network(self) -> bool:
-        """Whether containers have their machine's network, and no addresses of their own."""
+        """Whether containers share the host's network and have no addresses of their own."""
 
     def start(self, launch: Launch) -> RunningContainer:
-        """Start a node's container; raises StartError, or OSError or ValueError."""
+        """Start a node's container; raises StartError, OSError or ValueError."""
 
     def adopt(self, launch: Launch) -> RunningContainer | None:
         """Take over a container that an earlier server started, running or ended; None if gone."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove the containers that an earlier server left, except those of these ECS tasks."""
+        """Remove containers left by an earlier server, except those of these ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
         """The engine's description of an ECS task's container; None without an engine."""
 
     def close(self) -> None:
-        """Remove all containers, and start no more."""
+        """Remove all containers, and refuse to start more."""

@@ -1,9 +1,10 @@
-"""The machine that stands for all instances, and those instances that several jobs share.
+"""The machine behind all instances, and the instances that several jobs share.
 
-What a job requires is taken from the machine, as if it had an instance to itself. But where a
-compute environment never has more than one instance, its jobs share that, as many as its vCPUs and
-memory hold, however few vCPUs the machine has. Of these the instance takes its number, or all there
-are, so that nothing else measures beside its jobs; their memory is the machine's.
+A job's requirements are taken from the machine, as if it had its own instance. But if a compute
+environment never has more than one instance, its jobs share that: as many as its vCPUs and memory
+hold, however few vCPUs the machine has. The instance takes its number of vCPUs from the machine, or
+all of them if there are fewer, so that nothing else measures beside its jobs; their memory is the
+machine's.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from local_cloud.batch.ecs.instances import size_of
 from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.scheduling.pool import Pool, Reservation
 
-# None is AWS's default, BEST_FIT. All others may start one instance more than maxvCpus allows.
+# None means AWS's default, BEST_FIT. All others may exceed maxvCpus by one instance.
 EXACT_STRATEGIES = ("BEST_FIT", None)
 
 
 @dataclass
 class Instance:
-    """What it has left for jobs, what it holds of the machine, and how many jobs it runs."""
+    """An instance's free resources, what it holds of the machine, and its number of jobs."""
 
     room: Pool
     held: Allocation
@@ -36,7 +37,8 @@ class Machine:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self._instances: dict[str, Instance] = {}  # by the ARN of their environment
+        # shared instances by the ARN of their environment
+        self._instances: dict[str, Instance] = {}
 
     @property
     def is_full(self) -> bool:
@@ -49,7 +51,7 @@ class Machine:
         return fits and self.pool.can_ever_hold(self.claim(environment, needed))
 
     def claim(self, environment: ComputeEnvironment, needed: Requirements) -> Requirements:
-        """What a job takes of the machine, if it is the first on its instance."""
+        """What a job takes of the machine if it is the first on its instance."""
         size = only_instance(environment)
         if size is None:
             return needed
@@ -58,7 +60,7 @@ class Machine:
     def take(
         self, environment: ComputeEnvironment, needed: Requirements, reserved: Reservation
     ) -> Allocation | None:
-        """Allocate, or else reserve what the job lacks: see Pool.take."""
+        """Allocate, or else reserve what the job lacks; see Pool.take."""
         size = only_instance(environment)
         if size is None:
             return self.pool.take(needed, reserved)
@@ -94,7 +96,7 @@ class Machine:
         return self._add(arn, instance, needed, gpu_ids)
 
     def _start(self, arn: str, size: Requirements, claimed: Allocation) -> Instance:
-        """Split a first job's claim: its memory goes back with the job, the rest with the last."""
+        """Split a first job's claim: its memory is freed with the job, the rest with the last."""
         room = Pool(size.vcpus, size.memory_mib, 0)
         room.free_gpu_ids = list(claimed.gpu_ids)
         claim = claimed.requirements
@@ -127,7 +129,7 @@ def memory_of(needed: Requirements) -> Requirements:
 
 
 def only_instance(environment: ComputeEnvironment) -> Requirements | None:
-    """The size of the one instance that an environment may have; None where it may have several."""
+    """The size of an environment's only instance; None if it may have several."""
     resources = environment.compute_resources
     types = resources.get("instanceTypes") or []
     if (

@@ -1,4 +1,4 @@
-"""Which compute environment a job can start in, and the reasons Batch gives where none can."""
+"""Which compute environment a job can start in, and Batch's reasons if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool
 from local_cloud.faults.kinds import NoCapacity
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 from local_cloud.gaps.batch.backend import invalid_reason
 
 JOB_RESOURCE_REQUIREMENT = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
@@ -20,7 +20,7 @@ INVALID = "ACTION_REQUIRED - CE(s) associated with the job queue are invalid."
 
 
 def stuck_reason(job: Job, machine: Machine) -> str | None:
-    """The status reason of a job that can never start; None where it can."""
+    """The status reason of a job that can never start; None if it can."""
     needed, environments = job.submission.requirements, job.submission.queue.environments
     if not any(machine.can_ever_hold(environment, needed) for environment in environments):
         return (
@@ -38,7 +38,7 @@ def stuck_reason(job: Job, machine: Machine) -> str | None:
 
 
 def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machine) -> str:
-    """What it does not fit: its environment's only instance, or the pool."""
+    """What the job exceeds: its environment's only instance, or the pool."""
     size = only_instance(environment)
     if size is not None and not needed.within(size):
         return (
@@ -49,7 +49,7 @@ def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machi
 
 
 def enlargement(needed: Requirements, pool: Pool) -> str:
-    """How large the pool is, and the options with which it holds the job."""
+    """The pool's size, and the options with which it could hold the job."""
     options = {
         f"--vcpus {math.ceil(needed.vcpus)}": needed.vcpus > pool.vcpus,
         f"--memory {needed.memory_mib}": needed.memory_mib > pool.memory_mib,
@@ -62,12 +62,12 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
 
 
 def environment_for(job: Job) -> ComputeEnvironment | None:
-    """The queue's first environment that is ENABLED, VALID, for such jobs, and has capacity."""
+    """The queue's first environment that is ENABLED, VALID, suitable, and has capacity."""
     for environment in job.submission.queue.environments:
         if (
             environment.state == "ENABLED"
             and not invalid_reason(environment)
-            and not any(fault.covers(environment.name) for _, fault in under_way(NoCapacity))
+            and not any(fault.covers(environment.name) for _, fault in active_faults(NoCapacity))
             and (takes_nodes(environment) or not job.submission.is_multi_node)
         ):
             return environment
@@ -75,9 +75,9 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
 
 
 def takes_nodes(environment: ComputeEnvironment) -> bool:
-    """Whether multi-node jobs run there: only on instances, and not on Spot.
+    """Whether multi-node jobs run there, which need instances that are not Spot.
 
-    As in AWS, one that waits for another environment stays RUNNABLE, and is told no reason.
+    As in AWS, a job that waits for another environment stays RUNNABLE without a reason.
     """
     return bool(environment.compute_resources["type"] == "EC2")
 

@@ -10,10 +10,10 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 
 @dataclass
 class Reservation:
-    """The kinds of resource that waiting jobs have reserved, in one round of scheduling."""
+    """Kinds of resource that waiting jobs have reserved in one round of scheduling."""
 
     kinds: set[str] = field(default_factory=set)
-    instances: set[str] = field(default_factory=set)  # those that jobs share, by environment
+    instances: set[str] = field(default_factory=set)  # shared instances, by environment
 
     def everything(self) -> bool:
         """Whether no later job can start: every job needs vCPUs and memory."""
@@ -46,7 +46,7 @@ class Pool:
         return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
-        """Allocate, or else reserve the kinds that the job lacks: later jobs must not starve it."""
+        """Allocate, or else reserve what the job lacks, so that later jobs don't starve it."""
         short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,
@@ -60,7 +60,7 @@ class Pool:
         return self.allocate(needed, self.free_gpu_ids[: needed.gpus])
 
     def allocate(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
-        """Allocate, with those of the GPUs that are there: after a restart there may be fewer."""
+        """Allocate, using those of the GPUs that exist: after a restart there may be fewer."""
         self.free_vcpus -= needed.vcpus
         self.free_memory_mib -= needed.memory_mib
         still_there = tuple(gpu_id for gpu_id in gpu_ids if gpu_id in self.free_gpu_ids)

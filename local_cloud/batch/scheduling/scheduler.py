@@ -1,4 +1,4 @@
-"""Moves jobs through their states: from their dependencies over queue and attempts to the end."""
+"""Moves jobs through their states, from dependencies over queue and attempts to the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEPENDENCY_FAILED = "Dependent Job failed"
 CHILD_FAILED = "Array Child Job failed"
 TIMED_OUT = "Job attempt duration exceeded timeout"
 SHUTDOWN_SECONDS = 10.0
-NEXT_HOST_SECONDS = 0.5  # after one that did not come up
+NEXT_HOST_SECONDS = 0.5  # delay before a host that failed to boot is tried again
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Scheduler:
     Attributes:
         lock: guards every job's state, and the attributes below.
         on_running: called with each attempt that has started, under the lock.
-        save: writes the state of all jobs to disk, where `--state` asks for it.
+        save: writes the state of all jobs to disk, if `--state` is given.
     """
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
@@ -56,7 +56,7 @@ class Scheduler:
         self.attempts: dict[Job, Attempt] = {}
         self._runners: dict[threading.Thread, Attempt] = {}
         self._closed = False
-        self._hosts_down: dict[str, str] = {}  # why, by the ARN of their environment
+        self._hosts_down: dict[str, str] = {}  # boot errors, by the ARN of their environment
         self._looks_again = False
         self.on_running: Callable[[Job, Attempt], None] = lambda *_: None
         self.save: Callable[[], None] = lambda: None
@@ -79,7 +79,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Continue the jobs of an earlier server, and remove any other container it left."""
+        """Continue the jobs of an earlier server, and remove its other containers."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
@@ -99,12 +99,12 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """When Spot takes back the host of a running ECS task; None without a notice."""
+        """When Spot reclaims the host of a running ECS task; None without a notice."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
     def address(self, task_id: str) -> str | None:
-        """The address that a running ECS task has of its own; None if it has none."""
+        """A running ECS task's own address; None if it has none."""
         found = self._find_task(task_id)
         return found and found[1].address
 
@@ -208,13 +208,13 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
-        """Whether an environment's hosts boot; if not, the next one is looked at in a while."""
+        """Whether an environment's hosts boot; if not, they are tried again later."""
         try:
-            hosts.mounted(environment)
+            hosts.mounted_file_system(environment)
         except hosts.HostError as error:
             if self._hosts_down.get(environment.arn) != str(error):
                 self._hosts_down[environment.arn] = str(error)
-                log.warning("the hosts of %s don't come up: %s", environment.name, error)
+                log.warning("the hosts of %s failed to boot: %s", environment.name, error)
             if not self._looks_again:
                 self._looks_again = True
                 later(NEXT_HOST_SECONDS, self._look_again)
@@ -263,7 +263,7 @@ class Scheduler:
                 self.on_running(job, attempt)
             if self._closed:
                 attempt.kill()
-        self.save()  # or the next server would start it again
+        self.save()  # otherwise the next server would start it again
         end = attempt.wait()
         with self.lock:
             self._timers.cancel(job)
@@ -297,7 +297,7 @@ class Scheduler:
     def _finish(
         self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
     ) -> None:
-        """End a job, and with it, where due, its array's parent and the jobs that depend on it."""
+        """End a job and, if it is due, its array's parent and the jobs that depend on it."""
         job.finish(status, reason, stopped_at)
         ended = [job]
         while ended:
@@ -327,7 +327,7 @@ class Scheduler:
 
 
 class JobTimers:
-    """Attempt timeouts, and time limits of queues on a state; those of a job end together."""
+    """Timers for attempt timeouts and queues' state time limits, cancelled per job."""
 
     def __init__(self) -> None:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)

@@ -17,21 +17,21 @@ from moto.iam.exceptions import EntityAlreadyExists, NotFoundException
 from moto.moto_api._internal import mock_random
 
 from local_cloud.faults.kinds import InvalidEnvironment
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 from local_cloud.gaps.batch import compute_environments, job_definitions, missing
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 
 
 class CompleteBatchBackend(BatchBackend):
-    """moto's backend, with the fields that it drops. A request is checked before it has effects."""
+    """moto's backend with the fields that it drops; checks requests before they take effect."""
 
     def service_linked_role_arn(self) -> str:
         """The role of compute environments that name none; created on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
-            # Terraform asks for several environments at once.
+            # Terraform requests several environments at once.
             with suppress(EntityAlreadyExists):
                 self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Unlike moto, also change compute resources, and all of a request or nothing."""
+        """Unlike moto, also change compute resources, and apply all of a request or nothing."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
@@ -172,7 +172,7 @@ class CompleteBatchBackend(BatchBackend):
         super().delete_job_queue(queue_name)
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
-        """Set a new revision's fields as sent: moto inherits them from its predecessor."""
+        """Set a new revision's fields as sent: moto would inherit them from its predecessor."""
         definition = super().register_job_definition(*args, **fields)
         definition.parameters = fields["parameters"] or {}
         definition.retry_strategy = fields["retry_strategy"]
@@ -182,7 +182,7 @@ class CompleteBatchBackend(BatchBackend):
         return definition
 
     def deregister_job_definition(self, def_name: str) -> None:
-        """Also deregister the ECS task definition that stands for it."""
+        """Also deregister the corresponding ECS task definition."""
         for definition in self._job_definitions.values():
             if def_name in (definition.arn, f"{definition.name}:{definition.revision}"):
                 definition.deregister()
@@ -210,7 +210,7 @@ def used_backends() -> list[Any]:
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
     """Why a compute environment is INVALID; None unless a fault makes it so."""
-    covering = (f for _, f in under_way(InvalidEnvironment) if f.covers(environment.name))
+    covering = (f for _, f in active_faults(InvalidEnvironment) if f.covers(environment.name))
     return next((fault.reason for fault in covering), None)
 
 

@@ -1,7 +1,7 @@
-"""Compute environments: what AWS refuses of a request, checked before anything is changed.
+"""Compute environments: what AWS rejects in a request, checked before anything changes.
 
-Names, states and types are not: Terraform's provider refuses those itself, and our modules look
-instance types up.
+Names, states and types are not checked: Terraform's provider rejects those itself, and our modules
+look up instance types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ON_FARGATE = ("maxvCpus", "subnets", "securityGroupIds")
 
 
 def role_arn(backend: BatchBackend, role: str) -> str:
-    """The ARN of a service role that is there."""
+    """The ARN of an existing service role."""
     try:
         return str(backend.iam_backend.get_role_by_arn(role).arn)
     except NotFoundException:
@@ -26,7 +26,7 @@ def role_arn(backend: BatchBackend, role: str) -> str:
 
 
 def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException for computeResources that AWS refuses."""
+    """Raise ClientException for computeResources that AWS rejects."""
     kind = str(resources.get("type"))
     required = ON_FARGATE if kind.startswith("FARGATE") else ON_INSTANCES
     missing = [field for field in required if resources.get(field) in (None, "", [])]
@@ -41,7 +41,7 @@ def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
 
 
 def check_references(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException if something that computeResources name is not there."""
+    """Raise ClientException if computeResources refer to something that does not exist."""
     if role := resources.get("instanceRole"):
         profiles = backend.iam_backend.get_instance_profiles()
         if not any(role in (profile.arn, profile.name) for profile in profiles):

@@ -1,4 +1,4 @@
-"""Job definitions and submissions: what AWS refuses of both."""
+"""Job definitions and submissions: what AWS rejects in both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESERVED_VARIABLES = "AWS_BATCH"
 
 
 def check(request: dict[str, Any]) -> None:
-    """Raise ClientException for fields of RegisterJobDefinition or SubmitJob that are refused."""
+    """Raise ClientException for invalid fields of RegisterJobDefinition or SubmitJob."""
     check_retry_strategy(request.get("retryStrategy") or {})
     if nodes := request.get("nodeProperties"):
         check_nodes(nodes)
@@ -54,7 +54,7 @@ def check_nodes(nodes: dict[str, Any]) -> None:
     if not 0 <= int(main) < int(count):
         raise ClientException(f"mainNode {main} must be below numNodes {count}")
     if [each["targetNodes"] for each in nodes["nodeRangeProperties"]] != [ALL_NODES]:
-        raise missing.refusal(f"node ranges but one, {ALL_NODES}")
+        raise missing.refusal(f"node ranges other than {ALL_NODES}")
 
 
 def check_number_of_nodes(count: Any) -> None:
@@ -87,7 +87,7 @@ def check_environment(container: dict[str, Any]) -> None:
 
 
 def register_task_definition(ecs: EC2ContainerServiceBackend, definition: Any) -> None:
-    """Register the ECS task definition that stands for a job definition of one container."""
+    """Register the ECS task definition that corresponds to a single-container job definition."""
     properties = definition.container_properties
     if properties is None:
         return

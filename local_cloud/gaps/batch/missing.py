@@ -1,4 +1,4 @@
-"""What the local cloud's Batch does not emulate: requests that need it are refused by its name."""
+"""What the local cloud's Batch does not emulate: requests that need it are refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-# By the last part of their paths; moto has these, which would only pretend.
+# By the last part of their paths; moto has these, but would only pretend.
 OPERATIONS = (
     "createschedulingpolicy",
     "deleteschedulingpolicy",
@@ -33,11 +33,13 @@ FIELDS = (
 
 
 def refusal(what: str) -> ClientException:
-    return ClientException(f"The local cloud has no {what}: see Batch in local_cloud/README.md")
+    return ClientException(
+        f"The local cloud does not support {what}: see Batch in local_cloud/README.md"
+    )
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise ClientException for the first field that nothing here would heed."""
+    """Raise ClientException for the first unsupported field."""
     for field in FIELDS:
         if request.get(field) is not None:
             raise refusal(field)

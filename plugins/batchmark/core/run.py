@@ -86,7 +86,7 @@ class PlannedJob(Record):
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
         if self.own_job and self.own_job.axis:
             return f"{self.suite}-{self.own_job.axis}-{self.own_job.size}"
-        apart = self.sharing.apart if self.sharing else None
+        apart = self.sharing.separate_replicas if self.sharing else None
         return self.suite if apart is None else f"{self.suite}-of-{apart}"
 
 

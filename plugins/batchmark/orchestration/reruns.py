@@ -69,7 +69,7 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
         return plan.nodes == parameters.get("nodes") and varied == named
     if own := job.own_job:
         return own.axis is None or own.size == parameters.get(own.axis)
-    return job.sharing is not None and job.sharing.apart == parameters.get("replicas")
+    return job.sharing is not None and job.sharing.separate_replicas == parameters.get("replicas")
 
 
 def can_be_repeated(row: SeriesKey) -> bool:

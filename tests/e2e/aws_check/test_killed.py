@@ -64,7 +64,7 @@ def test_killed_with_a_fault_it_goes_on_fails_there_and_leaves_nothing(stack, ch
         checks.kill_at(case.killed_at, "--yes")
         refused, said = checks.run("--yes")
         assert refused == 1
-        assert "RESUME=yes goes on, DESTROY=yes destroys what it made" in said
+        assert "continue it with RESUME=yes, or remove what it created with DESTROY=yes" in said
         code, said = checks.run(case.then)
     # What failed before it was destroyed is told by the report alone.
     only_destroyed = case.killed_at == "destroy" or case.then == "--destroy"

@@ -54,7 +54,7 @@ def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud, gate):
     page = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/{waits}/log")
     assert page.text == f"Job {waits} is PENDING and has no log yet.\n"
     missing = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/none/log")
-    assert (missing.status_code, missing.text) == (404, "The local cloud knows no job none\n")
+    assert (missing.status_code, missing.text) == (404, "The local cloud has no job none\n")
 
 
 def test_failure_ends_the_task_with_its_reason_its_last_lines_and_a_link_to_them(cloud, trigger):

@@ -35,7 +35,7 @@ def spot_once(bench: Bench) -> Run:
         shutdown_seconds=10,
     )
     bench.wait(lambda: bench.documents(run), "document written on Spot's notice", 20)
-    assert any("Spot takes this host back" in line for line in bench.log_lines(job))
+    assert any("Spot is interrupting this host" in line for line in bench.log_lines(job))
     assert [one["status"] for one in bench.jobs(run)] == ["RUNNING"]  # it awaits its host's end
     bench.finish(run)
     first, last = bench.documents(run)

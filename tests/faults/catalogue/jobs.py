@@ -113,7 +113,7 @@ FAULTS = (
     bad_document("huge", "has 190.7 MiB"),
     bad_document("deep", "not a result document: invalid JSON"),
     bad_document("overflowing", "breaks schema 2: environment.memory_bytes"),
-    bad_document("doubled", "it has the row stand_in {'size': 1} float32 twice"),
+    bad_document("doubled", "the row stand_in {'size': 1} float32 appears twice"),
     Fault(
         "result document replaced",
         replaced_document,

@@ -105,7 +105,7 @@ def test_a_constant_is_a_number_of_the_search_or_the_suspects():
     assert constant("MOST_ASKED=4") == ("MOST_ASKED", 4)
     assert constant("EVIDENCE=5") == ("EVIDENCE", 5.0)
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
-        with pytest.raises(ValueError, match=r"there are only .*EVIDENCE, .*ASK"):
+        with pytest.raises(ValueError, match=r"unknown constant; known: .*EVIDENCE, .*ASK"):
             constant(text)
 
 

@@ -77,10 +77,12 @@ def test_a_missing_package_comes_from_the_wheels(monkeypatch, tmp_path, wheels):
 @pytest.mark.usefixtures("path")
 def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch, tmp_path):
     monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
-    with pytest.raises(packages.MissingError, match=r"no carried_by_hand, nor .*gpu-wheels FOR=3"):
+    with pytest.raises(
+        packages.MissingError, match=r"no carried_by_hand, and neither has .*gpu-wheels FOR=3"
+    ):
         packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
-    with pytest.raises(packages.MissingError, match="has no no_torch_here: take an image"):
+    with pytest.raises(packages.MissingError, match="has no no_torch_here: use an image"):
         packages.bring(tmp_path / "none", tmp_path / "site")
 
 
@@ -124,7 +126,7 @@ def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
     for _ in range(2):
         list(run([counting], tmp_path, State(tmp_path, DEVICE)))
     assert count.read_text() == "once"
-    assert capsys.readouterr().out.splitlines()[-1] == "counts: done before"
+    assert capsys.readouterr().out.splitlines()[-1] == "counts: already done"
 
 
 def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
@@ -140,7 +142,7 @@ def test_a_long_summary_is_cut_at_its_end(tmp_path, state):
     steps = list(run([failing, talkative], tmp_path, state))
     text = summary.write(tmp_path, state, steps)
     assert summary.MOST_CHARACTERS - 400 < len(text) <= summary.MOST_CHARACTERS
-    assert text.endswith("(cut here; the rest is in the logs and documents)\n")
+    assert text.endswith("(truncated; the rest is in the logs and documents)\n")
     assert "... and 260 more lines" in text
 
 

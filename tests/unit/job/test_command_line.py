@@ -41,20 +41,20 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SMOKE, "--threads", "two"], "--threads 'two' is not a whole number"),
         ([*SMOKE, "--samples", "10001"], "--samples 10001 is too many; a result document holds"),
         ([*SMOKE, "--samples", "9999"], f"too many for {ROWS} rows; give {200_000 // ROWS} or"),
-        ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is asked for twice"),
-        ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows are too many for one result document"),
+        ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is requested twice"),
+        ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows don't fit in one result document"),
         ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is not a number; give one such as 0.2"),
         ([*SMOKE, "--precision", "x"], "--precision 'x' is not a number; give one such as 0.01"),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
-        ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; give 300 or fewer"),
+        ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; use 300 or fewer"),
         *(
             ([*SMOKE, f"--metrics-namespace={name}"], f"{name!r} is not a CloudWatch namespace; g")
             for name in ("", "  ", "a" * 256, ":a", "Größe", "a\n")
         ),
         ([*SMOKE, "--metrics-namespace=AWS/Batch"], "'AWS/Batch' is reserved for AWS"),
         ([*SMOKE, "--sweet"], "unrecognized arguments: --sweet"),
-        ([*SMOKE, "--modes", "mps"], "--modes goes with --suite sharing only"),
-        ([*MATMUL, "--mps-threads", "5"], "--mps-threads goes with --suite sharing only"),
+        ([*SMOKE, "--modes", "mps"], "--modes works only with --suite sharing"),
+        ([*MATMUL, "--mps-threads", "5"], "--mps-threads works only with --suite sharing"),
         ([*SHARING, "--replicas", "two"], "--replicas 'two' is not a whole number"),
         ([*SHARING, "--disturbances", "nap"], "unknown --disturbances 'nap'; known: out_of_memory"),
         ([*SHARING, "--form", "vms"], "unknown --form 'vms'; known: processes, jobs, pods"),
@@ -202,6 +202,4 @@ def test_without_the_libraries_that_measure_it_says_where_they_come_from(
     """As a wheel without its extra."""
     monkeypatch.setitem(sys.modules, "batchmark_job.job", None)
     assert main(["run", *SMOKE, "--output", str(tmp_path / "result.json")]) == 3
-    assert "is not installed; what `run` needs comes with `batchmark-job[run]`" in (
-        capsys.readouterr().err
-    )
+    assert "is not installed; install `batchmark-job[run]`" in (capsys.readouterr().err)

@@ -152,10 +152,10 @@ def test_reader_of_the_log_is_warned():
         "cold 1.5 s, slow"
     )
     assert list(warnings(measurement)) == [
-        "fast on 2 threads is out, wrong: it contains nan",
+        "fast on 2 threads was not used (wrong): it contains nan",
         "only 4 samples: 10 would have taken more than 100 s",
-        "2 of 4 samples taken while the device was slowed down; reports leave them out",
-        "1 of 4 samples far from the median; kept",
+        "2 of 4 samples were taken while the device was slowed down; reports leave them out",
+        "1 of 4 samples are far from the median; kept",
         "the samples gather around more than one value",
     ]
 
@@ -170,7 +170,7 @@ def test_fallback_is_labelled(make_settings, capsys):
 
 def test_more_threads_than_there_are_is_said(make_settings, capsys):
     environment = document_of(make_settings(threads=100_000)).environment
-    assert "100000 threads asked for, only" in capsys.readouterr().out
+    assert "100000 threads requested, but only" in capsys.readouterr().out
     assert environment.compute_threads == environment.cpu_threads
 
 

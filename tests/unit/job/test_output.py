@@ -43,7 +43,7 @@ def test_file_is_written_whole_and_alone(tmp_path):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("", "is a folder; end it in '/' or name a file"),
+        ("", "is a folder; add a trailing '/' or name a file"),
         ("file/result.json", "can't write in"),
         # As with a folder of another user's, which stops everybody but root.
         ("long" * 100 + "/result.json", r"can't write in .* \(File name too long\)"),

@@ -229,7 +229,7 @@ def test_what_is_wrong_with_a_document_is_told_in_a_line(raw):
 def test_a_row_is_in_a_document_once(raw, also):
     row = raw["measurements"][0]
     again = row | also | {"parameters": dict(reversed(row["parameters"].items()))}
-    with pytest.raises(ResultError, match=r"the row \w+ .* float32 twice"):
+    with pytest.raises(ResultError, match=r"the row \w+ .* float32 appears twice"):
         parse_document(json.dumps(raw | {"measurements": [row, again]}))
 
 
@@ -243,7 +243,7 @@ def rows_of(row, count, samples):
     [
         (MOST_ROWS + 1, 1, "at most 1000 items"),
         (1, MOST_SAMPLES + 1, "at most 10000 items"),
-        (21, MOST_SAMPLES, f"210000 samples, more than {MOST_SAMPLES_IN_ALL}"),
+        (21, MOST_SAMPLES, f"210000 samples, more than the limit of {MOST_SAMPLES_IN_ALL}"),
     ],
 )
 def test_rows_and_samples_are_limited(raw, rows, samples, message):
@@ -291,9 +291,9 @@ def test_samples_of_the_processes_are_all_of_the_rows():
     }
     assert Measurement(**row, process_samples=(1, 2)).process_samples == (1, 2)
     assert Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1, 1)).turn_samples
-    with pytest.raises(ValueError, match="its process_samples add up to 4, it has 3 samples"):
+    with pytest.raises(ValueError, match="its process_samples add up to 4, but it has 3 samples"):
         Measurement(**row, process_samples=(2, 2))
-    with pytest.raises(ValueError, match="its turn_samples add up to 2, it has 3 samples"):
+    with pytest.raises(ValueError, match="its turn_samples add up to 2, but it has 3 samples"):
         Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1))
-    with pytest.raises(ValueError, match="one of its turns belongs to two processes"):
+    with pytest.raises(ValueError, match="one of its turns spans two processes"):
         Measurement(**row, process_samples=(1, 2), turn_samples=(2, 1))

@@ -94,11 +94,14 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--batches", "1", "--image", "32"], "--batches has 1, which leaves nothing to normalise"),
-        (["--data", "files"], "give their folder by --files or BATCHMARK_FILES"),
-        (["--warmup-epochs", "91"], "--warmup-epochs is 91, and --epochs 90: the rate must reach"),
+        (
+            ["--batches", "1", "--image", "32"],
+            "--batches includes 1, which leaves nothing to normalise",
+        ),
+        (["--data", "files"], "give their folder with --files or BATCHMARK_FILES"),
+        (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up must"),
         (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),
-        (["--axis", "batch=1"], "--axis and --samples are not for --suite scaling"),
+        (["--axis", "batch=1"], "--axis and --samples don't apply to --suite scaling"),
     ],
 )
 def test_what_can_not_be_had_is_refused_at_once(options, reason, capsys):

@@ -68,7 +68,7 @@ def test_grid_multiplies_its_axes_and_fills_in_defaults():
     [
         ("nope", {}, "unknown workload 'nope'; known: matmul"),
         ("matmul", {"batch": (1,)}, "matmul has no axis 'batch'; it has size"),
-        ("matmul", {}, "matmul needs its axis 'size'"),
+        ("matmul", {}, "matmul needs the axis 'size'"),
         *(
             ("matmul", {"size": (n,)}, f"matmul can't have size={n}; give 1 to")
             for n in (0, 10**17)
@@ -87,7 +87,10 @@ def test_bad_grids_are_refused(workload, axes, message):
     [
         *(({"max_seconds": bad}, "--max-seconds") for bad in (0.0, -1.0, math.nan, math.inf)),
         *(
-            ({"precision": bad}, r"--precision .* is not a share; give 0.01 for 1 %")
+            (
+                {"precision": bad},
+                r"--precision .* is not a fraction between 0 and 1; give 0.01 for 1 %",
+            )
             for bad in (-0.01, 1.0, math.nan)
         ),
         ({"samples": 2}, "--samples 2 is too few; give 10 or more"),

@@ -145,14 +145,14 @@ def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
     (stack.folder / up.LOGIN).write_text(json.dumps(login))
     airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
-    assert there.startswith("There: trigger GPU-CPU benchmark;")
+    assert there.startswith("In Airflow, trigger GPU-CPU benchmark;")
     (stack.folder / up.LOGIN).write_text(json.dumps(login | {"jobs": ["convert", "train"]}))
     _, there, *_ = up._next_steps(stack.folder).splitlines()
     assert there.startswith(
-        "There: trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
+        "In Airflow, trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
     )
     assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
-    assert stop == "`make down` stops it and keeps what was measured"
+    assert stop == "`make down` stops it and keeps all measurements"
 
 
 def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
@@ -226,10 +226,10 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     assert "trigger Own job benchmark for convert" in once(Path("job.tfvars"))
-    assert f"own jobs of {file}: as the last time" in once()
+    assert f"own jobs of {file}: as in the last start" in once()
     assert [list(jobs) for jobs in started] == [["convert"], ["convert"]]
     file.unlink()
-    assert f"own jobs of {file}: left out: there is no such file any more" in once()
+    assert f"own jobs of {file}: skipped, as the file no longer exists" in once()
     assert started[-1] is None
 
 
@@ -238,7 +238,9 @@ def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkey
     (stack.folder / up.LOGIN).write_text(json.dumps(login))
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     up.up(8080, stack.folder, tmp_path / "job.tfvars")
-    assert capsys.readouterr().out.startswith("already up; `make down` first, to read JOBS=\n")
+    assert capsys.readouterr().out.startswith(
+        "already up; run `make down` first to use another JOBS=\n"
+    )
     up.up(8080, stack.folder)
     assert capsys.readouterr().out.startswith("already up\nAirflow: a")
 
@@ -379,15 +381,15 @@ def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
         "g5:     the samples gather around more than one value",
         "c5: [1/26] fft size=128 float32: FAILED, no memory; about 2 min left",
     ]
-    assert list(jobs.told(first)) == [
+    assert list(jobs.lines_to_show(first)) == [
         "g5: batchmark-job: suite smoke, 26 rows",
         "g5: 1 of 26 rows measured; about 40 s left",
         "c5: 1 of 26 rows measured; about 2 min left",
     ]
     second = ["g5: [2/26] sort: median 1 s", "g5: batchmark-job: wrote x", "g5: suite smoke on cpu"]
-    assert list(jobs.told(second)) == ["g5: batchmark-job: wrote x"]
+    assert list(jobs.lines_to_show(second)) == ["g5: batchmark-job: wrote x"]
     now += demo.PROGRESS_SECONDS
-    assert list(jobs.told(second[:1])) == ["g5: 2 of 26 rows measured"]
+    assert list(jobs.lines_to_show(second[:1])) == ["g5: 2 of 26 rows measured"]
 
 
 def test_the_demo_tells_each_task_once_when_it_ended():

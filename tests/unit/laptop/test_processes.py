@@ -56,7 +56,7 @@ def test_a_failing_program_stops_the_caller(processes, tmp_path):
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
 def test_an_impossible_port_is_refused(port):
-    with pytest.raises(LaptopError, match="is not a port"):
+    with pytest.raises(LaptopError, match="is not a valid port"):
         require_port(port, "Airflow")
 
 

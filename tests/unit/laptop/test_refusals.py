@@ -36,7 +36,7 @@ def test_a_second_demo_at_the_same_time_is_refused(refusal, tmp_path):
     with (tmp_path / "demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         line = refusal("demo", "--folder", tmp_path / "demo")
-    assert "another `make demo` is at work" in line
+    assert "another `make demo` is running" in line
     assert not (tmp_path / "demo").exists()
 
 
@@ -61,4 +61,4 @@ def test_a_taken_port_is_refused(refusal, tmp_path):
 def test_a_start_that_broke_off_is_refused(refusal, tmp_path, monkeypatch):
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     line = refusal("up", "--folder", tmp_path / "up")
-    assert "an earlier start broke off; see " in line
+    assert "an earlier start was interrupted; see " in line

@@ -244,7 +244,9 @@ def test_old_terraform_is_refused(stack_dir, tmp_path, version):
 @pytest.mark.parametrize("script", ["echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'"])
 def test_terraform_without_a_version_is_refused(stack_dir, tmp_path, script):
     env = fake_terraform(tmp_path / "bin", script, version=None)
-    with pytest.raises(TerraformError, match=r"gave no version: install Terraform 1\.11 or newer"):
+    with pytest.raises(
+        TerraformError, match=r"printed no version: install Terraform 1\.11 or newer"
+    ):
         open_stack(stack_dir, env=env).init()
 
 

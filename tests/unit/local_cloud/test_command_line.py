@@ -16,25 +16,31 @@ from tests.paths import ROOT
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--gpus", "-1"], "--gpus: -1 is too small, the least is 0"),
-        (["--vcpus", "0"], "--vcpus: 0 is too small, the least is 1"),
-        (["--memory", "3"], "--memory: 3 is too small, the least is 4"),
+        (["--gpus", "-1"], "--gpus: -1 is too small; the minimum is 0"),
+        (["--vcpus", "0"], "--vcpus: 0 is too small; the minimum is 1"),
+        (["--memory", "3"], "--memory: 3 is too small; the minimum is 4"),
         (["--vcpus", "many"], "--vcpus: 'many' is not a whole number"),
-        (["--port", "70000"], "--port: 70000 is no port, the highest is 65535"),
+        (["--port", "70000"], "--port: 70000 is not a port; the maximum is 65535"),
         (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a number of seconds"),
         (["--file-system-seconds", "-1"], "'-1' is not a number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
         (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
-        (["--prices", "/dev/null"], "'/dev/null' is no price table: JSONDecodeError("),
-        (["--record-calls", "/no/such/folder/calls"], "is not a file in an existing folder"),
-        (["--record-calls", "/"], "'/' is not a file in an existing folder"),
+        (["--prices", "/dev/null"], "'/dev/null' is not a price table: JSONDecodeError("),
+        (["--record-calls", "/no/such/folder/calls"], "is not a file path in an existing folder"),
+        (["--record-calls", "/"], "'/' is not a file path in an existing folder"),
         (["--jobs", "pods"], "--jobs: invalid choice: 'pods'"),
-        (["--job-network", "n"], "--job-network is for --jobs containers"),
+        (["--job-network", "n"], "--job-network needs --jobs containers"),
         (["--jobs", "containers", "--job-network", "n"], "--job-network needs --job-endpoint"),
-        (["--job-endpoint", "local-cloud:5000"], "'local-cloud:5000' is not like http://HOST:PORT"),
-        (["--job-endpoint", "http://h:1/path"], "'http://h:1/path' is not like http://HOST:PORT"),
-        (["--credentials", "/no/such/folder/file"], "is not a file in an existing folder"),
-        (["--credentials", "f", "--any-credentials"], "leave out one of them"),
+        (
+            ["--job-endpoint", "local-cloud:5000"],
+            "'local-cloud:5000' is not a URL of the form http://HOST:PORT",
+        ),
+        (
+            ["--job-endpoint", "http://h:1/path"],
+            "'http://h:1/path' is not a URL of the form http://HOST:PORT",
+        ),
+        (["--credentials", "/no/such/folder/file"], "is not a file path in an existing folder"),
+        (["--credentials", "f", "--any-credentials"], "give only one of them"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -67,7 +73,7 @@ def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
         port = taken.getsockname()[1]
         assert main(["--port", str(port)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"cannot listen on 127.0.0.1:{port}: it is taken" in line
+    assert f"cannot listen on 127.0.0.1:{port}: it is in use" in line
 
 
 @pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])

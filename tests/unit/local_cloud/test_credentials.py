@@ -54,7 +54,7 @@ def test_clients_of_aws_read_it(path, monkeypatch):
 )
 def test_a_file_without_a_secret_is_named(path, content):
     path.write_bytes(content)
-    with pytest.raises(CredentialsError, match=f"{path} holds no aws_secret_access_key of the"):
+    with pytest.raises(CredentialsError, match=f"{path} has no aws_secret_access_key in the"):
         read_or_make(path)
     assert path.read_bytes() == content
 
@@ -76,13 +76,15 @@ def test_a_job_gets_the_secret_and_no_log_does(settings):
     assert aws(LAUNCH, settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
     assert "the secret" not in repr(settings)
     assert how_to_call(settings) == (
-        f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
+        f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
     )
 
 
 def test_what_checks_no_signatures_says_so(settings):
     unchecked = replace(settings, secret=None, credentials=None)
-    assert how_to_call(unchecked).startswith("any credentials will do: every user of this machine")
+    assert how_to_call(unchecked).startswith(
+        "any credentials are accepted: every user of this machine"
+    )
     assert aws(LAUNCH, unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
 
 
@@ -135,4 +137,4 @@ def test_a_bad_file_is_reported_in_one_line(served_with, path, capsys):
     path.write_text("nothing")
     assert served_with("--credentials", str(path)) == (2,)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"local_cloud: {path} holds no aws_secret_access_key")
+    assert line.startswith(f"local_cloud: {path} has no aws_secret_access_key")

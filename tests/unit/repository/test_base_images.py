@@ -64,7 +64,7 @@ def test_every_mention_of_an_image_gets_the_registrys_digest(docker, root, capsy
     assert texts(root) == {f"PYTHON_IMAGE={PYTHON}@{NEW}\nPOSTGRES_IMAGE={POSTGRES}@{OLD}\n{other}"}
     assert capsys.readouterr().out.splitlines() == [
         f"{PYTHON}@{NEW}: renewed in {', '.join(map(str, (PINS, *REPEATED_IN)))}",
-        f"{POSTGRES}@{OLD}: as it was",
+        f"{POSTGRES}@{OLD}: unchanged",
     ]
 
 
@@ -86,8 +86,8 @@ def test_only_what_repeats_an_image_is_named(docker, root, capsys):
     [
         ("echo 'try again' >&2; echo 'ERROR: not found' >&2; exit 1", "ERROR: not found"),
         ("exit 3", "buildx ended with code 3"),
-        ("echo Name: postgres", "buildx gives no digest but 'Name: postgres\\n'"),
-        ("echo null", "buildx gives no digest but 'None'"),
+        ("echo Name: postgres", "buildx returned 'Name: postgres\\n' instead of a digest"),
+        ("echo null", "buildx returned 'None' instead of a digest"),
     ],
 )
 def test_an_image_without_a_digest_changes_nothing(docker, root, capsys, answer, said):
@@ -96,7 +96,7 @@ def test_an_image_without_a_digest_changes_nothing(docker, root, capsys, answer,
     assert texts(root) == {PINNED}
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == f"base-images: nothing is changed: {POSTGRES}: {said}\n"
+    assert captured.err == f"base-images: nothing was changed: {POSTGRES}: {said}\n"
 
 
 def test_a_registry_that_never_answers_is_reported(docker, root, capsys, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_registry_that_never_answers_is_reported(docker, root, capsys, monkeyp
     monkeypatch.setattr(renew_base_images, "ANSWER_SECONDS", 0.1)
     assert main(root) == 1
     assert texts(root) == {PINNED}
-    assert capsys.readouterr().err.endswith(f"{PYTHON}: no answer within 0.1 s\n")
+    assert capsys.readouterr().err.endswith(f"{PYTHON}: no response within 0.1 s\n")
 
 
 @pytest.mark.parametrize("image", ["python", "127.0.0.1:5000/python"])
@@ -114,7 +114,7 @@ def test_a_name_without_a_tag_is_refused(docker, root, capsys, image):
     write(root, text)
     assert main(root) == 1
     assert texts(root) == {text}
-    assert f"nothing is changed: '{image}' has no tag" in capsys.readouterr().err
+    assert f"nothing was changed: '{image}' has no tag" in capsys.readouterr().err
 
 
 def test_a_file_that_is_missing_leaves_the_others_alone(docker, root):
@@ -129,7 +129,7 @@ def test_a_missing_docker_is_reported(root, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(root) == 1
     assert capsys.readouterr().err == (
-        "base-images: nothing is changed: docker is needed and not on the PATH\n"
+        "base-images: nothing was changed: docker is not on the PATH\n"
     )
 
 
@@ -137,5 +137,5 @@ def test_a_docker_without_buildx_is_reported(docker, root, capsys):
     docker({}, version="echo 'docker: unknown command: docker buildx' >&2; exit 1")
     assert main(root) == 1
     assert capsys.readouterr().err == (
-        "base-images: nothing is changed: this docker has no buildx: install its plugin first\n"
+        "base-images: nothing was changed: this docker has no buildx plugin: install it first\n"
     )

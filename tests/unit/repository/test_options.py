@@ -126,13 +126,25 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
     ("model", "given", "problem"),
     [
         (SharingOptions, {"modes": ("mig",)}, "unknown modes 'mig'; known: exclusive, time_slic"),
-        (SharingOptions, {"modes": ()}, "modes is empty; give some, such as exclusive,"),
+        (
+            SharingOptions,
+            {"modes": ()},
+            "modes is empty; give at least one value, such as exclusive,",
+        ),
         (SharingOptions, {"replicas": ("five",)}, "replicas takes whole numbers, got 'five'"),
         (SharingOptions, {"replicas": (True,)}, "replicas takes whole numbers, got True"),
-        (SharingOptions, {"replicas": ()}, "replicas is empty; give some, such as 1,2,5,10,20"),
+        (
+            SharingOptions,
+            {"replicas": ()},
+            "replicas is empty; give at least one value, such as 1,2,5,10,20",
+        ),
         (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; give 1 or more"),
         (ScalingRun, {"momentum": "x"}, "momentum takes numbers, got 'x'"),
-        (ScalingRun, {"learning_rate": 2e6}, "learning_rate 2000000.0 is out of range; give more"),
+        (
+            ScalingRun,
+            {"learning_rate": 2e6},
+            "learning_rate 2000000.0 is out of range; give a number above",
+        ),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; give 20 at most"),
         (OwnJobRun, {"sizes": (True,)}, "sizes takes numbers, got True"),

@@ -289,7 +289,7 @@ def test_a_tag_that_exists_is_refused_with_its_digests(machine):
 def test_a_missing_program_is_named_in_one_line(machine, program):
     machine.remove(program)
     (line,) = machine.refused().splitlines()
-    assert f"{program} is needed and not on the PATH" in line
+    assert f"{program} is needed but not on the PATH" in line
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_whatever_fails_no_login_stays(machine, command):
     ("command", "told"),
     [
         ("docker version", "no Docker engine answers: start it"),
-        ("docker buildx version", "this docker has no buildx: install its plugin first"),
+        ("docker buildx version", "this docker has no buildx plugin: install it first"),
     ],
 )
 @pytest.mark.parametrize("asked", [(), ("--check",)])

@@ -1,1 +1,1 @@
-"""What runs on each rank of a distributed training."""
+"""What runs on each rank of a distributed row."""

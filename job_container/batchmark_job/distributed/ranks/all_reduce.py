@@ -1,6 +1,6 @@
-"""The sum of a tensor over all ranks, as training makes it of its gradients.
+"""All-reduce: sums a tensor over all ranks, as training does with its gradients.
 
-Sums of known numbers must be exact.
+The sums of known numbers must be exact.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from batchmark_job.machine import threads
 from batchmark_job.result.document import Correctness, Implementation
 
 WARMUP = 3
-PERIOD = 1_000  # numbers after which the tensor's values repeat
-PART = 1_000 * PERIOD  # numbers that are made and compared at a time
+PERIOD = 1_000  # length of the pattern that the tensor repeats
+PART = 1_000 * PERIOD  # numbers filled and compared at a time
 FLOAT_BYTES = 4
-TOLERANCE = 1e-7  # the sums are whole numbers that float32 holds exactly
+TOLERANCE = 1e-7  # small enough for float32 to hold the sums exactly
 
 
 def all_reduce(task: AllReduce) -> Answer:
-    """Time sums one after the other, without a pause between them, as NCCL's own tests do.
+    """Time back-to-back sums, without a pause between them, as NCCL's own tests do.
 
     Raises:
-        InputError: the tensor has no whole number, or one rank alone has nothing to sum.
+        InputError: the tensor holds no whole float32, or there is only one rank.
     """
     world = World.from_environment(task.device)
     if task.size_bytes < FLOAT_BYTES or task.size_bytes % FLOAT_BYTES:
@@ -41,7 +41,7 @@ def all_reduce(task: AllReduce) -> Answer:
 
 
 def measure(task: AllReduce, world: World) -> Answer:
-    """Among ranks that have met."""
+    """Measure once the ranks have joined."""
     tensor = torch.empty(task.size_bytes // FLOAT_BYTES, device=world.device)
     _fill(tensor, world)
 
@@ -51,7 +51,7 @@ def measure(task: AllReduce, world: World) -> Answer:
 
     cold = longest_seconds(world, call)
     errors = [_error(tensor, world)]
-    # Sums of zeros stay finite however many there are, and take as long.
+    # Zeros, since their sums stay finite over any number of calls and take just as long.
     tensor.zero_()
     expected = statistics.median(longest_seconds(world, call) for _ in range(WARMUP))
     timed = time_calls(world, call, task.samples, task.max_seconds, expected)
@@ -78,12 +78,12 @@ def measure(task: AllReduce, world: World) -> Answer:
 
 
 def own_values(count: int, rank: int) -> torch.Tensor:
-    """Whole numbers, different on each rank; each part of a tensor begins anew with them."""
+    """Whole numbers that differ between ranks; a tensor repeats them from the start."""
     return torch.arange(count).remainder_(PERIOD).add_(rank).float()
 
 
 def sums(count: int, ranks: int) -> torch.Tensor:
-    """Of all ranks' values."""
+    """The sum of all ranks' `own_values`."""
     return ranks * own_values(count, 0).double() + ranks * (ranks - 1) / 2
 
 

@@ -1,4 +1,4 @@
-"""What a rank trains on: batches on its device, without end."""
+"""Endless batches on the rank's device, synthetic or from files."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from batchmark_job.workloads.support import images, torch_calls
 
 Batch = tuple[Tensor, Tensor]  # images, channels last, and labels
 
-# ImageNet's, of pixels from 0 to 255.
+# ImageNet's channel means and deviations, for pixels from 0 to 255.
 MEAN, DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 SYNTHETIC_BATCHES = 4
 SYNTHETIC_CLASSES = 10
-PATTERN = 4  # numbers along each side of a class' pattern
+PATTERN = 4  # side length of a class's pattern
 
 
 class Source(NamedTuple):
-    """Batches without end."""
+    """An endless supply of batches."""
 
     batches: Iterator[Batch]
-    period: int = 1  # batches after which the wait for one repeats, the same on all ranks
-    queued: int = 0  # batches that may be there before they are asked for
+    period: int = 1  # batches per cycle of loader waits, the same on all ranks
+    queued: int = 0  # batches that may be ready before they are requested
 
 
 @contextmanager
 def batches(task: Train, world: World) -> Iterator[Source]:
-    """Those that the task asks for; enter it before the ranks meet."""
+    """The batches that the task asks for; enter it before the ranks join, as loaders fork."""
     if task.data == "synthetic":
         yield Source(cycle(synthetic(task, world)))
         return
-    from batchmark_job.distributed.ranks.loader import PREFETCHED, loaded
+    from batchmark_job.distributed.ranks.loader import PREFETCHED, loaded_batches
 
-    with loaded(task, world) as (files, workers):
+    with loaded_batches(task, world) as (files, workers):
         normalised = starmap(Normaliser(task.dtype, world.device), files)
         yield Source(normalised, workers, PREFETCHED * workers)
 
 
 def synthetic(task: Train, world: World) -> list[Batch]:
-    """Few batches of each rank's own. A class is a pattern, the same on all ranks, under noise."""
+    """A few batches per rank: noise over a class's pattern, which all ranks share."""
     patterns = _patterns(task)
     generator = torch.Generator().manual_seed(task.seed + 1 + world.rank)
     dtype = torch_calls.torch_dtype(task.dtype)
@@ -69,7 +69,7 @@ def _patterns(task: Train) -> Tensor:
 
 
 class Normaliser:
-    """From bytes to numbers, on the device: bytes take a quarter of the shared memory and copy."""
+    """Converts bytes to numbers on the device, so that only bytes are shared and copied."""
 
     def __init__(self, dtype: str, device: torch.device) -> None:
         self._device, self._dtype = device, torch_calls.torch_dtype(dtype)

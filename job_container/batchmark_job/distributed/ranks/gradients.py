@@ -1,4 +1,4 @@
-"""Whether the ranks' averaged gradients are right, and whether their weights stay the same."""
+"""Checks that ranks average their gradients correctly and keep identical weights."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from batchmark_job.workloads.support.training import (
     weight_dtype,
 )
 
-MOST_NUMBERS = 40_000  # of a weight: the first stage's kernels, all vectors, a part of the others
-OF_STEM = 3  # weights without a reference: rounding decides which of two values is pooled
-DISTINCT = 2  # images of the size that networks mostly see; more, where they are smaller
+# weights compared of each tensor: the first stage's kernels and all vectors in full
+MOST_NUMBERS = 40_000
+OF_STEM = 3  # no float64 reference here: rounding decides which of two values max pooling picks
+DISTINCT = 2  # image size that most networks see; smaller images are tiled up to it
 MOST_DISTINCT = 64
 LEAST_VALUES = 32  # of a channel in the last layers
 REDUCTION = 32  # an image's width over that in the last layers
@@ -38,16 +39,16 @@ def check_gradients(
     dtype: str,
     world: World,
 ) -> Correctness:
-    """Compare the averaged gradients with the mean of what each rank computes in float64.
+    """Compare the averaged gradients with the mean of each rank's float64 gradients.
 
-    A rank's batch repeats few images, with which its statistics and mean are those of the few
-    alone; the float64 reference computes only these, on the CPU. The weights are others meanwhile
-    (`smooth_weights`). In large kernels rounding hides too much: these are compared with the mean
-    of what each rank has by itself, on its device.
+    Each rank's batch repeats a few images, so that its statistics and mean loss equal those of the
+    few alone, and the float64 reference on the CPU computes only these. Weights are replaced by
+    `smooth_weights` meanwhile. In large kernels rounding hides too much; those are compared with
+    the mean of the gradients that each rank computes on its device without an exchange.
 
     Args:
-        backward: that leaves the averaged gradients of images and labels in the network.
-        backward_alone: that leaves this rank's own ones.
+        backward: leaves the averaged gradients of images and labels in the network.
+        backward_alone: leaves this rank's own gradients there.
     """
     (pictures, labels), step = few_repeated(batch)
     workload = ResNet50Training()
@@ -83,7 +84,7 @@ def _gradient(weight: Tensor) -> Tensor:
 def _averaging_errors(
     averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
 ) -> Iterator[float]:
-    """Of each kernel, relative to its own largest gradient."""
+    """Error of each kernel, relative to its own largest gradient."""
     for gradient, own in zip(averaged, alone, strict=True):
         mean = world.summed(own.double()) / world.size
         pair = reference.to_float64(gradient), reference.to_float64(mean)
@@ -91,15 +92,15 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """A copy of numbers from all over it; an odd stride meets all places of a kernel."""
+    """A strided sample of a gradient; an odd stride meets all positions of a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
 def smooth_weights(dtype: str) -> Tensor:
-    """With shifts so large that hardly any ReLU has an input below 0 or near it.
+    """Weights whose shifts are so large that hardly any ReLU has an input near or below 0.
 
-    Else rounding moves some over that edge, and each changes the gradients of few images by more
-    than what is to be found: float32 was seen to be off by 6e-2.
+    Otherwise rounding moves some inputs over that edge, which changes the gradients of a few images
+    by more than the check looks for: float32 was seen to be off by 6e-2.
     """
     flat = initial_weights(SHAPES, weight_dtype(dtype), seed=0)
     for shift in views(flat, SHAPES, channels_last=False)[2 : 3 * len(LAYERS) : 3]:
@@ -108,9 +109,9 @@ def smooth_weights(dtype: str) -> Tensor:
 
 
 def few_repeated(batch: Batch) -> tuple[Batch, int]:
-    """As many images as before, of which few differ, and how often each is there.
+    """A batch of the usual size that repeats a few images, and how often each occurs.
 
-    Small ones are tiled until the last layers normalise over enough values to be more than noise.
+    Small images are tiled until the last layers normalise over enough values to be more than noise.
     """
     pictures, labels = batch
     size = pictures.shape[2]
@@ -123,7 +124,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """How many weights are not on all ranks the same as on the first."""
+    """How many weights differ between any rank and the first."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

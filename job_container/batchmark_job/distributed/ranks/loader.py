@@ -1,8 +1,8 @@
-"""Images from shards, decoded and augmented on the CPU by worker processes, without end.
+"""Endless images from shards, decoded and augmented on the CPU by worker processes.
 
-There is a worker for each thread, and no more than shards. They end their batches together, so a
-step may wait for all of them and the next ones for none: a sample is the mean of as many steps as
-there are workers, and what was loaded before the warm-up is thrown away.
+There is one worker per thread, but no more than shards. Workers finish their batches together, so
+one step may wait for all of them and the next for none: a sample is therefore the mean of as many
+steps as there are workers. Batches loaded before the warm-up are thrown away.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from webdataset import tariterators
 
-from batchmark_job.distributed.ranks.shards import find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.shards import (
+    drop_from_page_cache,
+    find_shards,
+    own_shards,
+    unreadable,
+)
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Train
 from batchmark_job.errors import InputError
@@ -31,28 +36,30 @@ from batchmark_job.workloads.resnet50 import CLASSES
 
 Pixels = NDArray[np.uint8]  # height × width × RGB
 
-SHUFFLED = 256  # encoded images that a worker holds to draw from
-# Of the crop that is scaled to an image: its share of the area, and its width over its height.
+SHUFFLED = 256  # encoded images in a worker's shuffle buffer
+# Random crop: its share of the image's area, and its aspect ratio.
 # Source: Szegedy et al., https://arxiv.org/abs/1409.4842, section 6; torchvision's defaults.
 AREAS, RATIOS = (0.08, 1.0), (3 / 4, 4 / 3)
-TRIES = 10
+TRIES = 10  # as in torchvision's RandomResizedCrop
 PREFETCHED = 2  # batches of each worker
 
 
 @contextmanager
-def loaded(task: Train, world: World) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
-    """Batches of images (N × height × width × RGB, uint8) and labels; how many workers load them.
+def loaded_batches(
+    task: Train, world: World
+) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
+    """Yield batches (N × height × width × RGB, uint8) with labels, and the number of workers.
 
-    So many has each rank. They take turns, so each is waited for once in so many batches. They are
-    forked here, so before the ranks meet: NCCL does not survive a fork.
+    Workers take turns, so the wait for one repeats after that many batches. They are forked here,
+    before the ranks join, because NCCL does not survive a fork.
 
     Raises:
-        InputError: there are too few shards, or, from the iterator, one is not what it should be.
+        InputError: there are too few shards, or, from the iterator, a shard is invalid.
     """
     if task.folder is None:
-        raise InputError("training on files has no folder; give one by --files")
+        raise InputError("training on files needs a folder; give one with --files")
     found = find_shards(task.folder, world)
-    shards = [shard.path for shard in own(found, world)]
+    shards = [shard.path for shard in own_shards(found, world)]
     workers = min(max(task.threads, 1), len(found) // world.size)
     loader = DataLoader(
         Images(shards, task.image, (task.seed, world.rank)),
@@ -70,10 +77,10 @@ def loaded(task: Train, world: World) -> Iterator[tuple[Iterator[tuple[Tensor, T
 
 
 class Images(IterableDataset[tuple[Pixels, int]]):
-    """A worker's share of a rank's shards, over and over, in an order drawn anew each time.
+    """One worker's share of a rank's shards, endless, in a fresh random order each pass.
 
-    Workers deal out one order among them, so that all shards are read equally often, however many
-    there are.
+    Workers split one common order, so that all shards are read equally often by any number of
+    workers.
     """
 
     def __init__(self, shards: list[Path], size: int, seed: tuple[int, ...]) -> None:
@@ -91,7 +98,7 @@ class Images(IterableDataset[tuple[Pixels, int]]):
 
 
 def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
-    """A random part, scaled to size × size, and mirrored every other time."""
+    """A random crop, scaled to size × size, and mirrored half of the time."""
     top, left, height, width = _crop(pixels.shape[0], pixels.shape[1], rng)
     part = pixels[top : top + height, left : left + width]
     shrinks = height > size and width > size
@@ -102,7 +109,7 @@ def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
 
 
 def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Top, left, height and width; the whole image where no crop drawn fits into it."""
+    """Top, left, height and width of a random crop; the whole image if none drawn fits."""
     for _ in range(TRIES):
         area = height * width * rng.uniform(*AREAS)
         ratio = np.exp(rng.uniform(*np.log(RATIOS)))
@@ -119,11 +126,11 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Each read from the file system, as of a set that is larger than the node's memory."""
+    """Yield samples, bypassing the page cache as a set larger than memory would."""
     for shard in shards:
         count = 0
         try:
-            forget(shard)
+            drop_from_page_cache(shard)
             with shard.open("rb") as file:
                 members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
                 for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007
@@ -140,8 +147,8 @@ def _decoded(sample: dict[str, Any]) -> Pixels:
         pixels = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_COLOR_RGB)
     if pixels is None:
         raise InputError(
-            f"{sample['shard']} holds no image {sample['__key__']}.jpg that can be decoded; a "
-            "shard has pairs of NAME.jpg and NAME.cls"
+            f"{sample['shard']} holds no {sample['__key__']}.jpg that can be decoded; a shard "
+            "must hold pairs of NAME.jpg and NAME.cls"
         )
     decoded: Pixels = pixels
     return decoded
@@ -151,8 +158,8 @@ def _label(sample: dict[str, Any]) -> int:
     text = sample.get("cls", b"").decode(errors="replace").strip()
     if not text.isdecimal() or int(text) >= CLASSES:
         raise InputError(
-            f"{sample['shard']} says {text!r} in {sample['__key__']}.cls; a class is a number from "
-            f"0 to {CLASSES - 1}"
+            f"{sample['shard']} has {text!r} in {sample['__key__']}.cls; a class must be a "
+            f"number from 0 to {CLASSES - 1}"
         )
     return int(text)
 
@@ -160,7 +167,7 @@ def _label(sample: dict[str, Any]) -> int:
 def _with_plain_errors(
     batches: Iterator[tuple[Tensor, Tensor]],
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """A worker's error comes with its traceback as its text; the last line says what it is."""
+    """Reduce a worker's error to its last line; torch puts the whole traceback into its text."""
     try:
         yield from batches
     except InputError as error:

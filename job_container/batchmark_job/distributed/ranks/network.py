@@ -25,13 +25,13 @@ from batchmark_job.workloads.support.training import (
     weight_dtype,
 )
 
-CLASSIFIER_DEVIATION = 0.01
+CLASSIFIER_DEVIATION = 0.01  # by Goyal et al., section 5.1
 
 
 class ResNet50(nn.Module):
-    """The same initial weights on every rank; statistics of normalisation are each rank's own.
+    """A ResNet-50 with the same initial weights on every rank; each normalises by its own batch.
 
-    The weights lie channels last, and so do their gradients, which are then exchanged as they are.
+    Weights are stored channels-last, and so are their gradients, which are exchanged as they are.
     """
 
     def __init__(self, dtype: str, seed: int, device: torch.device) -> None:
@@ -42,7 +42,7 @@ class ResNet50(nn.Module):
             torch.full(shape, start, dtype=flat.dtype, device=device)
             for shape, start in zip(STATISTICS_SHAPES, cycle((0.0, 1.0)), strict=False)
         ]
-        # Made once: the units read the parameters, which are updated in place.
+        # Built once: the units hold the parameters, which are updated in place.
         self._network = build(tuple(self.weights), statistics, partial(normalised, training=True))
 
     def forward(self, batch: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class ResNet50(nn.Module):
 
     @contextmanager
     def other_weights(self, flat: Tensor) -> Iterator[None]:
-        """Have these meanwhile, one after another in torch's own layout."""
+        """Use these weights within the context; they come flat, each in torch's default layout."""
         own = [weight.detach().clone() for weight in self.weights]
         self._load(views(flat, SHAPES, channels_last=False))
         yield
@@ -63,7 +63,7 @@ class ResNet50(nn.Module):
 
 
 def starting_weights(dtype: str, seed: int) -> Tensor:
-    """He's initialisation for kernels; scales of 1, but 0 where a block ends; shifts and bias of 0.
+    """He initialisation for kernels; scales 1, or 0 at the end of a block; shifts and bias 0.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 5.1.
     """

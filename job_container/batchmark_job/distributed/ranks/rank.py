@@ -1,7 +1,7 @@
 """One rank of a multi-node row, started by torchrun.
 
-It reads the task that BATCHMARK_TASK names; rank 0 writes the answer that BATCHMARK_ANSWER names.
-Whatever goes wrong is the last line on stderr.
+It reads the task file named by BATCHMARK_TASK; rank 0 writes its answer to the file named by
+BATCHMARK_ANSWER. An error is reported as the last line on stderr.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from batchmark_job.errors import InputError, JobError, one_line
 from batchmark_job.interruption import STOP_SIGNALS
 from batchmark_job.output import FileOutput
 
-# What gloo, NCCL and the store say where another rank is silent or has closed its connection.
+# What gloo, NCCL and the store report when another rank is silent or closed its connection.
 LOST = re.compile(
     r"tim(?:e|ed)[ -]?out|connection (?:was likely )?closed|closed by peer|reset by peer"
     r"|connection refused|broken pipe|got 0 bytes|ncclRemoteError",
     re.IGNORECASE,
 )
-LOST_CODE = 5  # another rank is gone: what happened is in that one's last line
+LOST_CODE = 5  # failed because another rank is gone, whose own last line tells why
 
 
 def main() -> int:
-    # The job blocks these for its own thread to wait for; torchrun ends ranks with them.
+    # The job blocks these signals for its own thread; torchrun ends ranks with them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     task = None
     try:
@@ -67,11 +67,13 @@ def read_task() -> Train | AllReduce | Read:
     except OSError as error:
         raise InputError(f"{TASK_VARIABLE} names {path}: {error.strerror}") from None
     except ValidationError as error:
-        raise InputError(f"{TASK_VARIABLE} names {path}, which is no task: {error}") from None
+        raise InputError(
+            f"{TASK_VARIABLE} names {path}, which is not a valid task: {error}"
+        ) from None
 
 
 def perform(task: Train | AllReduce | Read) -> Answer:
-    # Only now: each loads libraries for seconds that the others don't need.
+    # Imported late: each loads libraries for seconds that the other tasks don't need.
     if isinstance(task, Train):
         from batchmark_job.distributed.ranks.training import train
 
@@ -86,7 +88,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """The exit code, and what went wrong in one line with the fix."""
+    """The exit code, and one line with what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -94,8 +96,8 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
         return 1, f"{line}. {_smaller(task)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return 1, (
-            f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
-            "stand up a larger one"
+            f"{line}: the file system of {error.filename or 'a file'} is full; free some space, "
+            "or create a larger one"
         )
     if _of_exchange(error) and LOST.search(str(error)):
         return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
@@ -109,7 +111,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
 
 
 def _line(error: Exception) -> str:
-    """With NCCL's own reason, which stands below what it was doing."""
+    """The error in one line, with NCCL's reason, which its message gives on a later line."""
     _, _, reason = str(error).partition("Last error:")
     return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
 
@@ -133,7 +135,7 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
 
 
 def _of_exchange(error: Exception) -> bool:
-    """gloo raises plain RuntimeErrors, NCCL and the store torch's own."""
+    """Whether the error came from communication: gloo raises plain RuntimeErrors."""
     torch_distributed = sys.modules.get("torch.distributed")
     if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
         return True
@@ -143,16 +145,16 @@ def _of_exchange(error: Exception) -> bool:
 def _from_environment(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise InputError(f"{variable} is not set; it names a file for this rank")
+        raise InputError(f"{variable} is not set; start this program by torchrun, as the job does")
     return value
 
 
 def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
-    """At once: what torch does when a process ends may wait for ranks that are gone."""
+    """Exit immediately: torch's own shutdown may wait for ranks that are gone."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
     with contextlib.suppress(OSError, JobError, ValueError):
-        # For the launcher, which has to know whose error came first.
+        # For the launcher, which has to find out which rank failed first.
         error = RankError(
             at=time.time(),
             rank=int(rank),

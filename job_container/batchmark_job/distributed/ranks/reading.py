@@ -1,7 +1,7 @@
-"""All shards read once by all nodes together, each its own share.
+"""Reads all shards once per pass, each rank its own share.
 
-A rank must get as many bytes as the files have. Before a warm pass the kernel drops what it holds
-of them, as far as it can; what a file system's servers hold stays.
+A rank must get as many bytes as the files have. Before a warm pass the page cache drops them as far
+as it can; the file system's servers may still cache them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from batchmark_job.distributed.ranks.shards import ShardFile, find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.shards import (
+    ShardFile,
+    drop_from_page_cache,
+    find_shards,
+    own_shards,
+    unreadable,
+)
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Read
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import FILE
 from batchmark_job.result.document import Correctness, Implementation
 
-BLOCK_BYTES = 4 * 2**20  # Lustre's stripes are of 1 MiB and more
-# The first pass waits for S3 as long as that takes; the job's launcher looks after lost nodes.
+BLOCK_BYTES = 4 * 2**20  # Lustre stripes are 1 MiB or larger
+# No time limit: a cold pass waits for S3, and the launcher notices lost nodes.
 HYDRATION_SECONDS = 12 * 3600.0
 TOLERANCE = 1e-12
 
@@ -30,7 +36,7 @@ def read(task: Read) -> Answer:
     """Time passes over all files.
 
     Raises:
-        InputError: there are too few shards, or one is not what its size and checksum say.
+        InputError: there are too few shards, or one doesn't match its size or checksum.
     """
     world = World.from_environment(task.device)
     shards = find_shards(task.folder, world)
@@ -39,12 +45,12 @@ def read(task: Read) -> Answer:
 
 
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
-    """Among ranks that have met.
+    """Measure once the ranks have joined.
 
-    Passes that are to be warm follow one whose time is no sample: it takes from S3 what the file
-    system lacks, and compares checksums.
+    Warm passes follow one that is not timed: it loads from S3 what the file system lacks, and
+    compares checksums.
     """
-    mine = own(shards, world)
+    mine = own_shards(shards, world)
     expected = sum(shard.size_bytes for shard in shards)
     samples: list[float] = []
     starts: list[float] = []
@@ -80,13 +86,13 @@ def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
 class Pass(NamedTuple):
     bytes: int  # of this rank
     began: float  # by its own clock
-    seconds: float  # the longest of all ranks'
+    seconds: float  # the longest of all ranks
 
 
 def _one_pass(task: Read, world: World, mine: list[ShardFile], *, check: bool = False) -> Pass:
     if not task.cold:
         for shard in mine:
-            forget(shard.path)
+            drop_from_page_cache(shard.path)
     world.wait_for_all()
     began = time.perf_counter()
     found = read_all(mine, task.threads, check=check)
@@ -95,13 +101,13 @@ def _one_pass(task: Read, world: World, mine: list[ShardFile], *, check: bool = 
 
 
 def read_all(shards: list[ShardFile], threads: int, *, check: bool = False) -> int:
-    """How many bytes came, with several files read at a time.
+    """Read the shards, several at a time, and return the number of bytes read.
 
     Args:
-        check: compare the shards' checksums, where a manifest has them.
+        check: compare checksums where the manifest has them.
 
     Raises:
-        InputError: a file can't be read, or is not what its size and checksum say.
+        InputError: a file can't be read, or doesn't match its size or checksum.
     """
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(partial(_read, check=check), shards))
@@ -121,12 +127,12 @@ def _read(shard: ShardFile, *, check: bool) -> int:
         raise InputError(unreadable(shard.path, error)) from error
     if found != shard.size_bytes:
         raise InputError(
-            f"{shard.path} gave {found:,} of {shard.size_bytes:,} bytes; was it written meanwhile? "
-            "Copy it again"
+            f"{shard.path} yielded {found:,} of its {shard.size_bytes:,} bytes; it may have been "
+            "written to meanwhile: copy it again"
         )
     if check and shard.sha256 and checksum.hexdigest() != shard.sha256:
         raise InputError(
-            f"{shard.path} has SHA-256 {checksum.hexdigest()} instead of {shard.sha256} by {FILE}; "
-            "copy it again"
+            f"{shard.path} has SHA-256 {checksum.hexdigest()} instead of {shard.sha256} as in "
+            f"{FILE}; copy it again"
         )
     return found

@@ -1,4 +1,4 @@
-"""The shards of a folder, which rank reads which of them, and forgetting them."""
+"""The shards in a folder: listing, sharing out among ranks, and dropping from the page cache."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ from batchmark_job.image_set.manifest import FILE, SUFFIX, Manifest
 class ShardFile(NamedTuple):
     path: Path
     size_bytes: int
-    sha256: str | None = None  # by the manifest, where there is one
+    sha256: str | None = None  # from the manifest, if there is one
 
 
 def find_shards(folder: Path, world: World) -> list[ShardFile]:
-    """All shards in their names' order, one at least for each rank.
+    """All shards sorted by name, at least one per rank.
 
     Raises:
-        InputError: there are none or too few, or one is missing, cut off, or not of the set.
+        InputError: there are too few, or one is missing, truncated, or not part of the set.
     """
     try:
         found = [ShardFile(path, path.stat().st_size) for path in sorted(folder.glob(f"*{SUFFIX}"))]
         if not folder.is_dir():
             raise InputError(
-                f"the images' folder {folder} is not there; is the file system mounted, and does "
-                "--files name a folder of it?"
+                f"the images' folder {folder} does not exist; check that the file system is "
+                "mounted and that --files names a folder on it"
             )
         manifest = _manifest(folder)
     except OSError as error:
         raise InputError(
-            f"the images' folder {folder} can't be read ({error.strerror}); is the file system "
-            "mounted, and may this user read it?"
+            f"the images' folder {folder} can't be read ({error.strerror}); check that the file "
+            "system is mounted and that this user may read it"
         ) from error
     if manifest is not None:
         found = _compared(folder, found, manifest)
     if len(found) < world.size:
         raise InputError(
-            f"{folder} holds {len(found)} shards (*{SUFFIX}) for {world.size} ranks, each of which "
-            f"reads its own; make a set with --shards {world.size} or more, by `batchmark-job "
-            "images`"
+            f"{folder} holds {len(found)} shards (*{SUFFIX}) for {world.size} ranks, and each "
+            f"rank needs its own; make a set with `batchmark-job images --shards {world.size}` "
+            "or more"
         )
     return found
 
 
-def own(shards: list[ShardFile], world: World) -> list[ShardFile]:
-    """A rank's share; those of a node's ranks together are the node's."""
+def own_shards(shards: list[ShardFile], world: World) -> list[ShardFile]:
+    """A rank's share of the shards; the shares of a node's ranks make up the node's."""
     return shards[world.rank :: world.size]
 
 
-def forget(path: Path) -> None:
-    """Ask the kernel to drop what memory holds of this file. It keeps what somebody maps, and what
-    waits to be written; a file system's own servers keep theirs.
+def drop_from_page_cache(path: Path) -> None:
+    """Ask the kernel to drop this file from the page cache.
+
+    Mapped and dirty pages stay, and so do caches of the file system's servers.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -70,18 +71,21 @@ def unreadable(path: Path, error: Exception) -> str:
     """Why a shard can't be read, and what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
-            f"{path} can't be read: the file system is full, so it can't take the file from S3; "
-            "stand up a larger one, or read a smaller set"
+            f"{path} can't be read: the file system is full, so it can't load the file from S3; "
+            "create a larger one, or read a smaller set"
         )
     if isinstance(error, OSError) and error.strerror:
-        return f"{path} can't be read ({error.strerror}); is the file system still mounted?"
+        return (
+            f"{path} can't be read ({error.strerror}); check that the file system is still mounted"
+        )
     return (
-        f"{path} is not a whole tar file ({error.args[0] if error.args else error}); copy it again"
+        f"{path} is not a complete tar file ({error.args[0] if error.args else error}); copy "
+        "it again"
     )
 
 
 def _manifest(folder: Path) -> Manifest | None:
-    """None for a set of somebody's own."""
+    """The set's manifest; None for shards that `batchmark-job images` did not make."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -89,29 +93,31 @@ def _manifest(folder: Path) -> Manifest | None:
         return Manifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise InputError(
-            f"{path} is no manifest of an image set ({error.error_count()} errors); make the set "
-            "anew by `batchmark-job images`, or remove the file where the shards are your own"
+            f"{path} is not a valid image-set manifest ({error.error_count()} errors); make the "
+            "set again with `batchmark-job images`, or remove the file if the shards are your "
+            "own"
         ) from None
 
 
 def _compared(folder: Path, found: list[ShardFile], manifest: Manifest) -> list[ShardFile]:
     if not manifest.complete:
         raise InputError(
-            f"the image set in {folder} is not complete; run `batchmark-job images` again, which "
-            "makes what is missing"
+            f"the image set in {folder} is not complete; run `batchmark-job images` again to add "
+            "what is missing"
         )
     sizes = {shard.path.name: shard.size_bytes for shard in found}
     sums = {shard.name: shard.sha256 for shard in manifest.shards}
     if others := sorted(sizes.keys() - sums.keys()):
         raise InputError(
-            f"{folder / others[0]} is not of the set that {FILE} describes; remove it, or the "
-            "manifest where all shards are your own"
+            f"{folder / others[0]} is not part of the set that {FILE} describes; remove it, or "
+            "the manifest if all shards are your own"
         )
     for shard in manifest.shards:
         size = sizes.get(shard.name)
         if size != shard.bytes:
             seen = "is missing" if size is None else f"has {size:,} bytes"
             raise InputError(
-                f"{folder / shard.name} {seen} instead of {shard.bytes:,} by {FILE}; copy it again"
+                f"{folder / shard.name} {seen} instead of {shard.bytes:,} as in {FILE}; copy it "
+                "again"
             )
     return [shard._replace(sha256=sums[shard.path.name]) for shard in found]

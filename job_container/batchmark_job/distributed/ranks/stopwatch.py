@@ -13,12 +13,12 @@ import torch
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.measuring.samples.sampling import no_garbage_collection
 
-ROUNDS = 10  # that share the time; after each the ranks agree whether to go on
+ROUNDS = 10  # rounds that share the time; after each the ranks agree whether to continue
 LEAST_SAMPLES = 3
 
 
 class Stopwatch:
-    """Marks in the device's time; the host waits for none of them until they are read."""
+    """Marks in device time; the host waits for none of them until they are read."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -33,7 +33,7 @@ class Stopwatch:
         self._marks.append(event)
 
     def seconds(self) -> list[float]:
-        """Between each mark and the next."""
+        """Seconds between consecutive marks."""
         if not self._cuda:
             return [end - start for start, end in pairwise(self._marks)]
         for event in self._marks:
@@ -42,12 +42,12 @@ class Stopwatch:
 
 
 class Timed(NamedTuple):
-    """What calls took: of all ranks together, and on this one."""
+    """How long calls took, over all ranks and on this one."""
 
-    samples: list[float]  # seconds per call; they add up to the time of all ranks together
+    samples: list[float]  # seconds per call; they add up to the elapsed time of all ranks
     starts: list[float]  # of each sample, by this rank's own clock
     end: float
-    laps: list[list[float]]  # of each call, this rank's seconds
+    laps: list[list[float]]  # this rank's seconds, by call
 
     def all_starts(self) -> tuple[float, ...]:
         return (*self.starts, self.end)
@@ -64,18 +64,18 @@ def time_calls(
     expected_seconds: float,
     window: int = 1,
 ) -> Timed:
-    """Make calls in rounds, within which nothing but the calls happens on any rank.
+    """Make calls in rounds, during which no rank does anything else.
 
-    A sample ends when the last rank has ended its calls, and begins when the one before ends. The
-    longest that any rank takes for each would be more: what holds up one rank and then another
-    would count twice.
+    A sample ends when the last rank finishes its calls, and starts where the previous one ended.
+    Taking the slowest rank's time per call instead would count delays twice when one rank is held
+    up and then another.
 
     Args:
-        call: that marks the end of each of its laps, always as many.
-        count: of samples.
-        max_seconds: after which no round begins, once there are a few samples.
-        expected_seconds: a call's, the same on all ranks.
-        window: calls of a sample, whose mean it is.
+        call: marks the end of each of its laps, always the same number.
+        count: samples to take.
+        max_seconds: no round starts later than this, once there are a few samples.
+        expected_seconds: duration of a call, the same on all ranks.
+        window: calls per sample; a sample is their mean.
     """
     timed = Timed([], [], time.perf_counter(), [])
     spent = 0.0
@@ -105,10 +105,10 @@ def time_calls(
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
-    """One call's, of all ranks, by the host's clock."""
+    """Duration of one call over all ranks, by the host's clock."""
     world.wait_for_all()
     began = time.perf_counter()
     stopwatch = Stopwatch(world.device)
     call(stopwatch)
-    stopwatch.seconds()  # which waits for the device
+    stopwatch.seconds()  # also waits for the device
     return world.largest([time.perf_counter() - began])[0]

@@ -1,9 +1,10 @@
-"""ResNet-50 trained by all ranks together, each on batches of its own.
+"""ResNet-50 trained by all ranks together, each on its own batches.
 
-By DistributedDataParallel, and by one rank alone without it. SGD has momentum, and weight decay on
-all weights; normalisation is by each rank's own batch. Steps are timed on the device without a stop
-between them. `compute` is of later steps that wait for their data and exchange nothing, and
-`communication` what a step without its wait takes longer than that; all parts are means.
+Ranks use DistributedDataParallel; a single rank trains without it. SGD has momentum, and weight
+decay on all weights; normalisation is by each rank's own batch. Steps are timed on the device
+without a stop between them. `compute` is measured on later steps that wait for their data but
+exchange nothing; `communication` is how much longer a normal step takes, its data wait excluded.
+All parts are means.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ from batchmark_job.result.document import Implementation
 from batchmark_job.result.scaling import StepSplit, TrainingSettings
 from batchmark_job.workloads.support import torch_calls
 
-WARMUP_SHARE = 0.1  # of the time to sample
+WARMUP_SHARE = 0.1  # share of the sampling time
 MOST_WARMUP = 10  # steps
-# On CUDA, however many steps: clocks and temperature take seconds to settle.
+# Minimum on CUDA, whatever the number of steps: clocks and temperature take seconds to settle.
 WARMUP_SECONDS = 5.0
-MOST_COMPUTE = 20  # samples of steps that exchange nothing
-COMPUTE_SHARE = 0.2  # of the time to sample
+MOST_COMPUTE = 20  # samples of steps without an exchange
+COMPUTE_SHARE = 0.2  # share of the sampling time
 POWER = 2  # by which the learning rate falls
 MOST_LOSSES = 100
-# What the log says that these take, before anybody knows.
+# Expected durations for the log, before they are measured.
 FIRST_STEP = "a minute"
 CHECK = "5 to 60 s"
 
 
 def train(task: Train) -> Answer:
-    """Warm up, time steps, and check what came out.
+    """Warm up, time steps, and check the results.
 
     Raises:
-        CannotMeasureError: the device does not train in this dtype.
-        InputError: the files to train on are not what they should be, or training diverges.
+        CannotMeasureError: the device can't train in this dtype.
+        InputError: a training file is invalid, or training diverges.
     """
     world = World.from_environment(task.device)
     if task.dtype not in TRAINING_DTYPES:
         known = ", ".join(TRAINING_DTYPES)
-        raise InputError(f"training in {task.dtype!r} is not there; known: {known}")
+        raise InputError(f"can't train in {task.dtype!r}; known: {known}")
     if refusal := torch_calls.native_refusal(task.device, task.dtype):
         raise CannotMeasureError(refusal)
     if task.batch * math.ceil(task.image / REDUCTION) ** 2 == 1:
         raise InputError(
-            f"a batch of 1 image of {task.image} x {task.image} leaves the last layers one value "
-            f"per channel, and nothing to normalise; give a batch of 2, or images of "
-            f"{REDUCTION + 1}"
+            f"a batch of 1 image of {task.image} x {task.image} leaves the last layers a single "
+            "value per channel, which can't be normalised; give a batch of 2 or more, or images "
+            f"of {REDUCTION + 1} or more"
         )
     threads.set_threads(task.threads)
     with batches(task, world) as source, world.joined():
@@ -70,11 +71,11 @@ def train(task: Train) -> Answer:
 
 
 def measure(task: Train, world: World, source: Source) -> Answer:
-    """Among ranks that have met."""
+    """Measure once the ranks have joined."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
-        world.say(f"{count(world.size, 'rank')} met; making the network and its weights")
+        world.say(f"{count(world.size, 'rank')} joined; making the network and its weights")
         trainer = Trainer(task, world, source)
-        world.say(f"first step, for which libraries choose their kernels (up to {FIRST_STEP})")
+        world.say(f"first step, in which libraries choose their kernels (up to {FIRST_STEP})")
         cold = longest_seconds(world, trainer.step)
         world.say(f"it took {duration(cold)}; checking gradients in float64 on the CPU ({CHECK})")
         correctness = check_gradients(
@@ -86,7 +87,7 @@ def measure(task: Train, world: World, source: Source) -> Answer:
             world,
         )
         world.say(f"warming up (about {duration(_warmup_seconds(task, world))})")
-        for _ in range(source.queued):  # what was made during the check would be had for nothing
+        for _ in range(source.queued):  # batches loaded during the check would be free of charge
             next(source.batches)
         expected = _warm_up(task, world, trainer, source.period)
         warmup_calls = trainer.steps_made
@@ -100,11 +101,11 @@ def measure(task: Train, world: World, source: Source) -> Answer:
         split = _split(task, world, trainer, source.period, timed)
     wrong = None
     if not correctness.passed:
-        wrong = "the averaged gradients are not the mean of what each rank's images give"
+        wrong = "the averaged gradients differ from the mean of the ranks' own gradients"
     elif differing:
         wrong = (
             f"{differing} of {len(trainer.network.weights)} weights differ between ranks after "
-            f"{trainer.steps_made} steps from the same start"
+            f"{trainer.steps_made} steps, though all started the same"
         )
     return Answer(
         implementation=Implementation(
@@ -149,7 +150,7 @@ class Trainer:
         )
 
     def step(self, stopwatch: Stopwatch) -> None:
-        """Two laps: the wait for a batch, and all the rest."""
+        """Make a step of two laps: the wait for a batch, and everything else."""
         batch = next(self._batches)
         stopwatch.mark()
         self._losses.append(self.forward_and_backward(*batch))
@@ -157,7 +158,7 @@ class Trainer:
         stopwatch.mark()
 
     def step_alone(self, stopwatch: Stopwatch) -> None:
-        """The same without an exchange: the ranks' weights are no longer the same."""
+        """Make a step without an exchange, after which the ranks' weights differ."""
         batch = next(self._batches)
         stopwatch.mark()
         self.forward_and_backward_alone(*batch)
@@ -165,7 +166,7 @@ class Trainer:
         stopwatch.mark()
 
     def forward_and_backward(self, pictures: Tensor, labels: Tensor) -> Tensor:
-        """The loss; the gradients are the mean of all ranks', which are exchanged meanwhile."""
+        """Return the loss; leaves gradients averaged over all ranks, exchanged during the pass."""
         self._optimiser.zero_grad()
         with self._autocast:
             logits = (self._ddp or self.network)(pictures)
@@ -174,12 +175,12 @@ class Trainer:
         return loss.detach()
 
     def forward_and_backward_alone(self, pictures: Tensor, labels: Tensor) -> Tensor:
-        """The loss; the gradients are this rank's own."""
+        """Return the loss; leaves this rank's own gradients."""
         with self._ddp.no_sync() if self._ddp is not None else nullcontext():
             return self.forward_and_backward(pictures, labels)
 
     def mean_losses(self) -> tuple[float, ...]:
-        """Over all ranks, of steps evenly from the first to the last.
+        """Losses averaged over ranks, at steps spread evenly from first to last.
 
         Raises:
             InputError: training has diverged.
@@ -208,13 +209,13 @@ class Trainer:
 
 
 def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
-    """It rises linearly over the warm-up epochs, then falls as a square, to 0 after the last one.
+    """Rises linearly over the warm-up epochs, then decays quadratically to 0 after the last one.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 2.2, and the "poly" policy of
     Liu et al., https://arxiv.org/abs/1506.04579.
 
     Args:
-        images_seen: by all ranks, those of the step included, so that the first step counts.
+        images_seen: by all ranks, including this step, so that the first step counts.
     """
     epoch = images_seen / settings.images_per_epoch
     if epoch < settings.warmup_epochs:
@@ -226,7 +227,7 @@ def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
 
 
 def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
-    """Nothing but gradients is exchanged: the network has no buffers."""
+    """Wrap the network; it has no buffers, so only gradients are exchanged."""
     return DistributedDataParallel(
         network,
         device_ids=[world.device.index] if world.device.type == "cuda" else None,
@@ -235,7 +236,7 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
-    """The seconds that a step takes afterwards, of all ranks."""
+    """Warm up, and return the seconds that a step then takes over all ranks."""
     seconds = _warmup_seconds(task, world)
     most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 
@@ -256,15 +257,15 @@ def _warmup_seconds(task: Train, world: World) -> float:
 
 
 def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:
-    """Last, as its steps without an exchange part the ranks' weights.
+    """Split a step into its parts; run last, as it makes the ranks' weights differ.
 
-    Means, as workers of a loader that is too slow make all wait at few steps only.
+    The parts are means, since a loader that is too slow delays only a few steps.
     """
     data, rest = timed.mean_laps()
     alone = rest
     if world.size > 1:
         (expected,) = world.largest([data + rest])
-        # Batches are taken here, too: else a loader that shares the CPU would idle.
+        # Batches are taken here too; otherwise a loader that shares the CPU would idle.
         compute = time_calls(
             world,
             trainer.step_alone,

@@ -1,4 +1,4 @@
-"""The ranks of one torchrun, and what they tell each other."""
+"""The ranks of one torchrun launch, and how they communicate."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import torch.distributed as dist
 from batchmark_job.errors import CannotMeasureError, InputError, say
 from batchmark_job.machine import memory
 
-WAIT_SECONDS = 600.0  # for another rank: longer than any step or check takes
+WAIT_SECONDS = 600.0  # how long to wait for another rank: longer than any step or check takes
 
 
 @dataclass(frozen=True)
 class World:
-    """This rank's place among all; each method is called by all of them, at the same time."""
+    """This rank among all ranks. All ranks must call each method, at the same time."""
 
     rank: int
     size: int
@@ -28,7 +28,7 @@ class World:
 
     @classmethod
     def from_environment(cls, device: Literal["cpu", "cuda"]) -> World:
-        """As torchrun tells it; on CUDA the device becomes the current one.
+        """Read torchrun's environment; on CUDA, make this rank's device the current one.
 
         Raises:
             InputError: torchrun did not start this process.
@@ -40,8 +40,8 @@ class World:
         gpus = torch.cuda.device_count()
         if local_rank >= gpus:
             raise CannotMeasureError(
-                f"this node has {gpus} GPU(s), and its rank {local_rank} needs one of its own; "
-                f"start {gpus} or fewer ranks on each node"
+                f"this node has {gpus} GPU(s), and its rank {local_rank} needs its own; start "
+                f"{gpus} or fewer ranks on each node"
             )
         torch.cuda.set_device(local_rank)
         return cls(rank, size, torch.device("cuda", local_rank))
@@ -52,10 +52,10 @@ class World:
 
     @contextmanager
     def joined(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-        """Meet the other ranks where torchrun's environment says.
+        """Join the other ranks where torchrun's environment says.
 
         Args:
-            wait_seconds: for the others at any call, after which they count as lost.
+            wait_seconds: how long any call waits before another rank counts as lost.
         """
         dist.init_process_group(
             self.backend,
@@ -63,16 +63,16 @@ class World:
             device_id=self.device if self.device.type == "cuda" else None,
         )
         yield
-        # Not after an error: it may wait for ranks that are gone.
+        # Skipped after an error: it may wait for ranks that are gone.
         dist.destroy_process_group()
 
     def say(self, text: str) -> None:
-        """What all ranks do now, for whoever follows the log; once for all of them."""
+        """Log what all ranks do next, once for all of them."""
         if self.rank == 0:
             say(text)
 
     def peak_bytes(self, device: str) -> int | None:
-        """The most memory that any rank has held so far; None where none can tell."""
+        """The most memory that any rank has used so far; None if unknown."""
         (peak,) = self.largest([float(memory.peak_bytes(device) or 0)])
         return int(peak) or None
 
@@ -94,13 +94,13 @@ class World:
         return [each.tolist() for each in all_of_them]
 
     def summed(self, tensor: torch.Tensor) -> torch.Tensor:
-        """In place."""
+        """Sum the tensor over all ranks, in place."""
         if self.size > 1:
             dist.all_reduce(tensor)
         return tensor
 
     def of_first(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What rank 0 has there."""
+        """Return rank 0's tensor."""
         theirs = tensor.clone()
         if self.size > 1:
             dist.broadcast(theirs, 0)
@@ -121,6 +121,6 @@ def _number(variable: str) -> int:
     value = os.environ.get(variable, "")
     if not value.isdecimal():
         raise InputError(
-            f"{variable} is {value!r}; start this program by torchrun, which sets it to a number"
+            f"{variable} is {value!r}; start this program with torchrun, which sets it to a number"
         )
     return int(value)

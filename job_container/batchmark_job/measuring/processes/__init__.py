@@ -1,1 +1,1 @@
-"""Processes that measure: how they are started, what they share and what they answer."""
+"""Processes that measure: starting them, what they share, and what they answer."""

@@ -1,4 +1,4 @@
-"""What a worker answers: its first call, the samples of each turn, and what is true at its end."""
+"""A worker's answers: the first call, the samples of each turn, and the final checks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class TurnSamples(NamedTuple):
     resolution_seconds: float
     stopping: Stopping
     unsettled: str | None
-    cold: FirstCall | None  # where this turn began with it
+    cold: FirstCall | None  # moment at which this process began the turn
     wait_share: float | None
-    joules: float | None  # per call; None where something else runs between calls
+    joules: float | None  # per call; None if something else runs between calls
     evicted_bytes: int  # written between calls
 
 
 class LastLook(NamedTuple):
-    """What a process says after its last turn; `wrong` and `remark` are of its last output."""
+    """A process's final checks; `wrong` and `remark` are about its last output."""
 
     correctness: Correctness | None
     wrong: str | None

@@ -1,4 +1,4 @@
-"""A row's inputs, made once and kept in memory for all its workers: making them takes longest."""
+"""A row's inputs, made once and shared in memory by its workers: making them takes longest."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import torch
 
 MOST_SHARE = 1 / 32  # of the machine's memory; several rows keep theirs at a time
-ALIGNMENT = 64  # bytes, as torch's own memory
+ALIGNMENT = 64  # bytes, as in torch's allocator
 LENGTH_BYTES = 8
 MADV_POPULATE_READ = 22  # as in <asm-generic/mman-common.h>; Python has no name for it
 
 
 class InputStore:
-    """A file without a name that this process holds in memory; `path` is None without memfds."""
+    """An anonymous file in memory, owned by this process; `path` is None without memfds."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -37,14 +37,14 @@ class InputStore:
                 self.path = f"/proc/{os.getpid()}/fd/{self._file}"
 
     def close(self) -> None:
-        """Free the memory; harmless when repeated."""
+        """Free the memory; safe to call again."""
         if self._file is not None:
             os.close(self._file)
         self._file = self.path = None
 
 
 class _Stored(NamedTuple):
-    """A tensor's place in the file, and how to see it there."""
+    """A tensor's place in the file, and its shape and type."""
 
     offset: int
     elements: int
@@ -55,9 +55,9 @@ class _Stored(NamedTuple):
 
 
 def save(path: str, input_sets: Sequence[Tensors]) -> bool:
-    """Keep the inputs; False where they are such that `load` would not give the same.
+    """Store the inputs; False if `load` could not restore them exactly.
 
-    torch.save would do, but reading its archive takes each worker up to 30 ms.
+    Not torch.save: reading its archive takes each worker up to 30 ms.
     """
     tensors = [tensor for inputs in input_sets for tensor in inputs]
     distinct = {tensor.untyped_storage().data_ptr() for tensor in tensors}
@@ -83,7 +83,7 @@ def _append(tensor: Tensor, file: BinaryIO) -> _Stored:
 
 
 def load(path: str) -> list[Tensors]:
-    """All input sets, mapped into this process and present; copied where they are written to."""
+    """All input sets, mapped into this process and paged in; copied if they are written to."""
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     ends = int.from_bytes(mapped[-LENGTH_BYTES:], "little")
@@ -104,7 +104,7 @@ def _tensor(stored: _Stored, mapped: mmap.mmap) -> Tensor:
 
 
 def present(inputs: Tensors) -> Tensors:
-    """An input set in pages such as it was made in: mapped ones are small, so it is copied."""
+    """Copy an input set into pages like those it was made in, if mapped pages are smaller."""
     if not _large_pages():
         return inputs
     return tuple(tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in inputs)
@@ -112,7 +112,7 @@ def present(inputs: Tensors) -> Tensors:
 
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
-    """Whether the kernel makes transparent huge pages, if only for who asks, as our workers do.
+    """Whether the kernel makes transparent huge pages, at least on request as our workers do.
 
     Source: admin-guide/mm/transhuge of Linux.
     """
@@ -121,7 +121,7 @@ def _large_pages(root: Path = Path("/")) -> bool:
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """Its memory, whatever its layout and dtype."""
+    """A tensor's memory as bytes, whatever its layout and dtype."""
     import torch
 
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)

@@ -1,8 +1,8 @@
 """Workers: short-lived processes, each of which measures one implementation of one row.
 
-They are forked from a server that has loaded the libraries and started neither threads nor CUDA.
-A worker runs only while it is asked something; in between it is stopped, with all its threads, so
-that never two libraries' threads are awake. What becomes of it, becomes of nobody else.
+They are forked from a server that has loaded the libraries and started neither threads nor CUDA. A
+worker runs only while it is asked something; otherwise it is stopped with all its threads, so that
+two libraries' threads never run at once. A worker's death affects no other process.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from batchmark_job.machine.host import python_path
 from batchmark_job.machine.memory import kills_for_memory
 
 PRELOAD = "batchmark_job.measuring.preload"
-SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
-STDERR_LINES = 3  # of a lost worker's, in the reason
+SILENCE_SECONDS = 120.0  # minimum silence before a worker counts as hung
+STDERR_LINES = 3  # lines of a lost worker's stderr given as the reason
 STDERR_BYTES = 4000
 PR_SET_PDEATHSIG = 1  # prctl(2)
-# Read when the libraries are loaded; what is set already stays (docs/decisions/0018).
+# Read when libraries are loaded; values already set are kept (docs/decisions/0018).
 SETTINGS = {
-    # How long a thread of OpenBLAS spins for work, in powers of 2 clock cycles: 0.4 ms, not 26 ms.
+    # How long an OpenBLAS thread spins for work, as a power of 2 of clock cycles: 0.4 ms, not 26
+    # ms.
     "OPENBLAS_THREAD_TIMEOUT": "20",
-    # torch asks for large pages, as NumPy does by itself: a blur of 2048² takes 5 % less time.
+    # Makes torch ask for huge pages, as NumPy does by itself: a blur of 2048² takes 5 % less time.
     "THP_MEM_ALLOC_ENABLE": "1",
 }
 
@@ -55,7 +56,7 @@ class Usage(NamedTuple):
 class StepError(Exception):
     """A step failed in its worker; the message is one line.
 
-    `lost` says whether the process ended, and `hung` whether that was for its silence.
+    `lost` means that the process ended, and `hung` that it was ended for being silent.
     """
 
     def __init__(
@@ -69,14 +70,14 @@ class Worker(Protocol):
     """An object in another process."""
 
     def get_ready(self) -> None:
-        """Wait until it holds its object. Several that were started get ready at a time.
+        """Wait until the worker holds its object. Several started workers get ready at a time.
 
         Raises:
             StepError: the object could not be made, or the process was lost.
         """
 
     def ask(self, step: str, **arguments: Any) -> Any:
-        """Call a method of the object, while the worker runs.
+        """Call a method of the object and wait for the answer.
 
         Raises:
             StepError: the method failed, or the process was lost.
@@ -85,37 +86,37 @@ class Worker(Protocol):
         return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
-        """Ask without waiting, so that several workers run at once."""
+        """Call a method without waiting, so that several workers run at once."""
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the answer to what was begun.
+        """Wait for the answer to the call begun.
 
         Raises:
-            StepError: as in ask(); also where there is no sign of life within these seconds.
+            StepError: as in ask(), or there was no sign of life within these seconds.
         """
 
     def end(self) -> None:
-        """End the process; harmless where it has ended."""
+        """End the process; does nothing if it has ended."""
 
 
 class WorkerSource(Protocol):
     """Where workers come from."""
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
-        """A worker that comes to hold make(tell, *arguments), once it is told to get ready.
+        """Start a worker that will hold make(tell, *arguments) once it gets ready.
 
-        What it tells goes to `hear` by (kind, value).
+        What it tells goes to `hear` as (kind, value).
         """
 
     def wait_for_ended(self) -> None:
-        """Wait until those that were ended hold nothing any more."""
+        """Wait until ended workers have freed everything."""
 
 
 def ignore(kind: str, value: Any) -> None: ...
 
 
 class ForkedWorkers(WorkerSource):
-    """All workers of this container, of a server in the background that ends with this process."""
+    """The workers of this container, forked from a server that ends with this process."""
 
     def __init__(
         self, silence_seconds: float = SILENCE_SECONDS, modules: Sequence[str] = ()
@@ -123,8 +124,8 @@ class ForkedWorkers(WorkerSource):
         """Start the server.
 
         Args:
-            silence_seconds: without a sign of life, before a worker counts as hung.
-            modules: that the server is to load beside those that every job needs.
+            silence_seconds: without a sign of life before a worker counts as hung.
+            modules: for the server to load besides those that every job needs.
         """
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload([*modules, PRELOAD])
@@ -132,7 +133,7 @@ class ForkedWorkers(WorkerSource):
         self.live: set[ForkedWorker] = set()
         self.ending: list[ForkedWorker] = []
         self.ended_seconds = 0.0  # of CPU time
-        self.server_bytes = 0  # resident in the server, at most
+        self.server_bytes = 0  # peak resident size of the server
         self.counting = threading.Lock()  # so that no worker counts as both live and ended
         self.closed = threading.Event()
         with _environment(), _signals_kept():
@@ -142,7 +143,7 @@ class ForkedWorkers(WorkerSource):
         return ForkedWorker(self, hear, (make, arguments, True))
 
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
-        """function(tell, *arguments), in a worker of its own.
+        """Run function(tell, *arguments) in its own worker.
 
         Raises:
             StepError: as in Worker.ask.
@@ -155,8 +156,8 @@ class ForkedWorkers(WorkerSource):
             worker.end()
 
     def usage(self) -> Usage:
-        """Of the server, and of each worker since the first one what it does not share with it."""
-        # The kernel may take pages of the idle server back that its workers still hold.
+        """Usage of the server, and of each worker without the pages it shares with the server."""
+        # The kernel may have reclaimed pages of the idle server that its workers still hold.
         server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         shared = self.server_bytes = max(self.server_bytes, _resident_bytes(server))
         with self.counting:
@@ -165,14 +166,14 @@ class ForkedWorkers(WorkerSource):
         return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
-        """End all workers, from any thread; who waits for one now waits for ever."""
+        """End all workers, from any thread; a thread waiting for a worker then waits forever."""
         self.closed.set()
         for worker in list(self.live):
             worker.kill()
         self.wait_for_ended()
 
     def wait_for_ended(self) -> None:
-        """Freeing their memory takes a core that whatever is timed next needs."""
+        """Wait, since freeing their memory takes a core that the next timed calls need."""
         while self.ending:
             self.ending.pop().tidy_up()
 
@@ -232,7 +233,7 @@ class ForkedWorker(Worker):
         self._signal(signal.SIGKILL)
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        with contextlib.suppress(OSError):  # it is lost, as answer() will find
+        with contextlib.suppress(OSError):  # the worker is lost, as answer() will find
             self._pipe.send(message)
 
     def answer(self, within_seconds: float | None = None) -> Any:
@@ -242,7 +243,7 @@ class ForkedWorker(Worker):
             while True:
                 if not self._pipe.poll(silence):
                     self.kill()
-                    reason = f"it hung: no sign of life for {silence:.3g} s{self._said()}"
+                    reason = f"it hung: no response for {silence:.3g} s{self._said()}"
                     raise StepError(reason, lost=True, hung=True)
                 kind, *values = self._pipe.recv()
                 match kind, values:
@@ -290,7 +291,7 @@ class ForkedWorker(Worker):
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """The server's: it can import this package, wherever this process found it."""
+    """The server's environment, in which it can import this package."""
     before = dict(os.environ)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.update({name: before.get(name, value) for name, value in SETTINGS.items()})
@@ -318,7 +319,7 @@ def _resident_bytes(pid: int | None) -> int:
 
 
 def _serve(pipe: Connection, stderr: str) -> NoReturn:
-    """A worker's life: hold an object and call its methods, until the pipe is closed."""
+    """A worker's main loop: hold an object and call its methods until the pipe is closed."""
     code = 1
     try:
         with open(stderr, "wb", buffering=0) as file:
@@ -328,7 +329,7 @@ def _serve(pipe: Connection, stderr: str) -> NoReturn:
         _answer_questions(pipe)
         code = 0
     except EOFError:
-        code = 0  # nobody asks any more
+        code = 0  # the parent closed the pipe
     except BaseException:
         traceback.print_exc()
     finally:
@@ -372,10 +373,10 @@ def _answer_questions(pipe: Connection) -> None:
 
 
 def _go_first() -> None:
-    """Die with the server, and before any other process where memory runs out.
+    """Die with the server, and be the OOM killer's first victim.
 
-    The server ends with the last process that holds its pipe: with the job, if no worker does. A
-    worker that is stopped would hold it for ever.
+    The server ends once no process holds its pipe: with the job, if no worker survives. A stopped
+    worker would hold it forever.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]

@@ -1,1 +1,1 @@
-"""How a sample is taken, and what many of them say."""
+"""Taking samples, and their statistics."""

@@ -1,6 +1,6 @@
-"""What a call takes of the GPU alone, until its caller has the result, and for copies.
+"""Durations of a call on the GPU alone, until the caller has the result, and of copies.
 
-A sample lies between the two: on an idle GPU it holds the launches, but no wait of the host's.
+A sample lies between the first two: on an idle GPU it includes launches, but no wait of the host.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from batchmark_job.measuring.samples.sampling import CudaEventTimer, MonotonicTi
 from batchmark_job.workloads.tensors import Tensors
 
 ROUNDS = 5
-CALLS = 20  # in the queue at a time, at most
-LEAST_CALLS = 2  # where many kernels fill the queue: it takes about a thousand
+CALLS = 20  # calls in the queue at a time
+LEAST_CALLS = 2  # if many kernels fill the queue, which takes about a thousand
 LATENCIES = 20
-ROUND_SECONDS = 0.02  # of kernels, about
-FASTEST_CLOCK_HZ = 3e9  # of any GPU: at slower ones the queue waits longer
-ASLEEP = 2.0  # times what it takes to fill the queue
-LONGER = 4.0  # times that at the second try
+ROUND_SECONDS = 0.02  # kernels in the queue, about
+FASTEST_CLOCK_HZ = 3e9  # of any GPU: slower ones only keep the queue waiting longer
+ASLEEP = 2.0  # times the duration of filling the queue
+LONGER = 4.0  # times that on the second try
 TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
-    """Median seconds by the fields of Phases; the kernels' are left out where a queue ran empty.
+    """Median seconds by the fields of Phases; no kernel times if the queue ran empty.
 
-    Kernels are timed as nvbench does it: the GPU is kept busy until all calls of a round are in its
-    queue, so that none waits for the host. A call that itself waits for the GPU can't be queued.
+    Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
+    that none waits for the host. Calls that themselves wait for the GPU can't be queued.
     """
     calls = max(min(CALLS, int(ROUND_SECONDS / call_seconds)), LEAST_CALLS)
     timer = MonotonicTimer("cuda")
@@ -47,11 +47,11 @@ def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
 
 
 class _RanEmptyError(Exception):
-    """The GPU was done before the host was."""
+    """The GPU finished before the host had queued all calls."""
 
 
 def _queued(rotation: Rotation, calls: int) -> float:
-    """Seconds of the GPU for each of several calls that waited for it together."""
+    """GPU seconds per call, for several calls that were queued together."""
     began = time.perf_counter()
     for _ in range(calls):
         rotation.take()()
@@ -74,9 +74,9 @@ def _queued(rotation: Rotation, calls: int) -> float:
 def time_transfers(
     host_inputs: Tensors, device_inputs: Tensors, output: Tensor
 ) -> dict[str, float]:
-    """Median seconds by the fields of Phases; what there is no memory for is left out.
+    """Median seconds by the fields of Phases; copies that memory has no room for are left out.
 
-    Copies are between page-locked host memory and the device.
+    Copies are between pinned host memory and the device.
     """
     timer = MonotonicTimer("cuda")
 
@@ -98,7 +98,7 @@ def time_transfers(
         return statistics.median(taken[1:])
 
     found = {}
-    with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may want gradients
+    with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may require gradients
         found["allocate_seconds"] = median(allocate, before=_release_cache)
         pinned = tuple(tensor.pin_memory() for tensor in host_inputs)
         target = torch.empty_like(output, device="cpu").pin_memory()

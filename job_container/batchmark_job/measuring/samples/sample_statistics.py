@@ -1,6 +1,6 @@
 """Statistics of one row's samples: the median's interval, outliers, modes and drift.
 
-All of it is cheap compared with the samples, and none of it assumes a normal distribution.
+All are cheap compared with the samples, and none assumes a normal distribution.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from batchmark_job.result.document import Criterion, Stopping
 
 NORMAL_QUANTILE = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
-OUTLIER_DEVIATIONS = 5.0  # of the median absolute deviation, scaled to a normal's sigma
-OUTLIER_FLOOR = 0.05  # of the median: closer than that is no outlier, however tight the others are
+OUTLIER_DEVIATIONS = 5.0  # times the median absolute deviation, scaled to a normal's sigma
+OUTLIER_FLOOR = 0.05  # of the median: no outlier is closer than that, however tight the others are
 
-MODE_SAMPLES = 20  # fewer can't show two modes
-MODE_SHARE = 0.1  # of the samples, that each mode holds at least
-MODE_DISTANCE = 0.05  # of the lower mode, that the upper one is above it at least
+MODE_SAMPLES = 20  # fewer samples can't show two modes
+MODE_SHARE = 0.1  # least share of the samples in each mode
+MODE_DISTANCE = 0.05  # least distance of the upper mode, relative to the lower one
 MODE_SIGNIFICANCE = 1e-3
 
-UNSETTLED_FACTOR = 2.0  # between the ends of the median's interval
+UNSETTLED_FACTOR = 2.0  # ratio of the ends of the median's interval
 
 DRIFT = 0.1  # of the earlier median
-DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one lie above the other in 1 of 126 cases
+DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one exceed the other in 1 of 126 cases
 
 
 class MedianInterval(NamedTuple):
@@ -50,8 +50,8 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
     """Two order statistics around the median, for samples of any distribution.
 
     How many of n samples lie below the true median is binomial, which gives the ranks; the normal
-    approximation with its correction for continuity is never narrower than the exact ranks.
-    None below 6 samples, where even smallest and largest hold the median less often than that.
+    approximation with its correction for continuity is never narrower than the exact ranks. None
+    below 6 samples, where even smallest and largest cover the median less often than that.
     """
     count = len(samples)
     rank = ceil((count - 1 - NORMAL_QUANTILE * sqrt(count)) / 2) - 1
@@ -80,14 +80,14 @@ def outliers(samples: Sequence[float]) -> tuple[int, ...]:
 
 
 def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
-    """Whether a valley parts the samples; None where there are too few to tell.
+    """Whether a valley separates the samples into two modes; None if there are too few to tell.
 
     `resolution` is the timer's, in the samples' unit: between its ticks there is always a valley.
 
     The samples are split in two so that they lie closest to their part's median. With one mode,
     however skewed, the middle between the two medians is nowhere sparser than around both of them:
-    a sample falls there at least as often as around the sparser one. So of the samples in these two
-    equally wide windows half or more are expected in the middle, and far fewer show a valley.
+    a sample falls there at least as often as around the sparser one. So half or more of the samples
+    in these two equally wide windows are expected in the middle; far fewer indicate a valley.
     """
     if len(samples) < MODE_SAMPLES:
         return None
@@ -109,7 +109,7 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
 
 
 def _best_split(ordered: NDArray[np.float64]) -> int:
-    """Where to split in two so that the summed distances to each part's median are least."""
+    """Where to split in two so that the summed distances to each part's median are smallest."""
     count = len(ordered)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     least = max(2, ceil(MODE_SHARE * count))
@@ -127,10 +127,10 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 
 def drift(samples: Sequence[float]) -> str | None:
-    """How the last third of the samples differs from the first; of few samples, their halves.
+    """How the last third of the samples differs from the first (halves for few samples).
 
-    They differ where their medians do by more than DRIFT and their intervals lie apart; their
-    ranges, where a part has too few samples for an interval. None where they don't.
+    They differ if their medians do by more than DRIFT and their intervals don't overlap; parts with
+    too few samples for an interval use their ranges. None if they don't differ.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:
@@ -145,13 +145,13 @@ def drift(samples: Sequence[float]) -> str | None:
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
-    """Why the median is not known: its interval's ends are more than UNSETTLED_FACTOR apart."""
+    """Why the median is unknown: its interval's ends are more than UNSETTLED_FACTOR apart."""
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None
     return (
-        f"after {len(samples)} samples the median may be anything from "
-        f"{duration(interval.low)} to {duration(interval.high)}"
+        f"after {len(samples)} samples the median may lie anywhere from {duration(interval.low)} "
+        f"to {duration(interval.high)}"
     )
 
 

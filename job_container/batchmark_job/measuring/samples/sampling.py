@@ -21,21 +21,21 @@ from batchmark_job.measuring.samples.sample_statistics import drift, spread_too_
 from batchmark_job.result.document import Criterion, Stopping
 from batchmark_job.workloads.tensors import Call
 
-WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
-WARMUP_SECONDS = 0.02  # at least, where max_seconds allow it: a new process' caches are cold
+WARMUP_SHARE = 0.2  # of max_seconds, the limit of warming up
+WARMUP_SECONDS = 0.02  # minimum, if max_seconds allows: a new process's caches are cold
 WARMUP_CALLS = 5  # in a window, at least
 WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
-WARMUP_AGREEMENT = 0.03  # of successive windows' medians
+WARMUP_AGREEMENT = 0.03  # relative, between successive windows' medians
 
-SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precise it is
-REPORT_SECONDS = 1.0  # from one report of samples to the next
+SHORTEST_SHARE = 0.1  # of max_seconds, the least time to sample, however precise
+REPORT_SECONDS = 1.0  # between reports of samples
 # Two threads on one core took 16 ms for 40 µs, for seconds, with hardly any spread.
 TRIAL_FACTOR = 3.0
-# On an H200 a lone call of less held the host's launches, up to half of it, and 11 of 26 rows
-# gathered around several values (docs/measurement.md).
+# On an H200 a single shorter call consisted of host launches for up to half of it, and 11 of 26
+# rows clustered around several values (docs/measurement.md).
 SHORT_SECONDS = 0.2e-3
-QUEUE_SECONDS = 1e-3  # that a sample of short calls takes, at least
-MOST_QUEUED = 100  # the queue takes about a thousand kernels, before the host waits for the GPU
+QUEUE_SECONDS = 1e-3  # least duration of a sample of short calls
+MOST_QUEUED = 100  # beyond about a thousand queued kernels the host waits for the GPU
 
 
 class Rotation:
@@ -53,11 +53,11 @@ class Rotation:
 
 
 class Timer(ABC):
-    """Times calls: one by one, or several in a row where one alone tells little."""
+    """Times calls one by one, or several in a row if a single one is too short."""
 
     name: Literal["monotonic", "cuda_events"]
     clock_resolution_seconds = 0.0
-    evicted_bytes = 0  # written before each call, so that the cache holds nothing of the one before
+    evicted_bytes = 0  # written before each call, to evict the previous call's data from the cache
     calls_per_sample = 1
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Timer(ABC):
         """Duration and result of one call; the device must be idle before it."""
 
     def sample(self, rotation: Rotation) -> tuple[float, Any]:
-        """Mean duration of so many calls in a row, and the result of the last one."""
+        """Mean duration of several calls in a row, and the result of the last one."""
 
         def calls() -> Any:
             for _ in range(self.calls_per_sample):
@@ -77,15 +77,15 @@ class Timer(ABC):
 
     @property
     def resolution_seconds(self) -> float:
-        """Of a sample."""
+        """Resolution of a sample."""
         return self.clock_resolution_seconds / self.calls_per_sample
 
-    def fit(self, call_seconds: float) -> None:  # noqa: B027 - a clock of the host's has no queue
-        """Choose how many calls a sample takes, by what one takes alone."""
+    def fit(self, call_seconds: float) -> None:  # noqa: B027 - a host clock has no queue
+        """Choose how many calls a sample takes, given the duration of one."""
 
 
 class MonotonicTimer(Timer):
-    """The host's monotonic clock; the device finishes its work before and after a call."""
+    """The host's monotonic clock; waits for the device before and after a call."""
 
     name = "monotonic"
 
@@ -101,14 +101,14 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """CUDA's own clock: from before the first kernel is launched until the last one ends."""
+    """CUDA's own clock, from before the first kernel is launched until the last one ends."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Where `evicted_bytes` are given, so many are written before each call, if there is room.
+        """Write `evicted_bytes` before each call, if given and there is room.
 
         Raises:
             RuntimeError: CUDA is in error.
@@ -123,9 +123,9 @@ class CudaEventTimer(Timer):
         torch.cuda.synchronize()
 
     def fit(self, call_seconds: float) -> None:
-        """Several where one is short: a lone one then tells how long the host takes to launch it.
+        """Take several short calls per sample: a single one would show the host's launch time.
 
-        Not where something must be written before each.
+        Not if something must be written before each call.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -149,7 +149,7 @@ def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Within another one, or beside one in another thread of it, it stays off."""
+    """Turn off collection; nested contexts and those in other threads keep it off."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -162,10 +162,10 @@ def no_garbage_collection() -> Iterator[None]:
 def warm_up(
     rotation: Rotation, timer: Timer, limits: RowLimits, least_seconds: float = WARMUP_SECONDS
 ) -> int:
-    """Call until the medians of successive windows agree; returns the number of calls.
+    """Make calls until the medians of successive windows agree; return the number of calls.
 
-    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. Not before
-    `least_seconds`, but after WARMUP_SHARE warming up ends in any case.
+    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. Warming up takes
+    `least_seconds` at least, and WARMUP_SHARE at most.
     """
     least_seconds = min(least_seconds, limits.max_seconds)
     most_seconds = max(WARMUP_SHARE * limits.max_seconds, least_seconds)
@@ -194,9 +194,9 @@ def warm_up(
 
 
 class StoppingRule:
-    """Says after every sample whether to stop.
+    """Decides after every sample whether to stop.
 
-    Samples grow by an eighth from one look at the interval to the next, so that looks stay cheap.
+    The interval is computed anew only when the samples have grown by an eighth, to keep this cheap.
     """
 
     def __init__(self, limits: RowLimits) -> None:
@@ -206,8 +206,8 @@ class StoppingRule:
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
         """Why sampling ends after so many seconds; None to go on.
 
-        Where the samples are precise just when their number or the time is used up, it is because
-        they are precise.
+        If the samples become precise just when their number or time is used up, precision is the
+        reason.
         """
         limits, count = self._limits, len(samples)
         if count < limits.minimum_samples:
@@ -229,9 +229,9 @@ class StoppingRule:
         return stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
-        """Seconds after the start before which the sample after so many others is not taken.
+        """Seconds after the start before which sample number `count` is not taken.
 
-        So the samples even of the shortest calls are spread over SHORTEST_SHARE of the time.
+        This spreads the samples of even the shortest calls over SHORTEST_SHARE of the time.
         """
         gaps = max(1, self._limits.samples - 1)
         return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
@@ -241,7 +241,7 @@ class StoppingRule:
 class Sampled:
     """One run of samples: when each began (time.perf_counter), why it ended, the last output.
 
-    `calls` counts those between samples too, which no sample holds.
+    `calls` includes untimed calls between samples.
     """
 
     starts: Sequence[float]
@@ -262,7 +262,7 @@ def sample(
     samples: list[float],
     report: Callable[[list[float]], None] = lambda _: None,
 ) -> Sampled:
-    """Append samples until the limits are reached, and report them from time to time."""
+    """Append samples until the limits are reached, reporting them from time to time."""
     rule = StoppingRule(limits)
     starts: list[float] = []
     unrecorded = 0
@@ -287,10 +287,10 @@ def sample(
 
 
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
-    """Why the median of these samples says nothing; None if it does.
+    """Why the median of these samples is unusable; None if it is fine.
 
-    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before.
-    Or the samples drift, or jump too much after all the time allowed.
+    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before,
+    or the samples drift, or vary too much after all the time allowed.
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:

@@ -1,1 +1,1 @@
-"""What users bring themselves: their files, what these lack, and the code in them."""
+"""Users' own workloads: their files, what is wrong with these, and the code in them."""

@@ -1,4 +1,4 @@
-"""What an error's one line adds where a user's own file raised it."""
+"""Where a user's own file raised an error, and a hint for its one-line message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from batchmark_job.workloads.own.implementations import NUMPY_CODE
 
 
 def where_raised(error: BaseException) -> str:
-    """File and line, and what is often wrong; empty if no own file raised it."""
+    """File and line, and a hint; empty if no own file raised the error."""
     frames = [
         (frame.f_code, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -25,11 +25,11 @@ def where_raised(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, functions: set[str]) -> str | None:
-    """What is often wrong where these functions raise such an error."""
+    """A hint on what is usually wrong if these functions raise such an error."""
     if isinstance(error, ModuleNotFoundError):
-        return "install it where the job runs: own_workloads/README.md says how"
+        return "install it where the job runs; see own_workloads/README.md"
     if "step" in functions and isinstance(error, TypeError | AttributeError):
         return f"step gets torch tensors; {NUMPY_CODE}"
     if isinstance(error, TypeError) and "Cannot interpret 'torch." in str(error):
-        return "dtype is torch's: don't pass it to NumPy; the job converts the arrays"
+        return "dtype is a torch dtype: don't pass it to NumPy; the job converts the arrays"
     return None

@@ -1,4 +1,4 @@
-"""A user's own workloads, one file each; `own_workloads/README.md` says what a file holds.
+"""Users' own workloads, one file each; `own_workloads/README.md` documents the file.
 
 Describing a workload only parses its file.
 """
@@ -33,7 +33,7 @@ LARGEST = 10**12
 MODULE_PREFIX = "own_workload_"
 
 FUNCTIONS = ("set_up", "reference")
-STEPS = ("step", "step_cpu", "step_cuda")  # at least one: of both devices, or of one
+STEPS = ("step", "step_cpu", "step_cuda")  # at least one of them, for one or both devices
 OPTIONAL_FUNCTIONS = ("flops", "elements_moved", "elements_held")
 DEFAULTS: Mapping[str, Any] = {
     "AXES": None,
@@ -42,7 +42,7 @@ DEFAULTS: Mapping[str, Any] = {
     "NEEDS_GRADIENTS": False,
     "REPEATABLE": True,
 }
-# By path and checksum, so that a file runs once, however many rows it has.
+# By path and checksum, so that a file runs once however many rows it has.
 _workloads: dict[tuple[Path, str], UserWorkload] = {}
 
 
@@ -50,7 +50,7 @@ def find_workload(name: str) -> Workload:
     """A built-in workload or a user's own.
 
     Raises:
-        InputError: there is none of this name, or its file can't be used.
+        InputError: there is no such workload, or its file can't be used.
     """
     if name in WORKLOADS:
         return WORKLOADS[name]
@@ -64,7 +64,7 @@ def find_workload(name: str) -> Workload:
 
 
 def refuse_name_clash(name: str) -> None:
-    """Refuse a built-in workload that was asked for by name and hides a user's own.
+    """Refuse a built-in workload requested by name if it hides a user's own.
 
     Raises:
         InputError: a file has the same name.
@@ -82,12 +82,14 @@ def user_folder() -> Path:
     given = os.environ.get(FOLDER_VARIABLE)
     folder = Path(given) if given else BUNDLED
     if not folder.is_dir():
-        raise InputError(f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; make or unset it")
+        raise InputError(
+            f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; create it or unset that"
+        )
     return folder
 
 
 def find_user_files() -> dict[str, Path]:
-    """The files of user_folder() by workload name."""
+    """The files in user_folder() by workload name."""
     return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
@@ -95,14 +97,14 @@ def read_workload(path: Path) -> UserWorkload:
     """Describe a file without running it.
 
     Raises:
-        InputError: it can't be used; the one line names the file and all that is wrong.
+        InputError: it can't be used; the message names the file and all its problems.
     """
     problems: list[str] = []
     source, constants, summary, steps = b"", dict(DEFAULTS), "", tuple[str, ...]()
     if path.stem in WORKLOADS:
         problems.append(f"{path.stem} is a built-in workload; rename the file")
     if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
-        problems.append("a workload's name is of a-z, 0-9 and _; rename the file")
+        problems.append("a workload's name may contain a-z, 0-9 and _ only; rename the file")
     try:
         source = path.read_bytes()
         tree = ast.parse(source, path.name)
@@ -132,7 +134,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
                 plain = False
-                yield f"{name} in line {value.lineno} is not a plain value; write it out"
+                yield f"{name} in line {value.lineno} is not a literal; write its value out"
                 constants[name] = DEFAULTS[name]
     if plain:
         yield from _wrong_axes(constants["AXES"])
@@ -145,7 +147,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Names at the module's top with what they are set to, annotated or not."""
+    """Names assigned at the module's top level with their values, annotated or not."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -161,7 +163,7 @@ def _wrong_axes(axes: object) -> Iterator[str]:
         return
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
-            yield f"AXES has the name {name!r}; give one that an argument may have, such as size"
+            yield f"AXES has the name {name!r}; give a valid argument name, such as size"
         elif not isinstance(values, tuple) or not values:
             yield f"AXES has {values!r} for {name}; give a tuple such as (1000,)"
         elif not all(type(value) is int and 1 <= value <= LARGEST for value in values):
@@ -178,7 +180,7 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
 
 
 def _is_tolerance(limit: Any) -> bool:
-    """Whether a row's correctness takes it; None is the dtype's own."""
+    """Whether a row's correctness accepts it; None means the dtype's own."""
     return limit is None or (type(limit) in {int, float} and math.isfinite(limit) and limit > 0)
 
 
@@ -204,7 +206,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Names the function that may be meant by it, where one is spelt alike."""
+    """Suggest a similarly spelt function that may be meant."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -217,7 +219,10 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
 class UserWorkload(Workload):
     """A workload read from a file, which runs only when inputs are made."""
 
-    about_tolerance = "; if it can't be closer, say so in the file, for example TOLERANCE = 1e-4"
+    about_tolerance = (
+        "; if the step can't be more precise, raise the limit in the file, for example TOLERANCE = "
+        "1e-4"
+    )
 
     def __init__(
         self,
@@ -248,7 +253,7 @@ class UserWorkload(Workload):
         self._formulas: dict[tuple[object, ...], int | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
-        """Sent to another process by its file."""
+        """Pickle by file, so that another process reads it anew."""
         return read_workload, (self.path,)
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -256,7 +261,7 @@ class UserWorkload(Workload):
         return found
 
     def formula(self, name: str, parameters: Parameters) -> int | None:
-        """An optional function's result; None where the file has none."""
+        """An optional function's result; None if the file doesn't define it."""
         key = (name, *parameters.items())
         if key not in self._formulas:
             formula = getattr(self._load(), name, None)
@@ -271,7 +276,7 @@ class UserWorkload(Workload):
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Known once inputs were made, so they are made for it once."""
+        """Size of the inputs, made once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
@@ -306,8 +311,8 @@ class UserWorkload(Workload):
         result = reference.to_float64(output)
         if result.shape != expected.shape:
             raise ValueError(
-                f"the step gave the shape {result.shape}, reference() {expected.shape}; "
-                "they must be alike"
+                f"the step returned shape {result.shape}, but reference() {expected.shape}; they "
+                "must be equal"
             )
         return reference.relative_error([(result, expected)])
 
@@ -317,7 +322,7 @@ class UserWorkload(Workload):
             assert spec is not None  # noqa: S101
             assert spec.loader is not None  # noqa: S101
             module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module  # where dataclasses look their annotations up
+            sys.modules[spec.name] = module  # where dataclasses look up their annotations
             try:
                 spec.loader.exec_module(module)
             except BaseException:
@@ -328,11 +333,11 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """The result of an optional function, without the fraction that a logarithm leaves."""
+    """The result of an optional function, rounded to drop a logarithm's fraction."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         count = -1
     if count < 0:
-        raise ValueError(f"{name}() gave {value!r}; give a number from 0")
+        raise ValueError(f"{name}() returned {value!r}; return a number of 0 or more")
     return int(count)

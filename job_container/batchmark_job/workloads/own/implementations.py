@@ -14,11 +14,11 @@ from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
-ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
+ASSUMED_SETS = 4  # input sizes assumed to be in memory if a file says nothing
 
 
 class CodeFile(Protocol):
-    """What its implementations need to know of a user's file: files.UserWorkload."""
+    """What the implementations need of files.UserWorkload."""
 
     checksum: str
     repeatable: bool
@@ -29,14 +29,14 @@ class CodeFile(Protocol):
 
 
 class UserCode(TorchImplementation):
-    """The user's step by torch; its version is the file's checksum."""
+    """The user's step with torch; its version is the file's checksum."""
 
     name = "own code"
 
     def __init__(self, workload: CodeFile, step: str) -> None:
         self.workload = workload
         self.step = step
-        self._inputs_at: set[int] = set()  # addresses
+        self._inputs_at: set[int] = set()  # ids of storages
         if step == "step_cuda":
             self.devices = ("cuda",)  # type: ignore[misc]
 
@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """As the file says, else assumed: inputs, output and two temporaries of their size."""
+        """What the file says, or else inputs, output and two temporaries of their size."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -62,14 +62,14 @@ class UserCode(TorchImplementation):
             output = step(*inputs)
             if not isinstance(output, torch.Tensor):
                 raise TypeError(
-                    f"{self.step}() gave {_kind(output)}; give one torch tensor. {NUMPY_CODE}"
+                    f"{self.step}() returned {_kind(output)}; return one torch tensor. {NUMPY_CODE}"
                 )
             return output
 
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """Whether its memory is neither torch's nor an input's, which may be mapped."""
+        """A remark if the output's memory is neither torch's nor an input's (may be mapped)."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, by NumPy, pandas, scikit-learn and the like."""
+    """The user's step on NumPy arrays, with NumPy, pandas, scikit-learn and the like."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -95,7 +95,9 @@ class UserArrays(UserCode):
             if not isinstance(output, np.ndarray | np.generic):
                 no_array = output is None or isinstance(output, tuple)
                 fix = "" if no_array else ": np.asarray() makes one"
-                raise TypeError(f"{self.step}() gave {_kind(output)}; give one NumPy array{fix}")
+                raise TypeError(
+                    f"{self.step}() returned {_kind(output)}; return one NumPy array{fix}"
+                )
             return torch.from_numpy(np.asarray(output))
 
         return call
@@ -105,7 +107,7 @@ class UserArrays(UserCode):
 
 
 def as_tensor(made: object, dtype: str) -> Tensor:
-    """An input; arrays of real numbers take the row's dtype.
+    """Convert an input to a tensor; arrays of real numbers take the row's dtype.
 
     Raises:
         TypeError: it is neither a tensor in host memory nor an array.
@@ -116,10 +118,10 @@ def as_tensor(made: object, dtype: str) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(made))
         return tensor.to(torch_calls.torch_dtype(dtype)) if tensor.is_floating_point() else tensor
     if not isinstance(made, torch.Tensor) or made.device.type != "cpu":
-        fix = "; put a number in as an array, such as np.array(16)" * isinstance(made, Number)
+        fix = "; pass a number as an array, such as np.array(16)" * isinstance(made, Number)
         raise TypeError(
-            "set_up() must give torch tensors in host memory or NumPy arrays, one or several, such "
-            f"as torch.rand(size, dtype=dtype); it gave {type(made).__name__}{fix}"
+            "set_up() must return one or more torch tensors in host memory or NumPy arrays, "
+            f"such as torch.rand(size, dtype=dtype); it returned {type(made).__name__}{fix}"
         )
     return made
 

@@ -1,4 +1,4 @@
-"""Images of CIFAR-10, in place of random ones, from the archive in its binary version.
+"""CIFAR-10 images in place of random ones, from the archive of its binary version.
 
 Source of the format: https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records of one
 byte for the label and 3,072 for the pixels, channel by channel, row by row.
@@ -24,7 +24,7 @@ RECORD_BYTES = 1 + 3 * 32 * 32
 def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
     """The first images, as float32 around 0 with a spread of about 1, and their labels.
 
-    None where no archive is named.
+    None if no archive is given.
 
     Raises:
         InputError: it can't be read, or holds something else.
@@ -39,7 +39,7 @@ def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
         found = _first_bytes(Path(place), wanted)
     except (OSError, tarfile.TarError, KeyError) as error:
         raise InputError(
-            f"{VARIABLE} is {place!r}: {error}; name cifar-10-binary.tar.gz or its folder"
+            f"{VARIABLE} is {place!r}: {error}; give cifar-10-binary.tar.gz or its folder"
         ) from error
     if len(found) < wanted or max(found[::RECORD_BYTES]) > 9:
         raise InputError(f"{VARIABLE} is {place!r}: {FILE} in it does not hold CIFAR-10's records")

@@ -1,4 +1,4 @@
-"""Networks compiled by torch.compile, which fuses what lies between their products."""
+"""Networks compiled by torch.compile, which fuses operations between their products."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from batchmark_job.workloads.tensors import Network
 
 
 class Compiled(TorchImplementation):
-    """What implementations by `compile_network` share."""
+    """Base of implementations that use `compile_network`."""
 
     devices = ("cuda",)
-    least_row_seconds = 10.0  # compiling takes tens of seconds, in each job that tries it
+    least_row_seconds = 10.0  # compiling takes tens of seconds in each job that tries it
 
     def refusal(self, device: str, dtype: str) -> str | None:
         return super().refusal(device, dtype) or triton_filters.missing()
 
 
 def compile_network(network: Network) -> Network:
-    """The same function as one graph of fused kernels, compiled at its first call.
+    """The same function as one graph of fused kernels, compiled on its first call.
 
-    In this process: helpers that compile beside it would outlive a worker, or be stopped with it.
+    Compiles in this process: helper processes would outlive a worker, or be stopped with it.
     """
     import torch
     import torch._inductor.config

@@ -1,4 +1,4 @@
-"""Another implementation's call as a CUDA graph, for sizes at which launches cost the most."""
+"""Another implementation's call as a CUDA graph, for sizes at which launches dominate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
 class CudaGraph(Implementation):
     """Captures a call on its own inputs and replays all its kernels with one launch.
 
-    Every call overwrites the same output tensor. Flags such as tf32's count when it is prepared.
+    Every call overwrites the same output tensor. Flags such as tf32's take effect when captured.
     """
 
     devices = ("cuda",)
@@ -35,28 +35,28 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The graph keeps its own memory; what the warm-up took stays in torch's cache."""
+        """The graph keeps its own memory; what the warm-up used stays in torch's cache."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return self.inner.arrange(inputs)
 
     def plain(self) -> Implementation:
-        """Capturing makes the first call beforehand."""
+        """The inner implementation, since capturing makes its first call beforehand."""
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
         return next(self.prepare_each([inputs]))
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """All write to where the calls captured do: a buffer they share stays in the cache."""
+        """Prepare all calls with the buffers they share, which stay in the cache."""
         return captured(self.inner.prepare_each(sets))
 
 
 def captured(calls: Iterable[Call]) -> Iterator[Call]:
-    """Replays, all captured on one stream: each stream that calls cuBLAS keeps a workspace.
+    """Replays of calls captured on one stream, as each stream that calls cuBLAS keeps a workspace.
 
-    They are prepared on it, too: autograd launches a backward pass on its forward pass' stream.
+    Calls are also prepared on it: autograd launches a backward pass on its forward pass's stream.
     They share a memory pool, as only one of them runs at a time.
     """
     import torch
@@ -82,7 +82,7 @@ def captured(calls: Iterable[Call]) -> Iterator[Call]:
 
 @dataclass(frozen=True)
 class _Replay:
-    """A graph knows addresses only, so the call that it replays is kept with its tensors."""
+    """A graph stores addresses only, so the replayed call is kept alive with its tensors."""
 
     graph: torch.cuda.CUDAGraph
     output: Tensor

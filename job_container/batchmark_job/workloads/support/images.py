@@ -53,10 +53,10 @@ class ScipyFilter(BufferedImplementation):
     devices = ("cpu",)
     dtypes = ("float32", "float64")
     single_threaded = True
-    batches_written: ClassVar[int]  # the output and what is written on the way
+    batches_written: ClassVar[int]  # the output and temporaries
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, and all that is written."""
+        """Memory of the input, and of everything written."""
         return (1 + self.batches_written) * batch_bytes(parameters, dtype)
 
     def buffers(self, inputs: Tensors) -> Tensors:
@@ -66,13 +66,13 @@ class ScipyFilter(BufferedImplementation):
 
 
 class ImageFilter(Workload):
-    """A filter that gives an image for an image, borders reflected."""
+    """A filter from image to image, borders reflected."""
 
-    halo: int  # how far from a pixel its result looks
+    halo: int  # how many pixels away its result depends on
 
     @abstractmethod
     def expected(self, window: Float64Array) -> Float64Array:
-        """The result for a window of channels, which has a halo around it."""
+        """The result for a window of channels that includes its halo."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)

@@ -1,4 +1,4 @@
-"""OpenCV's filters on the tensors' own memory, whole images or bands of rows."""
+"""OpenCV's filters on the tensors' own memory, as whole images or bands of rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Image = NDArray[np.floating[Any]]
 
 
 class OpenCVFilter(BufferedImplementation):
-    """An image filter of OpenCV, into one batch of images, channels last."""
+    """An OpenCV filter that writes into one channels-last batch of images."""
 
     library = "cv2"
     devices = ("cpu",)
-    dtypes = ("float32", "float64")  # OpenCV's filters take no 16-bit floating point
+    dtypes = ("float32", "float64")  # OpenCV's filters don't support 16-bit floats
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return (images.channels_last(inputs[0]),)
@@ -32,17 +32,17 @@ def views(batch: Tensor) -> list[Image]:
 
 
 class Band(NamedTuple):
-    """Some rows of an image to filter into their place in the output."""
+    """Some rows of an image, filtered into their place in the output."""
 
-    source: Image  # with the rows around that the filter looks at, as far as there are any
+    source: Image  # including the rows around it that the filter reads, as far as they exist
     target: Image
-    inner: slice  # the target's rows among the source's
+    inner: slice  # which of the source's rows are the target's
 
 
 def in_bands(
     batch: Tensor, output: Tensor, rows: int, *, halo: int, work: Callable[[Band], None]
 ) -> Call:
-    """A call in which all threads work on bands, whose targets make up the output."""
+    """A call in which all threads work on bands that together make up the output."""
     return work_sharing.filling(output, bands(views(batch), views(output), rows, halo), work)
 
 

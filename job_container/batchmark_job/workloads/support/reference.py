@@ -1,4 +1,4 @@
-"""Float64 references in plain NumPy, independent of what is measured, on samples of the output."""
+"""Float64 references in plain NumPy, independent of the measured code, for parts of the output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def crops(batch: int, height: int, width: int, rng: np.random.Generator) -> list
 
 
 def to_float64(tensor: Tensor) -> Float64Array:
-    """A host copy; NumPy knows no bfloat16, so the conversion is torch's."""
+    """A host copy; converted by torch, as NumPy has no bfloat16."""
     import torch
 
     array: Float64Array = tensor.detach().to("cpu", torch.float64).numpy()
@@ -67,7 +67,7 @@ def reflect(indices: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
-    """A crop with a halo, the image continued by reflection."""
+    """A crop with a halo, the image extended by reflection."""
     height, width = images.shape[2:]
     rows = np.arange(crop.top - halo, crop.top + crop.height + halo)
     columns = np.arange(crop.left - halo, crop.left + crop.width + halo)
@@ -80,11 +80,11 @@ def correlate(window: Float64Array, taps: Float64Array, axis: int) -> Float64Arr
 
 
 def relative_error(pairs: Iterable[tuple[Float64Array, Float64Array]]) -> float:
-    """Largest absolute error over (result, reference) pairs, over the largest reference value."""
+    """Largest absolute error over (result, reference) pairs, relative to the largest reference."""
     error = scale = 0.0
     for result, reference in pairs:
         difference = float(np.max(np.abs(result - reference)))
-        # max() would drop a NaN depending on its place.
+        # max() would drop a NaN depending on its position.
         error = difference if np.isnan(difference) or difference > error else error
         if np.isnan(error):
             return error

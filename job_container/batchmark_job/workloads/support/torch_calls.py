@@ -1,4 +1,4 @@
-"""What the implementations by torch share, and calls of torch that take names of dtypes."""
+"""What the torch implementations share, and torch calls that take names of dtypes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from batchmark_job.workloads.tensors import Tensors
 if TYPE_CHECKING:
     import torch
 
-# The first compute capability that multiplies tf32 and bfloat16.
+# The first compute capability with tf32 and bfloat16 multiplication.
 # Source: CUDA C++ Programming Guide, table "Arithmetic instructions".
 TENSOR_CORES_OF_AMPERE = (8, 0)
 
@@ -24,7 +24,8 @@ class TorchImplementation(Implementation):
     library = "torch"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
-    needs_native_arithmetic: ClassVar[bool] = True  # else 16-bit types do without on the CPU
+    # otherwise 16-bit types are refused on CPUs without such arithmetic
+    needs_native_arithmetic: ClassVar[bool] = True
 
     def refusal(self, device: str, dtype: str) -> str | None:
         native = native_refusal(device, dtype) if self.needs_native_arithmetic else None
@@ -41,8 +42,8 @@ def threads() -> int:
 def native_refusal(device: str, dtype: str) -> str | None:
     """Why a device has no native arithmetic for a dtype; None if it has.
 
-    Without it, torch computes with 16-bit types on the CPU element by element, and older GPUs with
-    tf32 and bfloat16 as with float32.
+    Without it, torch computes 16-bit types on the CPU element by element, and treats tf32 and
+    bfloat16 on older GPUs like float32.
     """
     if device == "cuda":
         return _old_gpu_refusal(dtype) if dtype in {"tf32", "bfloat16"} else None
@@ -70,8 +71,8 @@ def _old_gpu_refusal(dtype: str) -> str | None:
     if capability >= TENSOR_CORES_OF_AMPERE:
         return None
     return (
-        f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}; {dtype} "
-        f"needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
+        f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}, but "
+        f"{dtype} needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
     )
 
 
@@ -80,18 +81,18 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def depthwise_refusal(device: str, dtype: str) -> str | None:
-    """Why not to convolve with one filter per channel; None if nothing speaks against it.
+    """Why not to convolve with one filter per channel; None if it is safe.
 
     With torch 2.13.0 on a CPU with float16 arithmetic (avx512_fp16), oneDNN's kernel for it did not
     return from images wider than some 30 pixels. Only the job's timeout ends such a hang.
     """
     if device == "cpu" and dtype == "float16":
-        return "torch's depthwise convolution in float16 may never return on a CPU"
+        return "torch's depthwise convolution in float16 may hang on a CPU"
     return None
 
 
 def torch_dtype(dtype: str) -> torch.dtype:
-    """The type of the tensors that hold this dtype: tf32 is kept as float32."""
+    """The type of the tensors that hold this dtype: tf32 is stored as float32."""
     import torch
 
     found: torch.dtype = getattr(torch, "float32" if dtype == "tf32" else dtype)
@@ -114,12 +115,12 @@ def precision(dtype: str) -> Iterator[None]:
 
 @contextmanager
 def cudnn_search() -> Iterator[None]:
-    """Let cuDNN try all its algorithms on shapes it has not met yet and keep the fastest."""
+    """Let cuDNN try all its algorithms on shapes it has not seen yet, and keep the fastest."""
     import torch
 
     cudnn = torch.backends.cudnn
     before = cudnn.benchmark, cudnn.benchmark_limit
-    cudnn.benchmark, cudnn.benchmark_limit = True, 0  # no limit; torch's own is 10
+    cudnn.benchmark, cudnn.benchmark_limit = True, 0  # no limit; torch's default is 10
     try:
         yield
     finally:

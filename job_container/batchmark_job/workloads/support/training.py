@@ -1,7 +1,7 @@
 """What the training workloads share: one step of SGD with momentum on a batch of images.
 
-Weights lie one after another in one tensor, those of a convolution channels last where the images
-are, which is both the network's input and, updated in place, its output.
+All weights lie in one tensor, those of convolutions channels last if the images are; it is both an
+input of the network and, updated in place, its output.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NEVER = 2**31 - 1  # steps until the scale grows
 
 
 def weight_dtype(dtype: str) -> str:
-    """Weights stay in float32 where images have 16 bits: small updates would vanish."""
+    """Weights stay in float32 if images have 16 bits: small updates would vanish."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
-    """He's initialisation for matrices and convolutions, and vectors between 0.5 and 1."""
+    """He initialisation for matrices and convolutions, and vectors between 0.5 and 1."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -48,7 +48,7 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
 
 
 def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> list[Tensor]:
-    """Each weight as a tensor of its own, on the same memory."""
+    """Each weight as a separate tensor on the same memory."""
     found, start = [], 0
     for shape in shapes:
         part = weights[start : start + math.prod(shape)]
@@ -62,7 +62,7 @@ def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> l
 
 
 def in_channels_last_order(weights: Tensor, shapes: Sequence[Shape]) -> Tensor:
-    """The same weights, those of a convolution laid out anew."""
+    """The same weights, those of convolutions rearranged channels-last."""
     import torch
 
     ordered = torch.empty_like(weights)
@@ -81,7 +81,7 @@ def _are_channels_last(batch: Tensor) -> bool:
 class SgdStep(TorchImplementation):
     """Channels last, with torch's fused optimiser; 16-bit types by autocast.
 
-    float16 with its loss scaled, for tensor cores without bfloat16.
+    float16 uses loss scaling, for tensor cores without bfloat16.
     """
 
     name = "torch channels-last"
@@ -92,14 +92,14 @@ class SgdStep(TorchImplementation):
 
     def refusal(self, device: str, dtype: str) -> str | None:
         if (device, dtype) == ("cpu", "float16"):
-            return "training in float16 is for tensor cores; measure bfloat16 on the CPU"
+            return "training in float16 needs tensor cores; measure bfloat16 on the CPU"
         return super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Weights four times (with gradient, momentum, a cast copy) and every activation thrice.
+        """Memory: weights four times (gradient, momentum, cast copy) and every activation thrice.
 
-        Kept are a layer's output before and after its normalisation, and one gradient. Where
-        oneDNN has no float64, torch unfolds a layer's neighbourhoods, nine times its input.
+        A layer keeps its output before and after normalisation, and one gradient. For float64,
+        which oneDNN lacks, torch unfolds a layer's neighbourhoods to nine times its input.
         """
         weights = 4 * self.workload.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
         thrice = 3 * self.workload.activations(parameters) * DTYPE_BYTES[dtype]
@@ -121,7 +121,7 @@ class SgdStep(TorchImplementation):
         return self.step(inputs)[0]
 
     def step(self, inputs: Tensors) -> tuple[Call, Callable[[], None]]:
-        """The step, and what undoes all steps so far."""
+        """The step, and a call that undoes all steps so far."""
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -157,7 +157,7 @@ class SgdStep(TorchImplementation):
 
 
 class ContiguousSgdStep(SgdStep):
-    """In the layout that torch gives tensors by itself."""
+    """The same in torch's default layout."""
 
     name = "torch contiguous"
 
@@ -166,7 +166,7 @@ class ContiguousSgdStep(SgdStep):
 
 
 class CompiledSgdStep(compiled.Compiled, SgdStep):
-    """The network's forward and backward pass by torch.compile."""
+    """The network's forward and backward pass compiled by torch.compile."""
 
     name = "torch channels-last, compiled"
 
@@ -175,12 +175,12 @@ class CompiledSgdStep(compiled.Compiled, SgdStep):
 
 
 class GraphedSgdStep(CudaGraph):
-    """The whole step in a CUDA graph, for batches so small that launches cost the most."""
+    """The whole step in a CUDA graph, for batches so small that launches dominate."""
 
     inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Capturing begins with real steps, which are undone, the first momentum included."""
+        """Prepare calls; capturing makes real steps, which are undone, with their momentum."""
         steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
@@ -193,7 +193,7 @@ class TrainingStep(Workload):
 
     shapes: tuple[Shape, ...]
     image_size: ClassVar[int]
-    distinct: ClassVar[int]  # most different images of a batch, which bound the check's cost
+    distinct: ClassVar[int]  # limit of different images in a batch, which bounds the check's cost
     axes = (Axis("batch", minimum=1, maximum=65_536),)
     needs_gradients = True
     repeatable = False
@@ -208,11 +208,11 @@ class TrainingStep(Workload):
 
     @abstractmethod
     def network(self, parameters: Sequence[Tensor]) -> Network:
-        """From images to logits, in training mode."""
+        """The network from images to logits, in training mode."""
 
     @abstractmethod
     def activations(self, parameters: Parameters) -> int:
-        """Numbers that all layers with weights give out."""
+        """Number of outputs of all layers with weights."""
 
     def weight_count(self) -> int:
         return sum(map(math.prod, self.shapes))
@@ -235,7 +235,7 @@ class TrainingStep(Workload):
         return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """A batch of few different images, each repeated."""
+        """A batch of a few different images, each repeated."""
         batch = parameters["batch"]
         distinct = self._distinct(batch)
         few, labels = self.few_images(distinct, dtype, seed)
@@ -244,7 +244,7 @@ class TrainingStep(Workload):
         return few.repeat_interleave(repeats, 0), labels.repeat_interleave(repeats), weights
 
     def few_images(self, count: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
-        """Different images, each labelled with its number."""
+        """Different images, each labelled with its index."""
         import torch
 
         shape = (count, images.CHANNELS, self.image_size, self.image_size)
@@ -257,8 +257,8 @@ class TrainingStep(Workload):
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Compare the change of all weights with that of a float64 step on the CPU.
 
-        A mean over repeated images, and the statistics that batch normalisation takes, are those of
-        the different images alone, so the reference computes only these.
+        A mean over repeated images, and batch normalisation's statistics, equal those of the
+        different images alone, so the reference computes only these.
         """
         batch, labels, weights = inputs
         step = batch.shape[0] // self._distinct(batch.shape[0])
@@ -290,9 +290,9 @@ def reference_gradients(
     batch: Tensor,
     labels: Tensor,
 ) -> tuple[Tensor, ...]:
-    """The gradients of cross-entropy in float64 on the CPU.
+    """Gradients of cross-entropy in float64 on the CPU.
 
-    The operands are contiguous copies, so that layouts and algorithms are not those measured.
+    The operands are contiguous copies, so layouts and algorithms differ from those measured.
     """
     import torch
     import torch.nn.functional as F  # noqa: N812

@@ -1,6 +1,6 @@
 """Image filters as one Triton kernel each.
 
-triton comes with torch's CUDA build alone, so it is imported where it is used.
+triton comes only with torch's CUDA build, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 WARPS = 2
 LANES = 32 * WARPS
-VECTOR_BYTES = 16  # of each lane
-PROGRAMS = 8  # that a multiprocessor holds at once: of a blur, by its 128 registers
+VECTOR_BYTES = 16  # columns per lane
+PROGRAMS = 8  # programs that a multiprocessor holds at once; a blur is limited by its 128 registers
 NEARLY_FULL = 0.9
 STRIP_ROWS = range(8, 257, 8)
 
 
 class TritonFilter(Implementation):
-    """What the filters share: sums in float32 whatever the dtype, channels first."""
+    """Base of the filters: float32 sums whatever the dtype, channels first."""
 
     library = "triton"
     devices = ("cuda",)
@@ -64,9 +64,9 @@ class TritonSobel(TritonFilter):
 
 
 def missing() -> str | None:
-    """What keeps Triton from compiling here."""
+    """Why Triton can't compile here; None if it can."""
     if importlib.util.find_spec("triton") is None:
-        return "triton is not installed; torch's CUDA build for Linux brings it"
+        return "triton is not installed; it comes with torch's CUDA build for Linux"
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     if not (compiler or triton_stub.shipped()):
         return "triton finds no C compiler to build its launcher with; install gcc or set CC"
@@ -74,7 +74,7 @@ def missing() -> str | None:
 
 
 def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
-    """The kernel on all planes of a batch, each into the same place of one result."""
+    """A call that runs the kernel on all planes of a batch, into one reused result."""
     import torch
 
     triton_stub.install()
@@ -96,21 +96,21 @@ def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
 
 
 def held_programs() -> int:
-    """How many of them the GPU works on at once."""
+    """How many programs the GPU runs at once."""
     import torch
 
     return PROGRAMS * int(torch.cuda.get_device_properties(0).multi_processor_count)
 
 
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
-    """Rows of a strip for the shortest time, in which the GPU holds so many programs at once.
+    """Rows per strip for the shortest time on a GPU that holds `held` programs at once.
 
-    A taller strip reads its halo less often; a lower one leaves more programs for a small image.
+    A taller strip rereads less halo; a lower one leaves more programs for a small image.
     """
 
     def seconds(rows: int) -> float:
         waves = columns_of_strips * math.ceil(height / rows) / held
-        # The last wave is half full on average; one that is nearly full may turn out to be two.
+        # The last wave is half full on average; one that is nearly full may become two.
         return (rows + 2 * halo) * (waves + 0.5 if waves > NEARLY_FULL else 1.0)
 
     return min(STRIP_ROWS, key=seconds)

@@ -13,14 +13,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# Rows. With whole rows one ahead, an H200's schedulers were busy for half of the time, waiting for
+# Rows. With whole rows one ahead, an H200's schedulers were busy half of the time, waiting for
 # memory; whole rows two ahead take 209 registers, a lane's own ones three ahead 128.
 AHEAD = tl.constexpr(3)
 
 
 @triton.jit
 def _reflect(index, length):
-    """Mirrored at the borders; far outside, where nothing is stored, any index that exists."""
+    """Mirror indices at the borders; far outside, where nothing is stored, any valid index."""
     index = tl.where(index < 0, -index, index)
     index = tl.where(index >= length, 2 * (length - 1) - index, index)
     return tl.maximum(index, 0)
@@ -43,7 +43,7 @@ def _load(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """Of a row the lanes' own vectors, or those so many steps to the right."""
+    """A row's vectors: the lanes' own, or those `step` vectors to the right."""
     columns = _columns(first, lanes, vector) + vector * step
     if not inside:
         columns = _reflect(columns, width)
@@ -60,7 +60,7 @@ def _four_elements(vectors, lanes: tl.constexpr):
 
 @triton.jit
 def _elements(vectors, lanes: tl.constexpr, vector: tl.constexpr):
-    """Vectors of 4 or 8 taken apart: one tensor per column, in their order, as float32."""
+    """Split vectors of 4 or 8 into one float32 tensor per column, in order."""
     elements = ()
     for index in tl.static_range(len(vectors)):
         row = vectors[index].to(tl.float32)
@@ -85,7 +85,7 @@ def _first_rows(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """The lanes' own vectors of AHEAD rows from this one on."""
+    """The lanes' own vectors of AHEAD rows, starting with this one."""
     ahead = ()
     for place in tl.static_range(AHEAD):
         loaded = _load(source, row + place, first, height, width, 0, lanes, vector, inside)
@@ -106,9 +106,9 @@ def _next_row(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """The elements of a row, with reach vectors to either side; and the rows that are ahead of it.
+    """The elements of a row with `reach` vectors on either side, and the rows loaded ahead of it.
 
-    Other lanes loaded the neighbours rows ahead, so that they are in the first-level cache.
+    Other lanes loaded the neighbours some rows ahead, so they are in the L1 cache.
     """
     vectors = ()
     for step in tl.static_range(-reach, reach + 1):
@@ -131,7 +131,7 @@ def _vector_of_four(first, second, third, fourth, lanes: tl.constexpr):
 
 @triton.jit
 def _vector(elements, lanes: tl.constexpr, vector: tl.constexpr):
-    """A lane's columns put together again."""
+    """Join a lane's columns into a vector."""
     if vector == 4:
         return _vector_of_four(elements[0], elements[1], elements[2], elements[3], lanes)
     else:
@@ -175,7 +175,7 @@ def _blur_strip(
     halo: tl.constexpr = len(taps) // 2
     reach: tl.constexpr = (halo + vector - 1) // vector
     start: tl.constexpr = reach * vector - halo
-    # partial[i] is what the rows so far give the output row that is i + 1 rows from its last one.
+    # partial[i] is the sum of the rows so far for the output row i + 1 rows from its last one.
     partial = ()
     for _ in tl.static_range(2 * halo):
         partial = partial + (tl.zeros((lanes, vector), tl.float32),)
@@ -215,9 +215,9 @@ def blur(
 ):
     """Separable filter with an odd number of taps, borders reflected, in one pass.
 
-    Two passes would move the image four times where a copy moves it twice, so half the copy
-    bandwidth would be their ceiling. Here the row of sums across stays in registers and is added
-    to the output rows that it touches; a strip reads only its halo, 2 · halo rows, again.
+    Two passes would move the image four times where a copy moves it twice, so they could reach at
+    most half the copy bandwidth. Here the horizontal sums stay in registers and are added to the
+    output rows that they contribute to; a strip rereads only its halo, 2 · halo rows.
     """
     first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)
@@ -243,8 +243,8 @@ def _sobel_strip(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    # Differences and smoothed values across, of the last row and the one before. Zeros of its own
-    # for each: of names bound to one tensor the compiler makes a single value of the loop's.
+    # Horizontal differences and smoothed values of the last two rows. Separate zeros for each: the
+    # compiler merges names bound to one tensor into a single loop-carried value.
     last_difference = tl.zeros((lanes, vector), tl.float32)
     last_smooth = tl.zeros((lanes, vector), tl.float32)
     older_difference = tl.zeros((lanes, vector), tl.float32)
@@ -266,7 +266,7 @@ def _sobel_strip(
         horizontal = older_difference + 2.0 * last_difference + difference
         vertical = smooth - older_smooth
         magnitude = tl.sqrt(horizontal * horizontal + vertical * vertical)
-        # The first row whose rows above have both been seen is top.
+        # top is the first row for which both rows above have been seen.
         _store_row(target, magnitude, row - 1, top, first, width, lanes, vector)
         older_difference = last_difference
         older_smooth = last_smooth
@@ -288,7 +288,7 @@ def sobel(
 ):
     """Magnitude of the 3×3 Sobel gradient, borders reflected: each element read and written once.
 
-    A strip reads only two rows of its neighbours again, mostly from cache.
+    A strip rereads only two rows of its neighbours, mostly from cache.
     """
     first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)

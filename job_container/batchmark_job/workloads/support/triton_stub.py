@@ -1,4 +1,4 @@
-"""Triton's stub for the driver, compiled with the image so that a job needs no compiler."""
+"""Triton's driver stub, compiled with the image so that a job needs no compiler."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FOLDER = "BATCHMARK_TRITON_STUB"
 
 
 def shipped() -> Path | None:
-    """The Triton cache that came with the image, where there is one."""
+    """The Triton cache that ships with the image, if there is one."""
     folder = Path(os.environ.get(FOLDER) or os.devnull)
     return folder if folder.is_dir() else None
 
 
 @cache
 def install() -> None:
-    """Copy it into the cache that Triton reads and writes; what is there already stays."""
+    """Copy it into Triton's cache, keeping files that exist there."""
     source = shipped()
     if source is None:
         return
@@ -30,7 +30,7 @@ def install() -> None:
         copy = target / file.relative_to(source)
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            # Renamed when whole: another process may have loaded the one that was there.
+            # Renamed when complete: another process may have loaded the old file.
             with tempfile.NamedTemporaryFile(dir=copy.parent, delete=False) as part:
                 part.write(file.read_bytes())
             shutil.copymode(file, part.name)

@@ -1,4 +1,4 @@
-"""Tasks shared among threads, each of which computes without the help of others."""
+"""Runs tasks on several threads, each of which computes single-threaded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Task = TypeVar("Task")
 def share_out(
     tasks: Sequence[Task], workers: Sequence[Callable[[Task], None]]
 ) -> Callable[[], None]:
-    """A call in which each worker, in a thread of its own, takes tasks until none is left.
+    """A call in which each worker, in its own thread, takes tasks until none are left.
 
-    For work that releases Python's lock, as OpenCV's, NumPy's and torch's functions do.
+    For work that releases the GIL, as OpenCV's, NumPy's and torch's functions do.
     """
     workers = workers[: len(tasks)]
     pool = _pool(len(workers))
@@ -54,9 +54,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _compute_alone() -> None:
-    """Give this thread one OpenMP thread; OpenMP, and so torch, keeps the number by thread."""
+    """Limit this thread to one OpenMP thread; OpenMP, and so torch, keeps the number per thread."""
     import threadpoolctl
     import torch
 
-    torch.get_num_threads()  # or torch would set its own number on this thread's first use
+    torch.get_num_threads()  # otherwise torch would set its own number on this thread's first use
     threadpoolctl.threadpool_limits(limits=1, user_api="openmp")

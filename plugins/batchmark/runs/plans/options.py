@@ -75,7 +75,7 @@ def overrides(job: PlannedJob) -> dict[str, Any]:
             "node_overrides": {"numNodes": job.nodes, "nodePropertyOverrides": of_nodes},
         }
     found: dict[str, Any] = {"container_overrides": container}
-    apart = job.sharing.apart if job.sharing and job.sharing.form == "jobs" else None
+    apart = job.sharing.separate_replicas if job.sharing and job.sharing.form == "jobs" else None
     if apart and apart >= SMALLEST_ARRAY:
         found["array_properties"] = {"size": apart}
     return found

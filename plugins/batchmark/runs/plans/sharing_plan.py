@@ -80,7 +80,7 @@ def plan_sharing(
             config,
             run_name,
             name,
-            folder=SHARING if plan.apart is None else f"{SHARING}/of-{plan.apart}",
+            folder=SHARING if (n := plan.separate_replicas) is None else f"{SHARING}/of-{n}",
             suite=SHARING,
             repeat=repeat,
             dtype=OWN_DTYPES,

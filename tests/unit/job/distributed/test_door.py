@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark_job.distributed import door as module
-from batchmark_job.distributed.door import Door
+from batchmark_job.distributed.door import AuthenticatingListener
 from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
 from tests.stand_ins.stranger import heard, sayings
@@ -43,7 +43,7 @@ class Inside:
         with socket.create_server((ADDRESS, 0)) as server:
             self.port = server.getsockname()[1]
         self.said = []
-        self.door = Door(ADDRESS, self.port, PROOF, self._let_in)
+        self.door = AuthenticatingListener(ADDRESS, self.port, PROOF, self._let_in)
 
     def _let_in(self, connection):
         with connection:
@@ -95,7 +95,7 @@ def test_who_says_nothing_is_dropped_after_a_while(inside, monkeypatch):
 def test_an_empty_proof_lets_nobody_in(inside):
     with socket.create_server((ADDRESS, 0)) as server:
         port = server.getsockname()[1]
-    open_to_none = Door(ADDRESS, port, b"", inside._let_in)
+    open_to_none = AuthenticatingListener(ADDRESS, port, b"", inside._let_in)
     assert heard(ADDRESS, port, b"") == heard(ADDRESS, port, bytes(32)) == b""
     open_to_none.close()
     assert inside.said == []

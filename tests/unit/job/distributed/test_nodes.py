@@ -13,7 +13,7 @@ import pytest
 
 from batchmark_job.distributed import lines, local_ranks
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.lines import Lines
+from batchmark_job.distributed.lines import NodeConnection
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
@@ -107,7 +107,7 @@ def test_when_one_node_fails_the_others_end_their_ranks(both, task, tmp_path):
 def test_ranks_that_hang_are_ended(both, task, tmp_path):
     (tmp_path / "rank-1").write_text("hang")
     began = time.monotonic()
-    with pytest.raises(StepError, match="its ranks did not end within 3 s") as caught:
+    with pytest.raises(StepError, match="the ranks did not end within 3 s") as caught:
         both.run(task, 1, 3.0)
     assert caught.value.hung
     assert time.monotonic() - began < 15
@@ -152,7 +152,9 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     all_nodes = main(3)
     threading.Timer(0.5, one_that_came(port).close).start()
     began = time.monotonic()
-    with pytest.raises(CannotMeasureError, match=r"node 1 \(127.77.0.2\) came and is lost: it clo"):
+    with pytest.raises(
+        CannotMeasureError, match=r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
+    ):
         all_nodes.gather(CPU, devices=1)
     assert time.monotonic() - began < 10
 
@@ -173,7 +175,7 @@ def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main,
     wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)
-    with pytest.raises(CannotMeasureError, match="is lost: it closed the connection"):
+    with pytest.raises(CannotMeasureError, match="then was lost: it closed the connection"):
         all_nodes.gather(CPU, devices=1)
 
 
@@ -262,10 +264,10 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
     with socket.create_server((MAIN, port)) as server:
         followers.start(1, 2)
         connection, _ = server.accept()
-        Lines(connection).close()
+        NodeConnection(connection).close()
     followers.join()
     assert followers.errors == {
-        1: f"the main node ({MAIN}) closed the connection; its ranks here end, too"
+        1: f"the main node ({MAIN}) closed the connection; ending its ranks on this node"
     }
 
 
@@ -278,5 +280,5 @@ def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
 def test_nodes_must_be_alike(main, followers):
     all_nodes = main(2)
     followers.start(1, 2, device="cuda", gpus=1)
-    with pytest.raises(CannotMeasureError, match="measures on cuda, and the main node on cpu"):
+    with pytest.raises(CannotMeasureError, match="measures on cuda, but the main node on cpu"):
         all_nodes.gather(CPU, devices=1)

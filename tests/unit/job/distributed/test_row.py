@@ -55,7 +55,7 @@ def test_a_cold_pass_has_one_launch(row, bench, tmp_path):
     measured = row(ReadingPoint(tmp_path, cold=True)).measure(bench)
     assert measured.process_samples == (4,)
     assert measured.parameters["pass"] == "cold"
-    assert measured.reason == "only 4 samples, so it has no interval"
+    assert measured.reason == "only 4 samples, too few for a confidence interval"
 
 
 def test_a_rank_that_fails_costs_its_row_and_says_why(row, bench, tmp_path):
@@ -93,7 +93,7 @@ def test_a_wrong_result_fails_the_row(row, bench, monkeypatch):
 def test_one_device_has_nothing_to_reduce(row, bench):
     measured = row(AllReducePoint(16)).measure(bench)
     assert measured.status == "skipped"
-    assert measured.reason == "one device has nothing to reduce with others"
+    assert measured.reason == "a single device has nothing to all-reduce with"
     assert measured.parameters == {"nodes": 1, "devices": 1, "mib": 16}
 
 

@@ -22,11 +22,11 @@ ANOTHER = b"thirty-two bytes of another job."
 def test_a_node_of_another_job_is_turned_away(main, followers):
     all_nodes = main(2, seconds=1.0)
     followers.start(1, 2, proof=ANOTHER)
-    missing = "missing: node 1.*; 1 visitor had no token of this job$"
+    missing = "missing: node 1.*; 1 visitor lacked this job's token$"
     with pytest.raises(CannotMeasureError, match=missing):
         all_nodes.gather(CPU, devices=1)
     followers.join()
-    assert followers.errors[1].endswith("; its ranks here end, too")
+    assert followers.errors[1].endswith("; ending its ranks on this node")
 
 
 def test_a_second_connection_of_a_node_is_refused(main, port, followers):
@@ -34,7 +34,7 @@ def test_a_second_connection_of_a_node_is_refused(main, port, followers):
     first = one_that_came(port)
     wait_for(lambda: all_nodes._joined, "the first", 10)
     second = one_that_came(port)
-    assert second.receive() == {"kind": "over", "reason": "node 1 is there already"}
+    assert second.receive() == {"kind": "over", "reason": "node 1 has already joined"}
     first.close()
     second.close()
 
@@ -55,7 +55,7 @@ def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port)
 
 
 def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
-    with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
+    with pytest.raises(CannotMeasureError, match="outside Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
         Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
 
 

@@ -85,7 +85,7 @@ def test_what_an_attempt_left_is_kept_and_the_rest_is_made(tmp_path, monkeypatch
     ("other", "message"),
     [
         ({"photo.jpg": b""}, r"holds 1 other file\(s\), such as photo\.jpg"),
-        ({FILE: b"[]"}, r"holds a manifest\.json of something else"),
+        ({FILE: b"[]"}, r"holds a manifest\.json that is not an image set's"),
         (
             {FILE: Manifest(settings=OTHER).model_dump_json().encode()},
             r"another image set \(--count 10, --size 32, --shards 3, --classes 5, --seed 8\)",
@@ -126,8 +126,8 @@ def test_it_goes_to_a_bucket_and_is_found_there_again(tmp_path, monkeypatch, cap
         make(SETTINGS, place)
         assert place.names() == set(files(tmp_path))
         make(SETTINGS, place)
-        assert "is there already" in capsys.readouterr().out
-        with pytest.raises(InputError, match=r"--to s3://away/: can't look there"):
+        assert "already exists" in capsys.readouterr().out
+        with pytest.raises(InputError, match=r"--to s3://away/: can't list it"):
             make(SETTINGS, Prefix("away", ""))
 
 
@@ -162,8 +162,8 @@ def test_images_of_a_class_are_alike(tmp_path):
         (["--count", "3", "--shards", "4"], "--shards 4 is more than --count 3"),
         (["--count", "1000000", "--shards", "2"], r"about 18\.3 GiB; give 19 or more"),
         (["--to", ""], "--to is empty"),
-        (["--to", "https://x/y"], "--to 'https://x/y' is no place"),
-        (["--to", "s3:///y"], "--to 's3:///y' is no place"),
+        (["--to", "https://x/y"], "--to 'https://x/y' is neither a folder nor"),
+        (["--to", "s3:///y"], "--to 's3:///y' is neither a folder nor"),
     ],
 )
 def test_bad_values_are_refused_in_one_line(options, message, tmp_path, capsys):
@@ -180,6 +180,6 @@ def test_the_documented_command_makes_a_set(tmp_path, capsys, monkeypatch):
     assert given[-2:] == ["--to", "/tmp/images/"]
     assert main([*given[:-1], f"{tmp_path}/", "--count", "32", "--size", "16"]) == 0
     said = capsys.readouterr().out
-    assert f"2 of 32 images are in {tmp_path}" in said
+    assert f"2 of 32 images written to {tmp_path}" in said
     assert f"32 images in 16 shards, 0.2 MB, are in {tmp_path}" in said
     assert len(files(tmp_path)) == 16 + 1

@@ -110,15 +110,17 @@ def test_a_driver_too_old_for_torch_is_named_with_both_versions():
         "NVIDIA driver 535.183.01, for CUDA 12.2, is too old for torch 2.13.0+cu130, "
         "built for CUDA 13.0"
     )
-    assert remedy.startswith("the host needs driver 580 or newer; in AWS, a newer GPU AMI")
+    assert remedy.startswith("the host needs driver 580 or newer; on AWS, use a newer GPU AMI")
     assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
 
 
 def test_an_older_minor_version_is_not_to_blame():
     """Within a major version every driver runs every CUDA."""
     what, _ = obstacle(Installed(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
-    assert what == "torch sees none of the 1 GPU(s) of NVIDIA driver 580.95.05 and says: " + (
-        "CUDA unknown error"
+    assert (
+        what
+        == "torch sees none of the 1 GPU(s) that NVIDIA driver 580.95.05 finds and warns: "
+        + ("CUDA unknown error")
     )
 
 
@@ -127,13 +129,13 @@ def test_an_older_minor_version_is_not_to_blame():
     [
         (
             Installed(error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
-            "no NVIDIA driver answers here (NVML Shared Library Not Found)",
+            "no NVIDIA driver responds (NVML Shared Library Not Found)",
         ),
         (
             Installed(error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
-            "no NVIDIA driver answers here (Driver Not Loaded)",
+            "no NVIDIA driver responds (Driver Not Loaded)",
         ),
-        (Installed(gpus=0), "NVIDIA driver 580.95.05 shows no GPU here"),
+        (Installed(gpus=0), "NVIDIA driver 580.95.05 finds no GPU"),
     ],
 )
 @pytest.mark.parametrize(("visible", "shown"), [(None, "not set"), ("void", "'void'")])
@@ -155,13 +157,13 @@ def test_a_driver_whose_cuda_library_is_not_mounted(monkeypatch):
     monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "utility")
     what, remedy = obstacle(Installed(cuda=None))
     assert "without its CUDA library, libcuda.so.1" in what
-    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must hold compute (here: 'utility')"
+    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (here: 'utility')"
 
 
 def test_gpus_that_torch_alone_does_not_see(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     what, remedy = obstacle(Installed(gpus=4))
-    assert what == "torch sees none of the 4 GPU(s) of NVIDIA driver 580.95.05"
+    assert what == "torch sees none of the 4 GPU(s) that NVIDIA driver 580.95.05 finds"
     assert "CUDA_VISIBLE_DEVICES (here: '-1')" in remedy
 
 
@@ -181,7 +183,7 @@ def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings, tmp_path)
     assert caught.value.exit_code == 3
     assert message.startswith("cannot measure: --device cuda, but NVIDIA driver 535.183.01, ")
     assert "driver 580 or newer" in message
-    assert message.endswith("or give --allow-cpu-fallback to measure on the CPU instead")
+    assert message.endswith("or pass --allow-cpu-fallback to measure on the CPU instead")
     assert "\n" not in message
     assert not list(tmp_path.iterdir())
 
@@ -192,16 +194,16 @@ def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):
         run_job(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert str(caught.value) == (
         "cannot measure: the GPU is out of memory before the first row "
-        "(15.0 of 16.0 GiB are used); end what else runs on it (`nvidia-smi` on the host names "
-        "it), or give each job a GPU of its own"
+        "(15.0 of 16.0 GiB in use); stop the other processes on it (`nvidia-smi` on the host lists "
+        "them), or give each job its own GPU"
     )
 
 
 @pytest.mark.parametrize(
     ("error", "nvml", "message"),
     [
-        ("out of memory", NoDriver(), "first row; end what"),
-        ("unspecified launch failure", None, r"does not start: .*launch failure; see what"),
+        ("out of memory", NoDriver(), "first row; stop the"),
+        ("unspecified launch failure", None, r"does not start: .*launch failure; check"),
     ],
     ids=["full, and no NVML", "any other"],
 )
@@ -218,7 +220,7 @@ def test_a_gpu_that_does_not_come_up_is_told(kind):
     with (
         a_gpu(),
         mock.patch.multiple(torch.cuda, init=fails, get_device_capability=fails),
-        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; see"),
+        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; check"),
     ):
         start()
 

@@ -71,7 +71,7 @@ def test_they_are_gone_when_the_job_is_killed(control):
     ("name", "seconds", "message"),
     [
         ("exits", 60.0, "exited with 3: there is a daemon already"),
-        ("mute", 0.5, "gave no answer for 0.5 s"),
+        ("mute", 0.5, "did not respond within 0.5 s"),
     ],
 )
 def test_one_that_does_not_start_says_why_and_leaves_nothing(

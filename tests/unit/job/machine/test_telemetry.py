@@ -202,7 +202,7 @@ def test_a_meter_that_fails_ends_alone(capsys):
     sampled = start(Broken(), Scripted({"MemoryUsed": 1.0}))
     sampled.stop()
     assert {datum["MetricName"] for datum in sampled.datums()} == {"MemoryUsed"}
-    warning = "batchmark-job: warning: Broken ends early: OSError: the driver\n"
+    warning = "batchmark-job: warning: Broken stopped early: OSError: the driver\n"
     assert capsys.readouterr().out == warning
 
 
@@ -225,7 +225,7 @@ def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys
     use_cloudwatch(before=release.wait)
     start(Scripted({"MemoryUsed": 1.0})).publish()
     release.set()
-    assert "warning: metrics not published: not done within 0.05 s" in capsys.readouterr().out
+    assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
 
 
 def refuse():

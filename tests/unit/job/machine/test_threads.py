@@ -33,7 +33,7 @@ def test_threads_are_apart_and_free_again(idle_threads):
     allowed = os.sched_getaffinity(0)
     first, second, third = idle_threads
     os.sched_setaffinity(third, {min(allowed)})  # somebody's decision
-    with threads.apart([first, second, third]):
+    with threads.pinned_to_cores([first, second, third]):
         places = [os.sched_getaffinity(thread) for thread in (first, second)]
         assert [len(place) for place in places] == [1, 1]
         assert places[0] != places[1]
@@ -43,14 +43,14 @@ def test_threads_are_apart_and_free_again(idle_threads):
 
 @SEVERAL_CORES
 def test_threads_are_free_after_an_error(idle_threads):
-    with pytest.raises(OSError, match="gone"), threads.apart(idle_threads):
+    with pytest.raises(OSError, match="gone"), threads.pinned_to_cores(idle_threads):
         raise OSError("gone")
     assert os.sched_getaffinity(idle_threads[0]) == os.sched_getaffinity(0)
 
 
 def test_one_thread_alone_and_one_that_has_ended_are_left_alone():
     allowed = os.sched_getaffinity(0)
-    with threads.apart([threading.get_native_id(), 2**22 + 1]):
+    with threads.pinned_to_cores([threading.get_native_id(), 2**22 + 1]):
         assert os.sched_getaffinity(0) == allowed
 
 
@@ -75,10 +75,10 @@ def test_threads_that_worked_once_make_room_for_those_that_work_now():
     known = threads.WorkingThreads(2)
     bound = []
     with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(2) as later:
-        with known.apart():
+        with known.pinned():
             first.submit(spin, 0.05).result()
         for _ in range(2):
-            with known.apart():
+            with known.pinned():
                 together = [later.submit(spin, 0.05) for _ in range(2)]
                 bound = [
                     thread.native_id

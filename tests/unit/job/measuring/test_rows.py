@@ -89,7 +89,7 @@ def test_wrong_result_fails_its_row():
     measurement = measured_spoilt(lambda product: product * 1.01)
     assert measurement.status == "failed"
     assert measurement.reason.startswith("wrong result: relative error 0.01")
-    assert measurement.reason.endswith(", float32 allows 1e-05")
+    assert measurement.reason.endswith(", but float32 allows 1e-05")
     assert not measurement.correctness.passed
     assert measurement.samples_seconds == ()
 
@@ -112,7 +112,7 @@ def test_what_goes_wrong_fails_its_row(spoil, reason):
 def test_running_out_of_memory_skips_its_row(error):
     measurement = measured_spoilt(raising(error))
     assert measurement.status == "skipped"
-    assert measurement.reason == f"out of memory when tried: {error}"
+    assert measurement.reason == f"ran out of memory: {error}"
     assert [trial.outcome for trial in measurement.trials] == ["failed"]
 
 
@@ -126,7 +126,7 @@ def test_broken_candidate_says_more_than_one_out_of_memory():
 def test_result_that_turns_wrong_later_fails_its_row():
     measurement = measured_spoilt(after(1, lambda product: product * 1.01))
     assert measurement.status == "failed"
-    assert measurement.reason.startswith("wrong result of its last call: relative error 0.01")
+    assert measurement.reason.startswith("wrong result of the last call: relative error 0.01")
     assert not measurement.correctness.passed
     assert len(measurement.samples_seconds) == 10
 
@@ -142,7 +142,7 @@ def test_only_the_first_result_is_compared_where_calls_build_on_another():
 
     assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
     diverged = row(after(1, lambda product: product * float("inf")))
-    wrong = "wrong result of its last call: it is not finite"
+    wrong = "wrong result of the last call: it is not finite"
     assert (diverged.status, diverged.reason) == ("failed", wrong)
 
 
@@ -163,7 +163,9 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     scripted(cycle([0.1, 0.3]), monkeypatch)
     measurement = measured_spoilt(lambda product: product, RowLimits(samples=10, max_seconds=2.0))
     assert measurement.status == "unsettled"
-    assert measurement.reason == "after 10 samples the median may be anything from 100 ms to 300 ms"
+    assert (
+        measurement.reason == "after 10 samples the median may lie anywhere from 100 ms to 300 ms"
+    )
     assert len(measurement.samples_seconds) == 10
     assert measurement.warmup_calls > 10 * prepared.RESTARTS
 
@@ -201,7 +203,7 @@ def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, st
     assert measurement.status == status
     count = len(measurement.samples_seconds)
     assert count <= 3
-    said = rf"only {count} samples: 10 would have taken more than 0\.3 s{also}"
+    said = rf"only {count} samples, since 10 would have taken more than 0\.3 s{also}"
     assert re.fullmatch(said, measurement.reason)
     assert measurement.stopping.criterion == "max_seconds"
 

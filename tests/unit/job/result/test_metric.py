@@ -59,7 +59,7 @@ def test_values_beyond_the_bounds_are_refused(value):
     ("text", "said"),
     [
         *(
-            (line().replace("123.5", number), ("no JSON: ", "value: "))
+            (line().replace("123.5", number), ("not JSON: ", "value: "))
             for number in ("NaN", "Infinity", "-Infinity", "1e999", "0x10", "01", ".5")
         ),
         (line().replace("123.5", "9" * 1900), "value: "),
@@ -72,13 +72,13 @@ def test_values_beyond_the_bounds_are_refused(value):
         ),
         (line(uint="images/s"), "uint: Extra inputs are not permitted"),
         *(
-            (text, ("no JSON: ", "line: "))
+            (text, ("not JSON: ", "line: "))
             for text in ("", " ", "null", "[]", "3", '"text"', line()[:-1], f"{line()} x")
         ),
-        (f"{line()}{line()}", ("no JSON: ", "line: ")),
-        *((nested, "no JSON: ") for nested in ("[" * MOST_CHARACTERS, '{"a":' * 400)),
+        (f"{line()}{line()}", ("not JSON: ", "line: ")),
+        *((nested, "not JSON: ") for nested in ("[" * MOST_CHARACTERS, '{"a":' * 400)),
         *(
-            (no_text, "no JSON: ")
+            (no_text, "not JSON: ")
             for no_text in (line(unit="\ud800"), line().replace("images", "\udc80"), "\0")
         ),
     ],
@@ -105,7 +105,7 @@ def test_a_key_that_stands_twice_is_refused():
 
 def test_a_huge_line_is_refused_unread():
     padded = line() + " " * MOST_CHARACTERS
-    assert problem(padded) == f"{len(padded)} characters, of which {MOST_CHARACTERS} are allowed"
+    assert problem(padded) == f"{len(padded)} characters, but at most {MOST_CHARACTERS} are allowed"
     assert parse_metric_line(line().ljust(MOST_CHARACTERS)).value == 123.5
 
 

@@ -8,7 +8,7 @@ from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.result.sharing import Disturbance, ReplicaOutcome, SharingMode
 from batchmark_job.sharing import group
-from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedReplica
 from batchmark_job.sharing.group import Task, measure
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.row import sharing_record
@@ -33,7 +33,7 @@ class Replica:
 
     def ask(self, step):
         first = FirstCall(self.seconds, None, None, changes_inputs=False)
-        return [Started(first, 0.5, "a-gpu")] if step == "started" else None
+        return [StartedReplica(first, 0.5, "a-gpu")] if step == "started" else None
 
     def begin(self, step, **arguments):
         assert step == "run"
@@ -47,7 +47,7 @@ class Replica:
         begins, end = self.asked["start"] + self.late_by, self.asked["end"]
         group.time.sleep(end - group.time.perf_counter())
         ends = begins + np.arange(1, 2 + (end - begins) // self.seconds) * self.seconds
-        return [Ran(Steps(begins, ends.tolist()), 1000)] * self.holds
+        return [ReplicaRun(Steps(begins, ends.tolist()), 1000)] * self.holds
 
     def end(self):
         self.log.append(f"{self.name} ends")
@@ -186,7 +186,7 @@ def test_what_became_of_a_replica_is_told_apart(fault, outcome):
         {"seconds": 0.004, "at_run": StepError("it is gone", **fault)}, {"seconds": 0.0045}
     )
     point, found = run("time_slicing", workers, disturbance=Disturbance.CRASH)
-    assert found.ran[0] == Lost(ReplicaOutcome(outcome), "it is gone")
+    assert found.ran[0] == ReplicaFailure(ReplicaOutcome(outcome), "it is gone")
     record = sharing_record(point, [found])
     assert [replica.outcome for replica in record.replicas] == [outcome, "ran"]
     assert record.replicas[0].group_steps == ()

@@ -8,7 +8,7 @@ import pytest
 from batchmark_job.errors import CannotMeasureError, InputError
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.sharing import meeting
-from batchmark_job.sharing.meeting import Meeting, Place, attend
+from batchmark_job.sharing.meeting import Place, ReplicaRendezvous, lend_workers
 from tests.stand_ins.workers import WorkersHere
 
 
@@ -34,9 +34,9 @@ def replicas(tmp_path):
 
     def meet(count):
         places = [Place(number, tmp_path / "group") for number in range(count)]
-        meetings.append(Meeting(places[0], count, WorkersHere()))
+        meetings.append(ReplicaRendezvous(places[0], count, WorkersHere()))
         for place in places[1:]:
-            thread = threading.Thread(target=attend, args=(place, WorkersHere()), daemon=True)
+            thread = threading.Thread(target=lend_workers, args=(place, WorkersHere()), daemon=True)
             thread.start()
             threads.append(thread)
         return meetings[0]
@@ -78,7 +78,7 @@ def test_an_error_elsewhere_arrives_as_it_was(replicas):
 def with_one_that_came(folder):
     """A meeting of two; the other's worker, and what it sends through."""
     place = Place(0, folder / "group")
-    workers = Meeting(place, 2, WorkersHere())
+    workers = ReplicaRendezvous(place, 2, WorkersHere())
     connection = meeting._connect(place)
     connection.send((1, time.perf_counter()))
     workers.start(hold, "a")
@@ -100,7 +100,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
 def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
     workers, there, connection = with_one_that_came(tmp_path)
-    with pytest.raises(StepError, match="no sign of life") as raised:
+    with pytest.raises(StepError, match="does not respond") as raised:
         there.answer(0.1)
     assert raised.value.hung
     asked = [connection.recv()[0] for _ in range(2)]
@@ -113,12 +113,12 @@ def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
 
 def test_the_others_fail_if_the_first_one_dies(tmp_path):
     place = Place(0, tmp_path / "group")
-    workers = Meeting(place, 2, WorkersHere())
+    workers = ReplicaRendezvous(place, 2, WorkersHere())
     failures = []
 
     def follow():
-        with pytest.raises(CannotMeasureError, match="ended without a word") as raised:
-            attend(Place(1, place.folder), WorkersHere())
+        with pytest.raises(CannotMeasureError, match="ended unexpectedly") as raised:
+            lend_workers(Place(1, place.folder), WorkersHere())
         failures.append(raised.value)
 
     follower = threading.Thread(target=follow)
@@ -134,10 +134,10 @@ def test_the_others_fail_if_the_first_one_dies(tmp_path):
 def test_who_does_not_come_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.3)
     place = Place(0, tmp_path / "group")
-    workers = Meeting(place, 3, WorkersHere())
+    workers = ReplicaRendezvous(place, 3, WorkersHere())
     connection = meeting._connect(place)
     connection.send((2, time.perf_counter()))
-    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas came.*missing: 2$"):
+    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas joined.*missing: 2$"):
         workers.start(hold, "a")
     connection.close()
     workers.close()
@@ -145,15 +145,15 @@ def test_who_does_not_come_is_named(tmp_path, monkeypatch):
 
 def test_without_a_first_one_the_others_end(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.2)
-    with pytest.raises(CannotMeasureError, match="the first replica did not come"):
-        attend(Place(1, tmp_path / "group"), WorkersHere())
+    with pytest.raises(CannotMeasureError, match="the first replica did not start"):
+        lend_workers(Place(1, tmp_path / "group"), WorkersHere())
 
 
 def test_who_comes_too_late_ends_at_once(tmp_path):
     place = Place(0, tmp_path / "group")
-    Meeting(place, 2, WorkersHere()).close()
-    with pytest.raises(CannotMeasureError, match="has ended already, without this one"):
-        attend(Place(1, place.folder), WorkersHere())
+    ReplicaRendezvous(place, 2, WorkersHere()).close()
+    with pytest.raises(CannotMeasureError, match="ended before this one joined"):
+        lend_workers(Place(1, place.folder), WorkersHere())
 
 
 def test_the_next_attempt_meets_where_the_last_one_left_its_files(tmp_path):
@@ -161,14 +161,14 @@ def test_the_next_attempt_meets_where_the_last_one_left_its_files(tmp_path):
     place.folder.mkdir()
     for name in (meeting.SOCKET, meeting.OVER):
         (place.folder / name).touch()
-    workers = Meeting(place, 2, WorkersHere())
+    workers = ReplicaRendezvous(place, 2, WorkersHere())
     meeting._connect(place).close()
     workers.close()
 
 
 def test_a_long_folder_is_no_obstacle(tmp_path):
     place = Place(0, tmp_path / ("long" * 40) / "group")
-    workers = Meeting(place, 2, WorkersHere())
+    workers = ReplicaRendezvous(place, 2, WorkersHere())
     meeting._connect(place).close()
     workers.close()
 
@@ -176,7 +176,7 @@ def test_a_long_folder_is_no_obstacle(tmp_path):
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"BATCHMARK_SHARING_FOLDER .*can't be used"):
-        Meeting(Place(0, tmp_path / "file" / "group"), 2, WorkersHere())
+        ReplicaRendezvous(Place(0, tmp_path / "file" / "group"), 2, WorkersHere())
 
 
 def place_of(replicas, **environment):
@@ -217,7 +217,7 @@ def test_a_job_without_an_index_is_the_first_replica():
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, and"),
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, but"),
         ({}, "BATCHMARK_SHARING_FOLDER is not set; name a folder"),
     ],
 )

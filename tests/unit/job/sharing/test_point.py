@@ -57,20 +57,23 @@ def test_limits_name_rows_of_mps_alone():
     [
         (
             {"modes": (TIME_SLICING,), "mps_threads": 5},
-            "--mps_threads is 5, and --modes are time_slicing: add mps, or leave it empty",
+            "--mps_threads is 5, but --modes has only time_slicing: add mps, or leave the limit",
         ),
         (
             {"replicas": (1, 49)},
-            "--replicas has 49, and MPS takes 48 clients on a GPU: give 1 to 48, or leave mps out",
+            "--replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
         ),
-        ({"form": "jobs"}, "--form jobs has one mode, time_slicing or mps; --modes is exclusive"),
+        (
+            {"form": "jobs"},
+            "--form jobs takes a single mode, time_slicing or mps; --modes is exclusive",
+        ),
         (
             {"form": "pods", "modes": (SharingMode.STREAMS,)},
-            "--form pods has one mode, time_slicing or mps; --modes is streams",
+            "--form pods takes a single mode, time_slicing or mps; --modes is streams",
         ),
         (
             {"form": "jobs", "modes": (MPS,)},
-            "--form jobs has one number of replicas, that of its jobs; --replicas is 1,2,5,10,20",
+            "--form jobs takes a single number of replicas, one per job or pod; --replicas is 1,2",
         ),
         (
             {
@@ -79,7 +82,7 @@ def test_limits_name_rows_of_mps_alone():
                 "replicas": (2,),
                 "disturbances": (Disturbance.HANG,),
             },
-            "--disturbances go with --form processes, not with jobs",
+            "--disturbances require --form processes, not jobs",
         ),
     ],
 )

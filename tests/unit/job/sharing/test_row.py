@@ -13,7 +13,7 @@ from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
-from batchmark_job.sharing.answers import Started
+from batchmark_job.sharing.answers import StartedReplica
 from batchmark_job.sharing.point import SharingPoint
 from tests.builders.sharing_rows import sharing_row
 
@@ -75,7 +75,7 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
     ("disturbance", "outcome", "said"),
     [
         ("crash", "crashed", "ended by SIGSEGV"),
-        ("hang", "hung", "no sign of life"),
+        ("hang", "hung", "no response"),
         ("out_of_memory", "out_of_memory", "out of memory"),
         ("slow", "ran", None),
     ],
@@ -115,7 +115,7 @@ def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [("mps", "mps is a service of NVIDIA's driver"), ("streams", "streams are CUDA's")],
+    [("mps", "mps needs an NVIDIA GPU"), ("streams", "streams need CUDA")],
 )
 def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
     measured = make_row(mode).measure(bench)
@@ -125,13 +125,13 @@ def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
 
 def scripted_group(*uuids, wrong=None):
     first = FirstCall(0.01, None, wrong, changes_inputs=False)
-    return group.Group(started=[Started(first, 0.1, uuid) for uuid in uuids])
+    return group.Group(started=[StartedReplica(first, 0.1, uuid) for uuid in uuids])
 
 
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (scripted_group("one", "other"), "its replicas ran on different GPUs: one, other"),
+        (scripted_group("one", "other"), "the replicas ran on different GPUs: one, other"),
         (scripted_group("one", "one", wrong="it is off"), "wrong result: it is off"),
     ],
 )

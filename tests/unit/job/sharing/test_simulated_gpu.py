@@ -96,8 +96,8 @@ def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     monkeypatch.setattr(mps, "READY_SECONDS", 0.2)
     assert asked("mps", form="jobs").reason == (
-        f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
-        "folder of the host's"
+        f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', but no MPS daemon uses that folder; mount the "
+        "host daemon's folder there"
     )
     monkeypatch.setattr(mps, "READY_SECONDS", 60)
     with mps.daemon(None) as pipes:
@@ -110,7 +110,7 @@ def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, 
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     (tmp_path / "control").touch()
-    assert measured("mps", form="jobs").reason.endswith("can't be asked whom it serves")
+    assert measured("mps", form="jobs").reason.endswith("does not say which clients it serves")
 
 
 def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypatch, a10g):
@@ -138,7 +138,7 @@ def test_a_daemon_that_serves_nobody_is_found(control, a10g):
     control("idle")
     row = asked("mps")
     assert row.status == "skipped"
-    assert row.reason.endswith("serves nobody: the replicas use the GPU without it")
+    assert row.reason.endswith("serves no clients: the replicas would use the GPU without it")
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
     with cuda.installed("A10G", multiprocessors=20):
         row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert row.sharing.replicas[0].multiprocessors == 20
-    said = "MPS was told to give a client 25 % of the threads, and it sees all 20 SMs"
+    said = "the MPS limit of 25 % of the threads has no visible effect: a client sees all 20 SMs"
     assert said in row.reason  # the simulated GPU has no MPS
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control, a10g):
     row = asked("mps", limits=MpsLimits(memory_mib=64))
     assert row.status == "failed"
-    assert "MPS was told to give a client 67108864 bytes, and gave 1.1 times as much" in row.reason
+    assert "a client may use 67108864 bytes, but got 1.1 times as much" in row.reason
 
 
 def test_a_limit_that_binds_is_no_obstacle(control):

@@ -118,11 +118,11 @@ def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     refusal = filter_of(kind).refusal
     assert refusal("cpu", "float32") == "triton one-pass does not run on cpu"
     assert refusal("cuda", "float64") == (
-        "triton one-pass has no float64; it has float32, float16, bfloat16"
+        "triton one-pass does not support float64; it supports float32, float16, bfloat16"
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert refusal("cuda", "float32") == (
-        "triton is not installed; torch's CUDA build for Linux brings it"
+        "triton is not installed; it comes with torch's CUDA build for Linux"
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.delenv("CC", raising=False)

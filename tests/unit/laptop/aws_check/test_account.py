@@ -43,7 +43,9 @@ def test_the_root_user_is_refused(clients):
 
 def test_without_credentials_it_says_what_to_give(clients):
     clients.refuse("sts", "get_caller_identity", "InvalidClientTokenId", "not valid")
-    with pytest.raises(LaptopError, match=r"no account answers in us-east-1: .* AWS_PROFILE=NAME"):
+    with pytest.raises(
+        LaptopError, match=r"can't reach an account in us-east-1: .* AWS_PROFILE=NAME"
+    ):
         find_account(clients, "us-east-1")
 
 

@@ -12,7 +12,7 @@ from batchmark.core.prices import load_prices
 from laptop import __main__ as program
 from laptop.aws_check import command
 from laptop.aws_check.account import Account
-from laptop.aws_check.command import Order
+from laptop.aws_check.command import CheckOptions
 from laptop.aws_check.state import State
 from laptop.aws_check.step import Seen, Step, StepError
 from laptop.aws_check.steps.parts import PARTS
@@ -47,7 +47,7 @@ def scripted(monkeypatch, tmp_path):
     check = {"terraform": SimpleNamespace(check=lambda: None), "copy_terraform": lambda: None}
     monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT)
     monkeypatch.setattr(command, "prices_of", lambda *_: load_prices())
-    monkeypatch.setattr(command, "left", lambda _: script.left)
+    monkeypatch.setattr(command, "leftovers", lambda _: script.left)
     monkeypatch.setattr(command, "steps_of", lambda _: steps(script.steps))
     monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
     monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
@@ -62,7 +62,7 @@ def scripted(monkeypatch, tmp_path):
 
 
 def order(**asked):
-    return Order(region="us-east-1", yes=True, **asked)
+    return CheckOptions(region="us-east-1", yes=True, **asked)
 
 
 def test_a_check_takes_its_steps_and_destroys(scripted, capsys):
@@ -89,7 +89,7 @@ def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
     assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
     state = State.of(scripted.home)
     assert state.kept.over
-    assert state.outcomes["job"].seen == "the check was interrupted before"
+    assert state.outcomes["job"].seen == "the check was interrupted before this step"
 
 
 def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
@@ -108,7 +108,7 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
     scripted.ends[broken] = StepError("left: s3 batchmark-check-results")
     with pytest.raises(LaptopError, match=f"1 step failed: {broken}"):
         command.aws_check(order(), scripted.folder)
-    with pytest.raises(LaptopError, match="did not end: RESUME=yes goes on, DESTROY=yes destroys"):
+    with pytest.raises(LaptopError, match="is unfinished: continue it with RESUME=yes"):
         command.aws_check(order(), scripted.folder)
     scripted.ends[broken] = ok
     scripted.taken.clear()
@@ -120,7 +120,7 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
 def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
     state = State.begin_in(scripted.home)
     state.begin("apply")  # and no more was written
-    with pytest.raises(LaptopError, match="did not end"):
+    with pytest.raises(LaptopError, match="is unfinished"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
     command.aws_check(order(resume=True), scripted.folder)
@@ -138,15 +138,15 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        ({"budget": "two"}, "BUDGET is 'two': give dollars above 0"),
+        ({"budget": "two"}, "BUDGET is 'two': give an amount in USD above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
-        ({"budget": "1"}, r"can cost up to \$1.98, and BUDGET is \$1.00: give BUDGET=1.98"),
+        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
         ({"parts": "sharing,mwaa"}, "WITH names mwaa; known: sharing, multi_node, eks"),
-        ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, and BUDGET is \$2.00"),
-        ({"resume": True}, "knows of no check that is not over"),
-        ({"destroy": True}, "knows of no check that is not over"),
-        ({"resume": True, "destroy": True}, "give one of them"),
+        ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
+        ({"resume": True}, "has no unfinished check"),
+        ({"destroy": True}, "has no unfinished check"),
+        ({"resume": True, "destroy": True}, "give only one of them"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
@@ -184,7 +184,7 @@ def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch
 
     monkeypatch.setattr(command, "refuse_without_image", refuse)
     with pytest.raises(LaptopError, match="no Docker engine answers, for job:1"):
-        command.aws_check(Order(region="us-east-1", image="job:1"), in_aws.folder)
+        command.aws_check(CheckOptions(region="us-east-1", image="job:1"), in_aws.folder)
     assert State.of(in_aws.home) is None
 
 
@@ -204,7 +204,7 @@ def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
 def test_what_another_check_left_is_refused(scripted):
     scripted.left.append("s3 batchmark-check-results")
     with pytest.raises(
-        LaptopError, match=r"has something of a check .* s3 batchmark-check-results"
+        LaptopError, match=r"has resources of a check .* s3 batchmark-check-results"
     ):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
@@ -223,7 +223,7 @@ def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
 def test_a_program_that_a_part_needs_is_named(monkeypatch):
     monkeypatch.setattr(command.shutil, "which", lambda name: name != "kubectl")
     command.refuse_without_programs([PARTS["multi_node"]])
-    with pytest.raises(LaptopError, match="kubectl is needed for WITH=eks and not on the PATH"):
+    with pytest.raises(LaptopError, match="kubectl is needed for WITH=eks but is not on the PATH"):
         command.refuse_without_programs(PARTS.values())
 
 
@@ -238,8 +238,8 @@ def refused(_):
 
 
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
-    monkeypatch.setattr(command, "left", refused)
-    with pytest.raises(LaptopError, match=r"what is left at the end: .* tag:GetResources"):
+    monkeypatch.setattr(command, "leftovers", refused)
+    with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
 
@@ -248,17 +248,17 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="REGION=us-east-1, for one"):
-        command.aws_check(Order(None), scripted.folder)
+    with pytest.raises(LaptopError, match="give one, such as REGION=us-east-1"):
+        command.aws_check(CheckOptions(None), scripted.folder)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):
-        command.aws_check(Order(None), scripted.folder)
+        command.aws_check(CheckOptions(None), scripted.folder)
 
 
 def test_nobody_is_asked_where_nobody_is(scripted, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(LaptopError, match="YES=yes"):
-        command.aws_check(Order(region="us-east-1"), scripted.folder)
+        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
 
 
 @pytest.mark.parametrize(("answer", "taken"), [("y", 5), ("", 0), ("no", 0)])
@@ -266,24 +266,24 @@ def test_it_asks_once(scripted, monkeypatch, answer, taken):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("builtins.input", lambda _: answer)
     if taken:
-        command.aws_check(Order(region="us-east-1"), scripted.folder)
+        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
     else:
-        with pytest.raises(LaptopError, match="nothing was made"):
-            command.aws_check(Order(region="us-east-1"), scripted.folder)
+        with pytest.raises(LaptopError, match="nothing was created"):
+            command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
     assert len(scripted.taken) == taken
 
 
 @pytest.mark.parametrize(
     ("typed", "asked"),
     [
-        ("BUDGET=5 REGION=eu-west-1", Order("eu-west-1", "5")),
-        ("RESUME=yes YES=yes", Order(None, resume=True, yes=True)),
-        ("DESTROY=yes AWS_PROFILE=mine", Order(None, destroy=True)),
+        ("BUDGET=5 REGION=eu-west-1", CheckOptions("eu-west-1", "5")),
+        ("RESUME=yes YES=yes", CheckOptions(None, resume=True, yes=True)),
+        ("DESTROY=yes AWS_PROFILE=mine", CheckOptions(None, destroy=True)),
         (
             "KEEP=yes IMAGE=registry.example/job:1",
-            Order(None, image="registry.example/job:1", keep=True),
+            CheckOptions(None, image="registry.example/job:1", keep=True),
         ),
-        ("WITH=sharing KEEP=no", Order(None, parts="sharing")),
+        ("WITH=sharing KEEP=no", CheckOptions(None, parts="sharing")),
     ],
 )
 def test_make_hands_on_what_was_typed(typed, asked, monkeypatch):

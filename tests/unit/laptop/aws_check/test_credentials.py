@@ -9,7 +9,7 @@ from botocore.credentials import Credentials, EnvProvider, RefreshableCredential
 from botocore.exceptions import ClientError, EndpointConnectionError, UnauthorizedSSOTokenError
 
 from laptop.aws_check import command
-from laptop.aws_check.credentials import refuse_ending, told_if_ended
+from laptop.aws_check.credentials import explain_expiry, refuse_ending
 from laptop.aws_check.step import StepError
 from laptop.errors import LaptopError
 from laptop.stack import REGION
@@ -47,19 +47,19 @@ def test_keys_of_a_user_have_no_end(said):
 
 def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
     (warning,) = said(TEMPORARY)
-    assert "warning: nothing tells when these temporary credentials end" in warning
+    assert "warning: it is unknown when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
     assert "AWS_PROFILE=NAME; unset AWS_ACCESS_KEY_ID" in warning
 
 
 def test_fixed_ones_that_last_tell_their_end(said):
     lasting = ending_in(hours=3.5)
-    assert said(lasting) == [f"the credentials end at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
+    assert said(lasting) == [f"the credentials expire at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
 
 
 def test_fixed_ones_that_end_too_soon_are_refused(said):
     with pytest.raises(
-        LaptopError, match=r"end at 2.*, and a check may take 3 hours: give a profile"
+        LaptopError, match=r"expire at 2.*, and a check may take 3 hours: use a profile"
     ):
         said(ending_in(hours=2.5))
 
@@ -118,7 +118,7 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     monkeypatch.setattr(command, "nothing_left", fail)
     steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
     go_on = (
-        r"have ended: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
+        r"have expired: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
     )
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):
@@ -126,5 +126,5 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
 
 
 def test_what_went_well_asks_nobody():
-    with told_if_ended(pytest.fail, "go on"):
+    with explain_expiry(pytest.fail, "go on"):
         pass

@@ -39,7 +39,9 @@ def test_the_usual_budget_is_enough():
 
 def test_without_a_price_nothing_is_started():
     prices = load_prices().only([GPU_TYPE])
-    with pytest.raises(LaptopError, match=f"no price of {re.escape(CPU_TYPE)} in us-east-1"):
+    with pytest.raises(
+        LaptopError, match=f"no price is known for {re.escape(CPU_TYPE)} in us-east-1"
+    ):
         estimate(prices)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from laptop.aws_check.state import State
-from laptop.aws_check.step import NotCheckedError, Seen, Step, StepError, left_out, take
+from laptop.aws_check.step import NotCheckedError, Seen, Step, StepError, not_run, take
 from laptop.errors import LaptopError
 
 
@@ -49,7 +49,7 @@ def test_a_failure_stops_only_what_needs_it(state):
     }
     assert state.outcomes["b"].usd == 0.25
     assert "no quota" in said[1]
-    assert state.outcomes["c"].seen == "it needs what was not ok: b"
+    assert state.outcomes["c"].seen == "it depends on steps that were not ok: b"
 
 
 @pytest.mark.parametrize(("passes", "then"), [(True, "ok"), (False, "not checked")])
@@ -100,7 +100,7 @@ def test_going_on_takes_again_what_failed_and_what_has_ended(state):
 
 
 def test_a_step_left_out_says_why(state):
-    outcome = left_out(Scripted()("a"), "the check was interrupted before")
+    outcome = not_run(Scripted()("a"), "the check was interrupted before this step")
     assert (outcome.status, outcome.passes, outcome.seconds) == ("not checked", False, 0)
 
 

@@ -97,7 +97,7 @@ def test_ports_are_those_of_the_containers_that_run(docker, deployment):
         ("airflow.dump", None, "airflow.dump is missing, or was changed"),
         ("airflow.dump", "PGDM", "airflow.dump is missing, or was changed"),
         ("objects/objects.json", None, "objects.json is missing"),
-        ("objects/objects.json", "[]", "objects.json is not a list of objects"),
+        ("objects/objects.json", "[]", "objects.json is not a valid list of objects"),
         ("objects/0", None, "the content of runs/a/report.html, is missing"),
         ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
     ],
@@ -121,14 +121,14 @@ def test_an_object_outside_the_backups_folder_is_refused(saved, deployment, tmp_
 
 def test_a_backup_of_another_key_is_reported(saved, deployment):
     (deployment.secrets / "fernet_key").write_text("another")
-    with pytest.raises(LaptopError, match="encrypted with another key"):
+    with pytest.raises(LaptopError, match="encrypted with a different key"):
         read_backup(saved, deployment)
 
 
 def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(LaptopError, match="is there and not empty: name a new folder"):
+    with pytest.raises(LaptopError, match="exists and is not empty: give a new folder"):
         backup(deployment, tmp_path / "full")
 
 
@@ -152,7 +152,7 @@ def docker(tmp_path, monkeypatch):
 
 
 def test_a_bucket_that_can_not_be_read_is_not_left_out(docker, deployment, tmp_path):
-    with pytest.raises(LaptopError, match="the local cloud has the bucket and does not run"):
+    with pytest.raises(LaptopError, match="the local cloud, which has the bucket, is not running"):
         backup(deployment, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -166,7 +166,7 @@ def test_a_database_elsewhere_is_neither_saved_nor_replaced(docker, deployment, 
     address = deployment.secrets / "sql_alchemy_conn"
     address.write_text("postgresql+psycopg2://airflow:secret@db.example.org/airflow\n")
     for command, folder in ((backup, tmp_path / "new"), (restore, saved)):
-        with pytest.raises(LaptopError, match="sql_alchemy_conn names a database of your own"):
+        with pytest.raises(LaptopError, match="sql_alchemy_conn is a database of your own"):
             command(deployment, folder)
     assert "exec" not in (docker / "asked").read_text()
 

@@ -145,7 +145,7 @@ def test_the_job_image_gets_the_name_that_job_definitions_have(engine, own, ther
     ("env", "said"),
     [
         ({}, "leave out BUILD=no"),
-        ({"JOB_IMAGE": "mine"}, "JOB_IMAGE=mine: `docker pull` it first: No such image"),
+        ({"JOB_IMAGE": "mine"}, "JOB_IMAGE=mine: run `docker pull` first: No such image"),
     ],
 )
 def test_a_missing_job_image_is_reported(engine, env, said):

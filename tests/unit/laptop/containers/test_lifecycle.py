@@ -92,7 +92,7 @@ def test_settings_of_the_users_own_stay(deployment):
 
 def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaptopError, match="docker is needed and not on the PATH"):
+    with pytest.raises(LaptopError, match="docker is not on the PATH"):
         compose_for(deployment)
 
 
@@ -102,9 +102,9 @@ def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
         ({"compose": "2.23.3"}, r"2\.24 or newer is needed, this is 2\.23\.3"),
         ({"compose": "1.29.2"}, r"2\.24 or newer is needed, this is 1\.29\.2"),
         ({"compose": "v2.9.0"}, r"2\.24 or newer is needed, this is v2\.9\.0"),
-        ({"compose": '"; exit 125; : "'}, r"has no Compose: install its plugin, 2\.24 or newer"),
+        ({"compose": '"; exit 125; : "'}, r"has no Compose plugin: install 2\.24 or newer"),
         ({"engine": "echo 'Cannot connect' >&2; exit 1"}, "Cannot connect"),
-        ({"host": "ssh://me@elsewhere"}, "the engine is at ssh://me@elsewhere, and the local cl"),
+        ({"host": "ssh://me@elsewhere"}, "the engine is at ssh://me@elsewhere, but the local cl"),
     ],
 )
 def test_a_docker_that_will_not_do_is_reported(docker, deployment, answers, message):
@@ -217,7 +217,7 @@ def test_an_image_of_the_users_own_is_never_built_over(docker, deployment, monke
 def test_two_commands_at_once_are_reported(deployment):
     with (
         lifecycle.locked(deployment),
-        pytest.raises(LaptopError, match="another `make containers-up` is at work"),
+        pytest.raises(LaptopError, match="another `make containers-up` is running"),
         lifecycle.locked(deployment),
     ):
         pass

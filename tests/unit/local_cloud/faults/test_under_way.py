@@ -8,7 +8,7 @@ from local_cloud.faults.kinds import (
     InvalidEnvironment,
     UnstartedNode,
 )
-from local_cloud.faults.under_way import UNDER_WAY, Active, strike, under_way
+from local_cloud.faults.under_way import UNDER_WAY, Active, active_faults, strike
 from local_cloud.gaps.service_quotas import NAMES, quota
 
 
@@ -46,7 +46,7 @@ def test_one_node_of_jobs_by_name_is_covered(begin, job_name, node, covered):
 
 def test_environments_are_covered_by_name(begin):
     begin("invalid_environment", compute_environment="spot*")
-    ((_, fault),) = under_way(InvalidEnvironment)
+    ((_, fault),) = active_faults(InvalidEnvironment)
     assert [fault.covers(name) for name in ("spot-1", "other")] == [True, False]
 
 

@@ -48,7 +48,7 @@ def test_requests_that_fsx_refuses(account, refused, changes, message, code):
 )
 def test_what_is_missing_is_named(account, refused, changes, missing):
     request = account.request(**changes)
-    message = f"The local cloud has no {missing}"
+    message = f"The local cloud does not support {missing}"
     assert refused(message, account.fsx.create_file_system, **request) == "BadRequest"
 
 

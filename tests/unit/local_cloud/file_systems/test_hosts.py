@@ -99,23 +99,23 @@ def test_none_is_an_ordinary_folder(environment, parameter):
 def test_a_host_without_its_file_system_does_not_come_up(account, environment, parameter):
     nodes = environment(SCRIPT)
     with pytest.raises(hosts.HostError, match=f"parameter {PARAMETER}, .* does not exist"):
-        hosts.mounted(nodes)
+        hosts.mounted_file_system(nodes)
     parameter(f"fs-{'0' * 17}")
     with pytest.raises(hosts.HostError, match="is not there"):
-        hosts.mounted(nodes)
+        hosts.mounted_file_system(nodes)
     made = account.create()
     parameter(made)
     with pytest.raises(hosts.HostError, match="is CREATING"):
-        hosts.mounted(nodes)
+        hosts.mounted_file_system(nodes)
     account.wait()
-    assert hosts.mounted(nodes) == made
+    assert hosts.mounted_file_system(nodes) == made
     account.fsx.delete_file_system(FileSystemId=made)
     with pytest.raises(hosts.HostError, match="is DELETING"):
-        hosts.mounted(nodes)
+        hosts.mounted_file_system(nodes)
 
 
 def test_a_template_that_is_gone(account, environment):
     nodes = environment(SCRIPT)
     nodes.compute_resources["launchTemplate"]["launchTemplateName"] = "none"
-    with pytest.raises(hosts.HostError, match="no launch template"):
-        hosts.mounted(nodes)
+    with pytest.raises(hosts.HostError, match=r"launch template .* does not exist"):
+        hosts.mounted_file_system(nodes)

@@ -82,7 +82,9 @@ def test_operations_and_fields_that_are_missing_are_named(account, refused):
         ("MaxResults", account.fsx.describe_file_systems, {"MaxResults": 2}),
         ("LustreConfiguration", account.fsx.delete_file_system, {"FileSystemId": made} | backup),
     ):
-        assert refused(f"The local cloud has no {name}: ", call, **request) == "BadRequest"
+        assert (
+            refused(f"The local cloud does not support {name}: ", call, **request) == "BadRequest"
+        )
 
 
 def test_an_id_that_is_none(account, refused):

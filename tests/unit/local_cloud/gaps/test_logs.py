@@ -171,5 +171,7 @@ def test_what_a_pattern_matches(pattern, message, matches):
     ["word", "a -b", "a-b", "?a-b", '"open', '"a" "b"', "?", "?a b", "{ $.a = 1 }", "[a]", "%a.b%"],
 )
 def test_patterns_that_are_refused(pattern):
-    with pytest.raises(InvalidParameterException, match="The local cloud has filter patterns like"):
+    with pytest.raises(
+        InvalidParameterException, match="The local cloud supports filter patterns like"
+    ):
         matcher(pattern)

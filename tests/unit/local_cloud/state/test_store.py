@@ -149,7 +149,7 @@ def test_a_backend_that_cannot_be_pickled_is_logged_once_and_stops_no_other(stor
         store.commit(ALL)
         store.commit(ALL)
     (logged,) = [each.message for each in caplog.records if "sqs" in each.message]
-    assert logged.startswith("the state of sqs can't be saved: TypeError")
+    assert logged.startswith("can't save the state of sqs: TypeError")
     live(SSM).reset()
     store.load()
     assert parameters() == ["a"]
@@ -181,7 +181,7 @@ def test_an_error_while_saving_jobs_is_logged_and_the_next_save_writes_all(store
     live(SQS).create_queue("q", {})
     store._database.execute("ALTER TABLE backend RENAME TO elsewhere")
     store.save_jobs()
-    assert caplog.messages[-1] == ("the state of jobs could not be saved: no such table: backend")
+    assert caplog.messages[-1] == ("could not save the state of jobs: no such table: backend")
     store._database.execute("ALTER TABLE elsewhere RENAME TO backend")
     store.save_jobs()
     live(SQS).reset()
@@ -197,7 +197,9 @@ def test_a_folder_serves_one_store_at_a_time(store, tmp_path):
 def test_another_versions_state_is_refused(store, tmp_path):
     store._database.execute("UPDATE format SET version = '0, moto 1.0'")
     store.close()
-    with pytest.raises(StateError, match=r"written by version 0, moto 1.0, this is .*: delete it"):
+    with pytest.raises(
+        StateError, match=r"written by version 0, moto 1.0, but this is .*: delete it"
+    ):
         Store(tmp_path, threading.RLock())
 
 
@@ -364,7 +366,7 @@ def test_a_full_disk_costs_the_last_changes_and_is_told(tmp_path, backends):
         put(f"of {n}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.commit(ALL)
-    with pytest.raises(StateError, match=r"changes are lost: .*state.sqlite: .* full"):
+    with pytest.raises(StateError, match=r"lost the last changes: .*state.sqlite: .* full"):
         store.close()
     live(SSM).reset()
     again = Store(tmp_path, threading.RLock())

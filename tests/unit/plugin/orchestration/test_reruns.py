@@ -68,7 +68,9 @@ def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
     ]
     again = fresh[0].result_prefix
     assert again == "s3://results/raw/run/shared/sharing/of-5/3/"
-    assert fresh[0].sharing == next(job.sharing for job in jobs if job.sharing.apart == 5)
+    assert fresh[0].sharing == next(
+        job.sharing for job in jobs if job.sharing.separate_replicas == 5
+    )
     turns = [each["after"] for each in all_operator_kwargs(config, "run", fresh)]
     assert turns == [None, 0, None]
     twice = plan_round(2, jobs, rows[:1]).jobs

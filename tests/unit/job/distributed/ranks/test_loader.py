@@ -11,8 +11,8 @@ from torch._utils import ExceptionWrapper
 
 from batchmark_job.distributed.ranks import loader
 from batchmark_job.distributed.ranks.batches import Normaliser, batches
-from batchmark_job.distributed.ranks.loader import Images, augmented, loaded
-from batchmark_job.distributed.ranks.shards import find_shards, own
+from batchmark_job.distributed.ranks.loader import Images, augmented, loaded_batches
+from batchmark_job.distributed.ranks.shards import find_shards, own_shards
 from batchmark_job.errors import InputError
 from tests.builders.shards import a_task, alone, write_shard, write_shards
 
@@ -30,7 +30,7 @@ def labels_of(folder, rank, ranks, worker, workers, count, monkeypatch, seed=0):
     info = SimpleNamespace(id=worker, num_workers=workers)
     monkeypatch.setattr(loader, "get_worker_info", lambda: info)
     world = alone(rank, ranks)
-    shards = [shard.path for shard in own(find_shards(folder, world), world)]
+    shards = [shard.path for shard in own_shards(find_shards(folder, world), world)]
     return [label for _, label in islice(Images(shards, 32, (seed, rank)), count)]
 
 
@@ -70,7 +70,7 @@ def test_the_seed_decides_the_order(folder, monkeypatch):
 
 def test_batches_come_from_worker_processes(folder):
     task = a_task(data="files", folder=folder, batch=4, threads=2)
-    with loaded(task, alone()) as (found, workers):
+    with loaded_batches(task, alone()) as (found, workers):
         pictures, labels = next(found)
     assert workers == 2
     assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
@@ -126,18 +126,18 @@ def cut_off(path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (cut_off, r"0\.tar is not a whole tar file .*; copy it again"),
-        (lambda path: path.write_bytes(b"text"), r"0\.tar is not a whole tar file"),
+        (cut_off, r"0\.tar is not a complete tar file .*; copy it again"),
+        (lambda path: path.write_bytes(b"text"), r"0\.tar is not a complete tar file"),
         (lambda path: write_shard(path, {}), r"0\.tar holds no images"),
-        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no image 0\.jpg"),
+        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no 0\.jpg"),
         (
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
-            r"0\.tar holds no image 0\.jpg that can be decoded",
+            r"0\.tar holds no 0\.jpg that can be decoded",
         ),
-        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar says '' in 0\.cls"),
+        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar has '' in 0\.cls"),
         (
             lambda path: write_shard(path, {"0.jpg": JPEG, "0.cls": b"1000"}),
-            r"says '1000' in 0\.cls; a class is a number from 0 to 999",
+            r"has '1000' in 0\.cls; a class must be a number from 0 to 999",
         ),
     ],
     ids=["cut off", "no tar", "empty", "no image", "no JPEG", "no class", "class too large"],
@@ -168,5 +168,5 @@ def test_a_workers_error_is_told_without_its_traceback():
 
 
 def test_files_without_a_folder_are_refused():
-    with pytest.raises(InputError, match="--files"), loaded(a_task(data="files"), alone()):
+    with pytest.raises(InputError, match="--files"), loaded_batches(a_task(data="files"), alone()):
         pass

@@ -50,7 +50,7 @@ def test_only_warm_passes_begin_with_dropping_what_memory_holds(
 def test_a_file_that_became_shorter_is_named(folder):
     shards = find_shards(folder, alone())
     os.truncate(shards[2].path, 100)
-    with pytest.raises(InputError, match=r"000002\.tar gave 100 of [0-9,]+ bytes"):
+    with pytest.raises(InputError, match=r"000002\.tar yielded 100 of its [0-9,]+ bytes"):
         reading.read_all(shards, 2)
 
 
@@ -76,7 +76,7 @@ def test_a_shard_with_other_bytes_than_the_manifest_says_is_named(tmp_path):
     with (tmp_path / "shard-000001.tar").open("r+b") as file:
         file.seek(600)
         file.write(b"x")
-    with pytest.raises(InputError, match=r"000001\.tar has SHA-256 \w{64} instead of \w{64} by"):
+    with pytest.raises(InputError, match=r"000001\.tar has SHA-256 \w{64} instead of \w{64} as in"):
         reading.measure(task(tmp_path), alone(), find_shards(tmp_path, alone()))
 
 

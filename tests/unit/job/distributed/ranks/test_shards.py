@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.distributed.ranks.shards import find_shards, own
+from batchmark_job.distributed.ranks.shards import find_shards, own_shards
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.making import make
 from batchmark_job.image_set.manifest import FILE, Manifest, Settings
@@ -18,7 +18,9 @@ INCOMPLETE = Manifest(settings=SETTINGS).model_dump_json()
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
     write_shards(tmp_path)
-    shares = [own(find_shards(tmp_path, alone(r, ranks)), alone(r, ranks)) for r in range(ranks)]
+    shares = [
+        own_shards(find_shards(tmp_path, alone(r, ranks)), alone(r, ranks)) for r in range(ranks)
+    ]
     paths = [shard.path for shard in chain.from_iterable(shares)]
     assert sorted(paths) == sorted(tmp_path.glob("*.tar"))
     assert len(set(paths)) == len(paths)
@@ -27,13 +29,16 @@ def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (Path.rmdir, "there is not there; is the file system mounted"),
+        (Path.rmdir, "there does not exist; check that the file system is mounted"),
         (lambda _: None, r"holds 0 shards \(\*\.tar\) for 1 ranks"),
         (
             lambda folder: (folder / FILE).write_text(INCOMPLETE),
             "is not complete; run `batchmark-job images` again",
         ),
-        (lambda folder: (folder / FILE).write_text("{}"), r"manifest\.json is no manifest"),
+        (
+            lambda folder: (folder / FILE).write_text("{}"),
+            r"manifest\.json is not a valid image-set manifest",
+        ),
     ],
     ids=["no folder", "empty", "incomplete", "no manifest"],
 )
@@ -50,11 +55,11 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
     [
         (
             lambda folder: os.truncate(folder / "shard-000001.tar", 1000),
-            r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ by manifest\.json",
+            r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ as in manifest\.json",
         ),
         (
             lambda folder: write_shards(folder, shards=1),
-            r"000000\.tar is not of the set that manifest\.json describes; remove it",
+            r"000000\.tar is not part of the set that manifest\.json describes; remove it",
         ),
         (
             lambda folder: (folder / "shard-000002.tar").unlink(),
@@ -73,5 +78,5 @@ def test_what_is_wrong_with_a_set_is_named(tmp_path, spoil, message):
 
 def test_too_few_shards_for_the_ranks_are_refused_with_the_number_to_make(tmp_path):
     write_shards(tmp_path)
-    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5 or more"):
+    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5` or more"):
         find_shards(tmp_path, alone(4, 5))

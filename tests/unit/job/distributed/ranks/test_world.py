@@ -36,7 +36,7 @@ def test_a_rank_without_a_gpu_of_its_own_is_refused(place, chosen):
 @pytest.mark.parametrize("value", ["", "-1", "one"])
 def test_a_place_that_is_no_number_is_refused(place, value):
     place(size=value)
-    message = f"WORLD_SIZE is '{value}'; start this program by torchrun"
+    message = f"WORLD_SIZE is '{value}'; start this program with torchrun"
     with pytest.raises(InputError, match=message):
         World.from_environment("cpu")
 

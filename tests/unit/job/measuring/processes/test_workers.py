@@ -108,7 +108,7 @@ def test_a_worker_answers_again_and_again_even_after_a_failure(worker):
     with pytest.raises(StepError, match=r"^LookupError: not here$") as error:
         worker.ask("fail")
     assert not error.value.out_of_memory
-    with pytest.raises(StepError, match=r"^out of memory when tried: gone$") as error:
+    with pytest.raises(StepError, match=r"^ran out of memory: gone$") as error:
         worker.ask("exhaust")
     assert error.value.out_of_memory
     assert worker.ask("add", left="a", right="b") == "ab"
@@ -141,7 +141,7 @@ def test_a_worker_killed_for_memory_is_told_from_others(worker, monkeypatch):
 
 def test_a_worker_that_hangs_is_given_up(worker, forked, monkeypatch):
     monkeypatch.setattr(forked, "silence_seconds", 0.2)
-    with pytest.raises(StepError, match=r"^it hung: no sign of life for 0.2 s"):
+    with pytest.raises(StepError, match=r"^it hung: no response for 0.2 s"):
         worker.ask("hang")
 
 

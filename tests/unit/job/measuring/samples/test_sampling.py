@@ -167,7 +167,7 @@ def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
         (
             [0.001, 0.003] * 5,
             None,
-            "after 10 samples the median may be anything from 1 ms to 3 ms",
+            "after 10 samples the median may lie anywhere from 1 ms to 3 ms",
         ),
         (
             [1.0] * 5 + [1.2] * 5,

@@ -185,11 +185,11 @@ def test_everything_optional_is_used(write, tmp_path):
         (
             "numbers * 2",
             "numbers * 2.001",
-            "if it can't be closer, say so in the file, for example TOLERANCE",
+            "if the step can't be more precise, raise the limit in the file, for example TOLERANCE",
         ),
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
-        ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor. NumPy"),
-        ("numbers * 2", "numbers[1:]", "the step gave the shape (2,), reference() (3,)"),
+        ("numbers * 2", "[1]", "TypeError: step() returned a list; return one torch tensor. NumPy"),
+        ("numbers * 2", "numbers[1:]", "the step returned shape (2,), but reference() (3,)"),
         ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined (mine.py, line 7)"),
         ("rand(size, dtype=dtype)", "no_such()", "has no attribute 'no_such' (mine.py, line 5)"),
         (
@@ -199,14 +199,18 @@ def test_everything_optional_is_used(write, tmp_path):
             "in step_cpu())",
         ),
         ("numbers * 2", "numbers + None", "(mine.py, line 7) (step gets torch tensors; NumPy code"),
-        (RANDOM, "[1, 2]", "set_up() must give torch tensors in host memory or NumPy arrays"),
-        (RANDOM, f"({RANDOM}, size)", f"such as {RANDOM}; it gave int; put a number in as an arr"),
+        (RANDOM, "[1, 2]", "set_up() must return one or more torch tensors in host memory"),
+        (
+            RANDOM,
+            f"({RANDOM}, size)",
+            f"such as {RANDOM}; it returned int; pass a number as an arr",
+        ),
         (
             RANDOM,
             "__import__('numpy').ones(size).astype(dtype)",
-            "as a data type (mine.py, line 5) (dtype is torch's: don't pass it to NumPy",
+            "as a data type (mine.py, line 5) (dtype is a torch dtype: don't pass it to NumPy",
         ),
-        ("numbers * 2", "numbers.mul_(2)", "copy them, or set REPEATABLE = False"),
+        ("numbers * 2", "numbers.mul_(2)", "copy the inputs, or set REPEATABLE = False"),
     ],
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
@@ -225,10 +229,13 @@ def test_step_cpu_may_give_a_numpy_scalar(write, tmp_path):
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("np.histogram(numbers)", "gave a tuple; give one NumPy array"),
-        ("None", "gave None; give one NumPy array"),
-        ("list(numbers)", "gave a list; give one NumPy array: np.asarray() makes one"),
-        ("numbers.sum().item()", "gave a float; give one NumPy array: np.asarray() makes one"),
+        ("np.histogram(numbers)", "returned a tuple; return one NumPy array"),
+        ("None", "returned None; return one NumPy array"),
+        ("list(numbers)", "returned a list; return one NumPy array: np.asarray() makes one"),
+        (
+            "numbers.sum().item()",
+            "returned a float; return one NumPy array: np.asarray() makes one",
+        ),
     ],
 )
 def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
@@ -248,10 +255,13 @@ def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
         (GOOD.replace("AXES", "SIZES"), "AXES is missing; give for example AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES has (0,) for size; give whole numbers from 1 to "),
         (GOOD.replace("(3, 5)", "3"), "AXES has 3 for size; give a tuple such as (1000,)"),
-        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is not a plain value; write it out"),
+        (
+            GOOD.replace("(3, 5)", "range(3)"),
+            "AXES in line 3 is not a literal; write its value out",
+        ),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
-            "AXES in line 3 is not a plain value; write it out",
+            "AXES in line 3 is not a literal; write its value out",
         ),
         (GOOD + 'DTYPES = ("float31",)', "DTYPES has 'float31'; known: float32, float64"),
         (GOOD + "DTYPES = 5", "DTYPES is 5; give a tuple such as DTYPES = ("),
@@ -330,8 +340,8 @@ def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
     sizes = ("--axis", "size=3,5")
     failed, measured = run(tmp_path, "--workload", "mine", *sizes, code=1).measurements
     assert failed.status is MeasurementStatus.FAILED
-    assert f"ValueError: {name}() gave " in str(failed.reason)
-    assert "give a number from 0" in str(failed.reason)
+    assert f"ValueError: {name}() returned " in str(failed.reason)
+    assert "return a number of 0 or more" in str(failed.reason)
     assert measured.correctness is not None
 
 
@@ -364,7 +374,9 @@ def test_a_name_that_is_taken_is_refused(write):
 
 def test_a_name_no_option_can_hold_is_refused(write):
     write(GOOD, "My-Work.py")
-    with pytest.raises(InputError, match="a workload's name is of a-z, 0-9 and _; rename"):
+    with pytest.raises(
+        InputError, match="a workload's name may contain a-z, 0-9 and _ only; rename"
+    ):
         find_workload("My-Work")
 
 

@@ -58,7 +58,7 @@ def test_an_empty_account_has_nothing_left():
         list_policies={"Policies": [{"PolicyName": "deployer-of-batchmark-check-compute"}]},
         list_roles={"Roles": [{"RoleName": "batchmark-airflow"}]},
     )
-    assert clean_up.left(others) == []
+    assert clean_up.leftovers(others) == []
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_an_empty_account_has_nothing_left():
     ],
 )
 def test_what_is_left_is_named(listing, told):
-    assert clean_up.left(Listed(**listing)) == [told]
+    assert clean_up.leftovers(Listed(**listing)) == [told]
 
 
 @pytest.mark.parametrize("kind", clean_up.WITHOUT_NAMES)
 def test_what_has_no_name_is_asked_for_by_tag(kind):
     operation, field, name = clean_up.WITHOUT_NAMES[kind]
     listed = Listed(**{operation: {field: [{name: "x-1"}]}})
-    assert clean_up.left(listed) == [f"{kind} x-1"]
+    assert clean_up.leftovers(listed) == [f"{kind} x-1"]
     asked = {"Filters": [{"Name": "tag:Project", "Values": ["batchmark-check"]}]}
     assert (operation, asked) in listed.asked
 
@@ -118,7 +118,7 @@ def test_what_aws_keeps_and_does_not_bill_is_not_left():
         ARN.format("ec2", "volume/vol-1"),
     )
     listed = Listed(get_resources=kept)
-    assert clean_up.left(listed) == []
+    assert clean_up.leftovers(listed) == []
     (filters,) = [asked["Filters"] for name, asked in listed.asked if name == "describe_instances"]
     assert "terminated" not in filters[1]["Values"]
 
@@ -141,7 +141,9 @@ def test_terraform_destroys_once_more_where_aws_lets_go_late(check_of, monkeypat
     if failures < 2:
         assert clean_up.destroy(check)
     else:
-        with pytest.raises(StepError, match=r"DESTROY=yes` goes on\. DependencyViolation"):
+        with pytest.raises(
+            StepError, match=r"continue with `make aws-check DESTROY=yes`\. DependencyViolation"
+        ):
             clean_up.destroy(check)
     assert tried == ["destroy"] * min(failures + 1, 2)
     assert len(guards) == len(tried)  # before each
@@ -181,7 +183,7 @@ def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
     check = check_of(parts=PARTS.values())
     check.__dict__.update(terraform_of=terraform_of, terraform=terraform_of(CORE))
     if failing:
-        with pytest.raises(StepError, match=rf"goes on\. DependencyViolation in {failing}"):
+        with pytest.raises(StepError, match=rf"DESTROY=yes`\. DependencyViolation in {failing}"):
             clean_up.destroy(check)
     else:
         assert clean_up.destroy(check)
@@ -190,8 +192,10 @@ def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
 
 def test_nothing_left_names_what_is_and_how_to_go_on(check_of, monkeypatch):
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
-    monkeypatch.setattr(clean_up, "left", lambda _: ["s3 a", "sqs b"])
-    with pytest.raises(StepError, match="DESTROY=yes` goes on; left: s3 a, sqs b"):
+    monkeypatch.setattr(clean_up, "leftovers", lambda _: ["s3 a", "sqs b"])
+    with pytest.raises(
+        StepError, match="continue with `make aws-check DESTROY=yes`; left: s3 a, sqs b"
+    ):
         clean_up.nothing_left(check_of(on_aws=False))
 
 
@@ -199,32 +203,32 @@ def test_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):
     error = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "List")
     answers = [error, []]
 
-    def left(_):
+    def leftovers(_):
         answer = answers.pop(0)
         if answer is error:
             raise error
         return answer
 
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
-    monkeypatch.setattr(clean_up, "left", left)
+    monkeypatch.setattr(clean_up, "leftovers", leftovers)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert "nothing with the tag" in clean_up.nothing_left(check_of()).text
+    assert "no resource has the tag" in clean_up.nothing_left(check_of()).text
     answers.append(error)
-    with pytest.raises(StepError, match=r"left: not known: .*ThrottlingException"):
+    with pytest.raises(StepError, match=r"left: can't be listed: .*ThrottlingException"):
         clean_up.nothing_left(check_of(on_aws=False))
 
 
 def test_what_batch_calls_deleted_is_not_left():
     gone = {"computeEnvironmentName": "batchmark-check-c5-2xlarge", "status": "DELETED"}
     listed = Listed(describe_compute_environments={"computeEnvironments": [gone]})
-    assert clean_up.left(listed) == []
+    assert clean_up.leftovers(listed) == []
     gone["status"] = "DELETING"
-    assert clean_up.left(listed) == ["batch batchmark-check-c5-2xlarge"]
+    assert clean_up.leftovers(listed) == ["batch batchmark-check-c5-2xlarge"]
 
 
 def test_what_only_the_tag_lists_is_told_and_passes(check_of, monkeypatch):
     queue = ARN.format("batch", "job-queue/batchmark-check-c5-2xlarge")
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
-    monkeypatch.setattr(clean_up, "left", lambda _: [queue])
+    monkeypatch.setattr(clean_up, "leftovers", lambda _: [queue])
     seen = clean_up.nothing_left(check_of(on_aws=False))
-    assert seen.text == f"still listed by tag, gone by its own service: {queue}"
+    assert seen.text == f"only listed by tag, but deleted according to its service: {queue}"

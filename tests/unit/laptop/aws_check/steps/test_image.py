@@ -39,7 +39,7 @@ def test_digests_are_read_from_what_publish_says():
     assert image.digests(said) == (GPU, CPU)
     again = there[0].replace("$gpu_digest", GPU).replace("$cpu_digest", CPU)
     assert image.digests(again) == (GPU, CPU)
-    with pytest.raises(StepError, match="names no digests"):
+    with pytest.raises(StepError, match="reported no image digests"):
         image.digests("docker: not found")
 
 
@@ -130,7 +130,7 @@ def test_a_push_that_ecr_does_not_have_fails(check, clients, docker):
     pushed(clients, None)
     token(clients)
     pushed(clients, None)
-    with pytest.raises(StepError, match="job:check was pushed, and ECR does not have it"):
+    with pytest.raises(StepError, match="job:check was pushed, but ECR does not list it"):
         image.image(applied(replace(check, image="job:1")))
 
 

@@ -62,7 +62,7 @@ def test_what_it_left_is_told_with_its_dollars(job):
         (ended("FAILED", 1), {}, "FAILED, exit code 1, .* wrote the document"),
         (ended(), {"document": False}, "left no document below raw/manual/g5.xlarge/"),
         (ended(), {"actual": "cpu"}, "it ran on cpu, not cuda"),
-        (ended(), {"bought": "on_demand"}, "on On-Demand, .*: Spot was asked for"),
+        (ended(), {"bought": "on_demand"}, "on On-Demand, .*: Spot was requested"),
     ],
 )
 def test_anything_else_fails(job, described, asked, told):
@@ -215,7 +215,7 @@ def test_without_a_message_it_says_what_came(check_of, clients, monkeypatch):
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     monkeypatch.setattr(jobs, "MESSAGE_SECONDS", -1)
     received(clients, "an alarm")
-    with pytest.raises(StepError, match="1 message, none of the job"):
+    with pytest.raises(StepError, match="1 message, but none about the job"):
         jobs.message(check_of())
 
 

@@ -14,10 +14,10 @@ from batchmark_job.result.own_job import OwnersCheck
 from laptop.aws_check import check as check_module
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import local_airflow
-from laptop.aws_check.steps.local_airflow import BEYOND, LocalAirflow, Run
+from laptop.aws_check.steps.local_airflow import FORBIDDEN_CALLS, LocalAirflow, Run
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
-READING, WRITING, SUBMITTING = BEYOND
+READING, WRITING, SUBMITTING = FORBIDDEN_CALLS
 
 
 class Store:
@@ -180,7 +180,7 @@ ACCESS_DENIED = ("AccessDeniedException", "not authorized")
             f"^{SUBMITTING}: not refused$",
         ),
         (
-            dict.fromkeys(BEYOND, ("ExpiredToken", "The token has expired")),
+            dict.fromkeys(FORBIDDEN_CALLS, ("ExpiredToken", "The token has expired")),
             f"{WRITING}: neither allowed nor refused: .*ExpiredToken.*; {SUBMITTING}: neither",
         ),
         ({WRITING: ("ServerException", "try again")}, f"^{WRITING}: neither .* try again$"),
@@ -191,7 +191,7 @@ def test_calls_beyond_its_rights_have_to_be_refused(
     airflow, logs, clients, monkeypatch, answers, told
 ):
     (logs / "attempt=1.log").write_text("fine\n")
-    for what, beyond in BEYOND.items():
+    for what, beyond in FORBIDDEN_CALLS.items():
         answer = answers.get(what, ACCESS_DENIED)
         if answer:
             clients.refuse(beyond.service, beyond.operation, *answer)
@@ -222,7 +222,7 @@ def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
 
 
 def test_a_local_cloud_refuses_nothing(airflow, logs):
-    with pytest.raises(NotCheckedError, match="refuses nothing by policies"):
+    with pytest.raises(NotCheckedError, match="does not enforce policies"):
         airflow(on_aws=False).rights()
 
 

@@ -57,14 +57,17 @@ def test_a_plan_tells_which_roles_the_account_lacks(plan):
         f"Before the first apply: {create}\nbatch.amazonaws.com; {create}\nspot.amazonaws.com\n"
     )
     roles = f"{create} batch.amazonaws.com; {create} spot.amazonaws.com"
-    assert plan(stack.plan, said).text == f"{CREATED[:-1]}; the account lacks roles: {roles}"
+    assert (
+        plan(stack.plan, said).text
+        == f"{CREATED[:-1]}; the account lacks service-linked roles: {roles}"
+    )
 
 
 @pytest.mark.parametrize(
     ("failures", "said"),
     [
         ((), "Apply complete! Resources: 9 added."),
-        (("unexpected state 'INVALID', wanted 'VALID'",), "at the second try"),
+        (("unexpected state 'INVALID', wanted 'VALID'",), "at the second attempt"),
         (("unexpected state 'INVALID'", "unexpected state 'INVALID'"), None),
         (("AccessDenied",), None),
     ],

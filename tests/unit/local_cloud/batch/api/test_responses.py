@@ -24,7 +24,7 @@ QUEUE = {"jobQueueName": "other", "priority": 1, "computeEnvironmentOrder": ORDE
 
 @pytest.mark.parametrize("operation", MISSING)
 def test_a_missing_operation_is_refused_by_name(batch, operation):
-    assert batch.refusal(operation).startswith(f"The local cloud has no {operation}: ")
+    assert batch.refusal(operation).startswith(f"The local cloud does not support {operation}: ")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
 )
 def test_a_missing_field_is_refused_by_name(batch, operation, fields, missing, value):
     refused = batch.refusal(operation, **fields, **{missing: value})
-    assert refused.startswith(f"The local cloud has no {missing}: ")
+    assert refused.startswith(f"The local cloud does not support {missing}: ")
 
 
 @pytest.mark.parametrize("name", ["SHARE_IDENTIFIER", "JOB_DEFINITION", "BEFORE_CREATED_AT"])
@@ -56,7 +56,10 @@ def test_a_missing_filter_is_refused_by_name(batch, name):
     batch.environment()
     filters = [{"name": name, "values": ["1"]}]
     refused = batch.refusal("ListJobs", jobQueue=batch.queue(), filters=filters)
-    assert refused == f"The local cloud has no filter {name}, only JOB_NAME | AFTER_CREATED_AT"
+    assert (
+        refused
+        == f"The local cloud does not support the filter {name}, only JOB_NAME | AFTER_CREATED_AT"
+    )
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_instances_are_found_by_their_ec2_id(batch):
         ("ListContainerInstances", OTHER, "ClusterNotFound", ""),
         ("DescribeTasks", {"tasks": []}, "InvalidParameter", "Tasks cannot be empty."),
         ("ListContainerInstances", {"filter": "agentConnected == true"}, "InvalidParameter", ""),
-        ("ListTasks", {}, "InvalidParameter", "The local cloud has no ListTasks"),
+        ("ListTasks", {}, "InvalidParameter", "The local cloud does not support ListTasks"),
     ],
 )
 def test_what_is_refused(batch, operation, fields, kind, message):

@@ -23,7 +23,9 @@ def test_a_job_waits_for_all_it_names():
 
 
 def test_n_to_n_is_not_there():
-    with pytest.raises(ClientException, match="The local cloud has no N_TO_N dependencies"):
+    with pytest.raises(
+        ClientException, match="The local cloud does not support N_TO_N dependencies"
+    ):
         check([{"jobId": "array", "type": "N_TO_N"}], 3, OTHERS.get)
 
 

@@ -28,8 +28,8 @@ def with_device(path):
 def test_no_folder_of_the_host_but_those_for_jobs_is_mounted(folder):
     assert refusal(with_volume(folder)) == (
         f"the volume 'host' of {folder} (allowed are /scratch, /sharing, /fsx, /data and "
-        "/mnt/NAME): it could make a job root of the engine's machine, which the local cloud "
-        "refuses unless it is started with --allow-host-access"
+        "/mnt/NAME): it could make a job root on the Docker host, so the local cloud "
+        "refuses it unless started with --allow-host-access"
     )
 
 
@@ -46,7 +46,7 @@ def test_a_mount_point_names_no_folder_of_the_host(path):
 
 
 def test_privileged_is_refused():
-    assert refusal({"privileged": True}).startswith("privileged: it could make a job root of")
+    assert refusal({"privileged": True}).startswith("privileged: it could make a job root on")
     assert refusal({"privileged": False, "image": "i"}) is None
 
 

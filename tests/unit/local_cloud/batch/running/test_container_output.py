@@ -54,7 +54,7 @@ def test_a_stream_that_breaks_off_is_read_again(caplog):
     """docker-py reads a stream below requests, whose errors are not passed on as its own."""
     error = ProtocolError("Connection broken: IncompleteRead(0 bytes read)")
     assert copied(Engine(LOG, 1, error)) == WHOLE
-    assert caplog.messages == [f"a job's output broke off: {error}"]
+    assert caplog.messages == [f"a job's output was interrupted: {error}"]
 
 
 def test_a_log_that_cannot_be_read_is_a_warning(caplog):
@@ -81,7 +81,7 @@ class Reader:
             self.output._copied += 1
 
 
-@pytest.mark.parametrize(("hangs", "told"), [(False, []), (True, ["none came for 60 s"])])
+@pytest.mark.parametrize(("hangs", "told"), [(False, []), (True, ["none arrived for 60 s"])])
 def test_the_rest_of_a_long_log_is_waited_for_while_it_comes(hangs, told, caplog):
     output = ContainerOutput(Engine([], 0), "stdout", SimpleNamespace())
     output._reader = Reader(output, 3, hangs=hangs)

@@ -24,7 +24,7 @@ def container(error):
 def test_a_failure_to_send_a_signal_is_logged_only(error, caplog):
     with caplog.at_level(logging.WARNING):
         container(error).kill()
-    assert caplog.messages == [f"SIGKILL could not be sent to a job: {error}"]
+    assert caplog.messages == [f"could not send SIGKILL to a job: {error}"]
 
 
 def test_a_container_that_is_gone_needs_no_signal(caplog):

@@ -130,10 +130,10 @@ def test_a_hosts_file_system_is_where_its_user_data_mounts_it(tmp_path):
 
 
 def test_an_unknown_or_unsupported_volume_is_refused():
-    with pytest.raises(ValueError, match=r"volume 'dato', and volumes hold \['data'\]"):
+    with pytest.raises(ValueError, match=r"volume 'dato', but volumes defines only \['data'\]"):
         mounts({"sourceVolume": "dato", "containerPath": "/in"})
     efs = {"name": "shared", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
-    with pytest.raises(ValueError, match="'shared' lies on EFS"):
+    with pytest.raises(ValueError, match="'shared' is on EFS"):
         mounts({"sourceVolume": "shared", "containerPath": "/in"}, volumes=[efs])
 
 

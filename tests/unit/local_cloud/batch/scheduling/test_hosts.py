@@ -15,15 +15,17 @@ def file_system(monkeypatch, tmp_path):
     """What hosts of the environment `nodes` find: a folder, or why there is none."""
     found = {"problem": PROBLEM}
 
-    def mounted(environment):
+    def mounted_file_system(environment):
         if environment.name != "nodes":
             return None
         if found["problem"]:
             raise hosts.HostError(found["problem"])
         return "fs-1"
 
-    monkeypatch.setattr(hosts, "mounted", mounted)
-    monkeypatch.setattr(hosts, "mount", lambda environment: mounted(environment) and tmp_path)
+    monkeypatch.setattr(hosts, "mounted_file_system", mounted_file_system)
+    monkeypatch.setattr(
+        hosts, "mount", lambda environment: mounted_file_system(environment) and tmp_path
+    )
     monkeypatch.setattr("local_cloud.batch.scheduling.scheduler.NEXT_HOST_SECONDS", 0.01)
     return found
 
@@ -45,7 +47,7 @@ def test_jobs_wait_until_their_hosts_come_up(batch, queues, file_system, caplog,
     assert batch.containers.started == ["second"]
     assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
     (said,) = [record.message for record in caplog.records if "hosts" in record.message]
-    assert said == f"the hosts of nodes don't come up: {PROBLEM}"
+    assert said == f"the hosts of nodes failed to boot: {PROBLEM}"
     file_system["problem"] = None
     batch.wait_for_starts(2)
     mounted = {

@@ -75,7 +75,7 @@ def test_a_refused_update_changes_nothing(batch, kind, change, message):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("UNMANAGED", "no UNMANAGED compute environments"),
+        ("UNMANAGED", "not support UNMANAGED compute environments"),
         ("MANAGED", "computeResources must be provided for type MANAGED"),
     ],
 )

@@ -156,7 +156,7 @@ def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_k
         ("file", 1, '{"metric"'),
     ]
     problems = [bad.problem for bad in told.bad_lines]
-    assert problems[0].startswith("no JSON")
+    assert problems[0].startswith("not JSON")
     assert problems[1] == "value: Input should be greater than or equal to 0.000000001, not '-1'"
     assert problems[2] == "value: Field required"
 
@@ -182,7 +182,7 @@ def test_of_too_many_lines_the_rest_is_counted():
 def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
-    assert bad.problem == "1048576 characters, of which 2000 are allowed"
+    assert bad.problem == "1048576 characters, but at most 2000 are allowed"
 
 
 @pytest.mark.parametrize(

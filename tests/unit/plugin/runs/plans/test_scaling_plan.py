@@ -204,9 +204,12 @@ def test_another_installations_stack_is_refused(changes, message):
         ({"node_counts": [1, 21]}, "has 21, and the stack has room for 20 nodes: ask for fewer"),
         ({"devices": 9}, "devices is 9, and p4d.24xlarge has 8 GPUs: ask for 8 at most"),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, and c5\.2xlarge has 8 vCPUs"),
-        ({"batch": 2, "image": 32, "node_counts": [1, 2]}, "batches has 1, which leaves nothing"),
+        (
+            {"batch": 2, "image": 32, "node_counts": [1, 2]},
+            "batches includes 1, which leaves nothing",
+        ),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
-        ({"epochs": 5}, "warmup_epochs is 10, and epochs 5: the rate"),
+        ({"epochs": 5}, "warmup_epochs is 10, but epochs is 5: the warm-up"),
         ({"study": [{}]}, "study's object 1 is {}: give settings to change"),
         (
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},

@@ -75,7 +75,7 @@ def test_limits_of_mps_reach_the_jobs_that_have_that_mode(config):
 
 def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(config):
     jobs = planned(config, targets=["g5.xlarge-shared"])
-    assert [job.sharing.apart for job in jobs] == [1, 5]
+    assert [job.sharing.separate_replicas for job in jobs] == [1, 5]
     sizes = [operator_kwargs(config, "run", job).get("array_properties") for job in jobs]
     assert sizes == [None, {"size": 5}], "Batch has no array of one"
     assert options(config, jobs[1])[4:] == [
@@ -93,7 +93,7 @@ def test_each_job_has_a_name_and_a_folder_of_its_own(config):
     names = {names_of_job(config.name, "run", job) for job in jobs}
     folders = {job.result_prefix for job in jobs}
     assert len(names) == len(folders) == len(jobs) == 2 * (1 + 1 + 2)
-    array = next(job for job in jobs if job.sharing.apart == 5)
+    array = next(job for job in jobs if job.sharing.separate_replicas == 5)
     kwargs = operator_kwargs(config, "run", array)
     assert kwargs["job_name"] == "batchmark-g5-xlarge-shared-sharing-of-5-1"
     assert array.result_prefix == "s3://results/raw/run/g5.xlarge-shared/sharing/of-5/1/"
@@ -102,7 +102,7 @@ def test_each_job_has_a_name_and_a_folder_of_its_own(config):
 def test_jobs_that_share_an_instance_come_one_after_the_other(config):
     jobs = planned(config, repeats=2, targets=["g5.xlarge", "g5.xlarge-shared"])
     turns = [
-        (job.target, job.sharing.apart, kwargs["after"], kwargs["turn"])
+        (job.target, job.sharing.separate_replicas, kwargs["after"], kwargs["turn"])
         for job, kwargs in zip(jobs, all_operator_kwargs(config, "run", jobs), strict=True)
     ]
     assert turns == [
@@ -153,10 +153,16 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
     [
         (
             {"modes": ["mps"], "replicas": [1, 49]},
-            "replicas has 49, and MPS takes 48 clients on a GPU: give 1 to 48, or leave mps out",
+            "replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
         ),
-        ({"mps_threads": 50}, "mps_threads is 50, and modes are time_slicing, exclusive: add mps"),
-        ({"mps_memory_mib": 9}, "mps_memory_mib is 9, and modes are time_slicing, exclusive: add"),
+        (
+            {"mps_threads": 50},
+            "mps_threads is 50, but modes has only time_slicing, exclusive: add mps",
+        ),
+        (
+            {"mps_memory_mib": 9},
+            "mps_memory_mib is 9, but modes has only time_slicing, exclusive: add",
+        ),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
         ({"task": "softmax"}, "unknown task 'softmax'.* One of your own is own:NAME"),
         ({"task": "own:matmul"}, "task 'matmul' is no workload of your own: leave out 'own:'"),
