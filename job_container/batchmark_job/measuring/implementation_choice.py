@@ -22,7 +22,7 @@ from batchmark_job.measuring.samples.sample_statistics import median_interval
 
 TRIAL_SHARE = 0.3  # share of max_seconds, for the trial of all candidates together
 CLOSE_ENOUGH = 0.05  # a choice slower than the fastest by less than this is right
-# How much faster several threads must be than one to be chosen: what they take depends on more than a
+# How much faster several threads must be than one to be chosen: their time depends on more than a
 # trial shows (an FFT of 35 us, equal in its trial, took 1.29 times as long on both of two cores).
 THREADS_GAIN = 0.03
 # A candidate is dropped when it takes this many times as long as the leader:
