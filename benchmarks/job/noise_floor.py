@@ -25,7 +25,7 @@ from batchmark.analysis.judging.calibration import part
 from batchmark.analysis.judging.noise import FEWEST_JOBS, measure_noise, row_scatter
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.report.tables import noise_table
 from batchmark.report.terminal.sections import print_blocks
@@ -122,7 +122,9 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
     run = run_of("noise-floor", documents)
     groups = group_jobs(run)
     if len(groups) > 1:
-        raise SystemExit(f"{folder} holds repeats of {some([suite for suite, _ in groups])}")
+        raise SystemExit(
+            f"{folder} holds repeats of {shortened_list([suite for suite, _ in groups])}"
+        )
     ((target,),) = groups.values()
     if refusal := target.refusal():
         raise SystemExit(refusal)
@@ -152,7 +154,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
             str(comparisons),
             str(sum(different.values())),
             f"{share:.2%}",
-            some([row for row, count in different.items() if count]),
+            shortened_list([row for row, count in different.items() if count]),
         )
     console.print(shown)
     console.print(f"At most 1 in 100 may be called different; the largest share is {worst:.2%}.")

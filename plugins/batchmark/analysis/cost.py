@@ -1,9 +1,8 @@
-"""What measured time costs, in USD. A job is charged for the whole instance that it runs on, an
-array job whose children share one instance for that once, and a multi-node job for all its nodes.
+"""Converts measured time to USD. A job is charged for its whole instance, an array job whose
+children share an instance for that instance once, and a multi-node job for all its nodes.
 
-Targets are compared at On-Demand prices, so that how an instance happened to be bought plays no
-part. A job's own cost is at the price its instance was bought at. Time measured
-on a machine other than the priced one has no price.
+Targets are compared at On-Demand prices, whatever an instance was actually bought at; a job's own
+cost uses the price its instance was bought at. Time measured on another machine has no price.
 """
 
 from __future__ import annotations
@@ -21,13 +20,12 @@ from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
 EARLIER_ATTEMPTS = (
-    "Attempts before a job's last are charged as the last was: Batch does not tell how they were "
-    "bought."
+    "Earlier attempts are charged like a job's last: Batch does not report how they were bought."
 )
 
 
 class PriceBasis(Record):
-    """The prices that a target's time is charged at in comparisons."""
+    """The prices charged for a target's time in comparisons."""
 
     instance_type: str
     usd_per_hour: float | None = Field(
@@ -44,7 +42,7 @@ class PriceBasis(Record):
 
     @property
     def idle_gpus(self) -> int:
-        """GPUs that are paid for and that no job used."""
+        """The number of GPUs that are paid for but unused by jobs."""
         return (self.gpus or 1) - 1
 
     @property
@@ -55,14 +53,14 @@ class PriceBasis(Record):
 
 
 class Cost(Record):
-    """An amount of money, and what it leaves out or rests on, or why it is unknown."""
+    """An amount in USD with its caveats, or the reason why it is unknown."""
 
     usd: float | None
     reason: str | None = None
 
 
 class JobCost(Cost):
-    """One Batch job: all its attempts, each from its container's start to its stop."""
+    """One Batch job's cost: all its attempts, each from container start to stop."""
 
     job_id: str | None = Field(description="null for a job that was never submitted")
     target: str
@@ -73,26 +71,26 @@ class JobCost(Cost):
 
 
 class RunCost(Cost):
-    """All jobs of a run, with and without a result."""
+    """The cost of all jobs of a run, with and without a result."""
 
     jobs: tuple[JobCost, ...]
 
 
 class Efficiency(Record):
-    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is the cheaper."""
+    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is cheaper."""
 
     estimate: Estimate | None
     reason: str | None = Field(default=None, description="why it is unknown")
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """The prices of a target's instance type, if its jobs ran on it."""
+    """Return the prices of a target's instance type, if its jobs ran on it."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}
     usd = spot = None
     if not target.jobs:
-        note: str | None = f"No dollars for {wanted}: none of its jobs left a result."
+        note: str | None = f"No cost for {wanted}: none of its jobs left a result."
     elif (note := _measured_elsewhere(wanted, seen_types)) is None:
         usd = prices.on_demand.get(wanted)
         note = _no_on_demand_price(wanted, prices) if usd is None else None
@@ -130,7 +128,7 @@ def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
 def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
     """The factor to an efficiency if both targets are bought on Spot.
 
-    None where a target lacks its On-Demand or its Spot price.
+    None if a target's On-Demand or Spot price is missing.
     """
     if not (gpu.usd_per_hour and cpu.usd_per_hour):
         return None
@@ -140,7 +138,7 @@ def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
 
 
 def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Efficiency:
-    """The speedup weighed with both prices, which are taken as exact."""
+    """Return the speedup weighted by both prices, which are taken as exact."""
     if speedup is None:
         return Efficiency(estimate=None, reason="the times are not compared")
     if gpu.usd_per_hour is None or cpu.usd_per_hour is None:
@@ -150,20 +148,20 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
 
 
 def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Cost of a million warm calls one after the other; None without a price."""
+    """Cost of a million sequential warm calls; None without a price."""
     usd = usd_per_job(seconds, basis)
     return usd and usd.scaled(MILLION)
 
 
 def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
-    """Cost of a job that takes so long, or of so many in turn; None without a price."""
+    """Cost of `jobs` jobs of this duration, run in turn; None without a price."""
     if basis.usd_per_hour is None:
         return None
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """What a run's jobs cost, each by itself and in all; what is not in the sum is counted."""
+    """Cost of each of a run's jobs and their sum, with a count of jobs missing from the sum."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
@@ -178,7 +176,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """A job's cost at the price its instance was bought at, without boot, idle time and disks."""
+    """A job's cost at the price its instance was bought at; excludes boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
         reason = f"How long a job of {job.planned.target} ran is not known: its times can't be."
@@ -188,7 +186,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """USD per hour of the instance that a job ran on, and a note on it or why there is none."""
+    """USD per hour of a job's instance, with a note on the price or on why there is none."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -200,7 +198,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """As `job_cost`, for a job without a result: it has run all the same."""
+    """The cost of a job that ran but left no result; otherwise like `job_cost`."""
     if lost.seconds is None:
         reason: str | None = (
             f"How long a job of {lost.planned.target} ran is not known: it left no result, and "

@@ -1,6 +1,6 @@
-"""A target's jobs of one suite and dtype, with their samples pooled row by row.
+"""Pools a target's jobs of one suite and dtype row by row.
 
-Samples of several jobs are pooled only if the jobs ran in the same environment.
+Samples are pooled only across jobs that ran in the same environment.
 Durations are in seconds.
 """
 
@@ -34,7 +34,7 @@ Span = Literal["process", "batch_job"]
 
 
 class JobRecord(Provenance):
-    """A job whose document was read."""
+    """A job whose result document was read."""
 
     status: Literal["complete", "interrupted"]
     created_at: AwareDatetime
@@ -65,7 +65,7 @@ class JobRecord(Provenance):
 
 
 class TargetRecord(Record):
-    """One target's part in a pair."""
+    """One target's jobs as recorded in a pair."""
 
     target: str
     instance_type: str = Field(description="EC2 instance type that the target stands for")
@@ -104,12 +104,12 @@ class TargetJobs:
 
     @property
     def fell_back(self) -> bool:
-        """Whether this is a GPU target of which a job ran on the CPU."""
+        """Whether this is a GPU target with a job that ran on the CPU."""
         return any(fell_back(job) for job in self.jobs)
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """The jobs whose environment is known: an own job that failed may not have told of it."""
+        """Jobs whose environment is known; a failed own job may not have reported it."""
         return [job for job in self.jobs if counts(job)] or self.jobs
 
     def refusal(self) -> str | None:
@@ -120,7 +120,7 @@ class TargetJobs:
         if self.device == "cpu" and any(
             job.document.actual_device is not Device.CPU for job in self._telling
         ):
-            return f"{self.name} is a CPU target, but a job of it ran on {Device.CUDA}"
+            return f"{self.name} is a CPU target, but one of its jobs ran on {Device.CUDA}"
         differences = self._differences()
         if not differences:
             return None
@@ -131,7 +131,7 @@ class TargetJobs:
         )
 
     def _differences(self) -> list[str]:
-        """The properties in which the jobs' environments differ, with both values."""
+        """List the properties in which the jobs' environments differ, with all values."""
         differences = []
         environments = [(job.job_id, _environment(job)) for job in self._telling]
         for name in dict.fromkeys(name for _, values in environments for name in values):
@@ -148,7 +148,7 @@ class TargetJobs:
         return differences
 
     def total(self, span: Span) -> Median | None:
-        """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
+        """Durations of whole jobs, one sample per job; interrupted jobs don't count."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]
@@ -159,9 +159,9 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect.
+    """Group the run's jobs by (suite, dtype) and target, without reruns of suspects.
 
-    A target of own jobs stands once for each instance type that its queue chose.
+    A target of own jobs appears once for each instance type that its queue chose.
     """
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
@@ -189,9 +189,9 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
 
 
 def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
-    """Own jobs of several types apart, as a queue may choose among types; others as they are.
+    """Split own jobs by the instance type that their queue chose; leave other jobs together.
 
-    What failed without telling its machine, and sizes that no job measured, stay with the first.
+    Jobs that failed before reporting their machine go with the first type.
     """
     types = [_instance_type(job) for job in target.jobs if job.document.own_job and counts(job)]
     if len(set(types)) < 2:
@@ -221,13 +221,13 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """By repeat, and own jobs by size: they ran in a mixed order."""
+    """Sort key: the repeat, and for own jobs, which ran in mixed order, the size."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Whether a job of a GPU target ran on the CPU; of an own job that failed, nobody knows."""
+    """Whether a job of a GPU target ran on the CPU; false for a failed own job, as unknown."""
     on_cpu = job.document.actual_device is Device.CPU
     return job.planned.device == "cuda" and on_cpu and counts(job)
 
@@ -247,7 +247,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """What must agree between jobs whose samples are pooled; of an own job what is known."""
+    """Properties that must agree to pool jobs; for own jobs only the known ones."""
     document = job.document
     environment = document.environment
     found = {

@@ -1,4 +1,4 @@
-"""The conditions that a target's jobs ran under, and how those of two runs differ."""
+"""The conditions that a target's jobs ran under, and their differences between two runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunConditions:
-    """A target's jobs in one run."""
+    """The recorded conditions of a target's jobs in one run."""
 
     recorded_at: datetime
     fell_back: bool = False  # a job of a GPU target ran on the CPU
@@ -79,11 +79,11 @@ class RunConditions:
 
     @property
     def version(self) -> Version:
-        """What they measured, as far as they agree."""
+        """The version that the jobs measured, in the fields on which they agree."""
         return Version.agreed(self.of_jobs)
 
     def values(self, name: str, row: str = "") -> tuple[str, ...]:
-        """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
+        """Values of one of `PROPERTIES` as text; `row` is a name from `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         return tuple(map(IN_WORDS.get(name, str), self.of_jobs.get(name, ())))
@@ -93,7 +93,7 @@ RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]  # by run id and
 
 
 def row_name(series: SeriesKey) -> str:
-    """Identifies a row among those of its target."""
+    """Return a name that is unique among a target's rows."""
     return _row_name(series.workload, series.parameters, series.dtype)
 
 
@@ -102,9 +102,9 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 
 
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
-    """Conditions by run id and target; fresh jobs are left out, as they are of the series.
+    """Collect conditions by run id and target, without fresh jobs, as in the series.
 
-    The history's rows have `COLUMNS`, of which any may be missing.
+    The history's rows have `COLUMNS`; any value may be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -114,9 +114,9 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
 
 
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
-    """What is known of both and differs, the likeliest cause first.
+    """List properties that are known in both runs and differ, the likeliest cause first.
 
-    Two Spot prices are not compared: they move by themselves.
+    Two Spot prices are not compared, as they move anyway.
     """
     spot = before.values("purchase_option") == after.values("purchase_option") == ("spot",)
     images = before.values("image"), after.values("image")
@@ -132,9 +132,9 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
 
 def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
-    """What was measured by the last run before a change and the first run since.
+    """Versions measured by the last run before a change and by the first run after it.
 
-    No price is of a version.
+    Prices have no version.
     """
     target = point.series.target
     before, after = (runs.get((run, target)) for run in (point.last_run_id, point.first_run_id))

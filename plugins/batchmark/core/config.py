@@ -1,4 +1,4 @@
-"""The configuration that Terraform publishes: where to run, and where results go."""
+"""The configuration published by Terraform: where to run, and where results go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PurchaseOption = Literal["spot", "on_demand"]
 
 
 class Published(Record):
-    """What Terraform publishes in an Airflow variable."""
+    """Base of the configurations that Terraform publishes in Airflow variables."""
 
     variable: ClassVar[str]
     missing: ClassVar[str]  # what to do where there is none
@@ -29,7 +29,7 @@ class Published(Record):
         """Parse the published JSON.
 
         Raises:
-            ConfigError: it is missing, or of another release.
+            ConfigError: the variable is missing or from another release.
         """
         if not text:
             raise ConfigError(f"Airflow variable '{cls.variable}' not found: {cls.missing}")
@@ -43,7 +43,7 @@ class Published(Record):
 
 
 class ComputeEnvironments(Record):
-    """Names, as AWS_BATCH_CE_NAME has them in a job; null for an option that the target lacks."""
+    """Compute environment names as in AWS_BATCH_CE_NAME; null if the target lacks the option."""
 
     spot: Line | None
     on_demand: Line | None
@@ -61,10 +61,10 @@ class ComputeEnvironments(Record):
 class Target(Record):
     """One instance type on one device, with its own queues and job definition.
 
-    `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
-    null if the target buys Spot only. With `sharing`, up to `max_replicas` jobs run at once on one
-    instance and share its GPU, which none of them requires. With `most_nodes`, a job has up to so
-    many instances, each of them alone.
+    `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
+    the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
+    and share its GPU, which none of them requests. With `most_nodes`, a job spans up to that many
+    instances, each of its own.
     """
 
     device: Literal["cpu", "cuda"]
@@ -135,7 +135,7 @@ class Config(Published):
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
-        """This configuration with more targets, or others in place of its own."""
+        """Return a copy with added or replaced targets."""
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 

@@ -1,4 +1,4 @@
-"""Own jobs, not written for Batchmark: what Terraform publishes of them, and what is planned."""
+"""Own jobs, not written for Batchmark: their published configuration and their plans."""
 
 from __future__ import annotations
 
@@ -42,46 +42,47 @@ MOST_SIDES = 20
 def _repeats(place: str) -> Any:
     return option(
         6,
-        f"Jobs of each {place} and size. With 6 or more they have intervals. Each queue runs one "
-        "job more, first of all, to start its instance.",
+        f"Jobs of each {place} and size. 6 or more give intervals. Each queue first runs one "
+        "extra job to start its instance.",
     )
 
 
 def _deadline() -> Any:
     return option(
         None,
-        "The report says what is cheapest within it, waiting left out. Empty for none.",
+        "The report names the cheapest target within this time, not counting waits. Empty for "
+        "none.",
     )
 
 
 class OwnJobRun(Options):
-    """What a run of one of Terraform's own jobs asks for."""
+    """Options of a run of one of Terraform's own jobs."""
 
     job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
-    sizes: Sizes = option((), "Sizes of its axis, one number per line; none means Terraform's.")
-    targets: tuple[Line, ...] = option((), "Targets; none means all that the job is defined for.")
+    sizes: Sizes = option((), "Sizes of its axis, one per line; by default those set in Terraform.")
+    targets: tuple[Line, ...] = option((), "Targets; by default all that the job is defined for.")
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
 
 
 class ComparisonRun(Options):
-    """What a comparison of jobs that run already asks for."""
+    """Options of a comparison of existing jobs."""
 
     name: JobName = option(
         "comparison",
-        "What its results are kept under; the same name goes on with its history.",
+        "Name of its results; reusing a name continues its history.",
     )
     sides: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_SIDES)] = option(
         (),
         'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
         "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell. Only job definitions that Terraform lists. Who may start "
-        "this DAG runs any command with their roles.",
+        "output, output_sha256 and shell. Only job definitions that Terraform lists. Whoever may "
+        "start this DAG can run any command with their roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
         None,
-        "Placeholder of the sides' commands that takes the sizes, such as size for Ref::size. "
+        "Placeholder in the sides' commands that takes the sizes, such as size for Ref::size. "
         "Empty for none.",
     )
     sizes: Sizes = option((), "Sizes of the parameter, one number per line.")
@@ -92,16 +93,16 @@ class ComparisonRun(Options):
         parameter = f"{name('parameter')} is {self.parameter!r}"
         if self.parameter in TAKEN:
             return (
-                f"{parameter}, which results have already: call it other than {', '.join(TAKEN)} "
-                "in the commands"
+                f"{parameter}, a reserved name: rename it in the commands; reserved are "
+                f"{', '.join(TAKEN)}"
             )
         if self.parameter and not self.sizes:
-            return f"{parameter}, and has no sizes: give some, or leave it empty"
+            return f"{parameter} but there are no sizes: add some, or leave the parameter empty"
         return None
 
 
 class JobAxis(Record):
-    """A parameter of a job's command, and the sizes that it is measured at."""
+    """A parameter of a job's command and the sizes to measure."""
 
     parameter: str = Field(pattern=PARAMETER_PATTERN)
     sizes: tuple[JobSize, ...] = Field(min_length=1, max_length=MOST_SIZES)
@@ -110,12 +111,12 @@ class JobAxis(Record):
     @classmethod
     def _is_not_taken(cls, name: str) -> str:
         if name in TAKEN:
-            raise ValueError(f"call it other than {', '.join(TAKEN)}, as results have these")
+            raise ValueError(f"{', '.join(TAKEN)} are reserved names: choose another")
         return name
 
 
 class OwnJob(Record):
-    """One own job, with a job definition on each of its targets."""
+    """An own job, with a job definition for each of its targets."""
 
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
     parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
@@ -138,7 +139,7 @@ class OwnJob(Record):
 
     @property
     def version(self) -> GivenVersion:
-        """What a run of it measures, unless the run says otherwise."""
+        """The version that its runs measure, unless a run overrides it."""
         return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
 
 
@@ -156,7 +157,7 @@ class OwnJobs(Published):
 
 
 class OwnJobPlan(Record):
-    """What one Batch job runs, at one size, and how its result is judged."""
+    """The command of one Batch job at one size, and how its result is checked."""
 
     name: Shown = Field(description="of the own job, or of the comparison; its rows' workload")
     job_definition: Shown = Field(description="ARN")
@@ -192,5 +193,5 @@ parse_own_jobs = OwnJobs.parse
 
 
 def scheduled_run_id(name: str, due: datetime) -> str:
-    """The id of the run of a job by its schedule; one that Airflow gives begins otherwise."""
+    """Run id of a scheduled own job; ids generated by Airflow begin differently."""
     return f"{SCHEDULED}{name}__{due.astimezone(UTC).isoformat()}"

@@ -1,4 +1,4 @@
-"""One benchmark run's records: the jobs planned and the jobs collected."""
+"""Records of one benchmark run: its planned and its collected jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of 
 
 
 class JobLimits(Record):
-    """What a job may take at most: the caps count it, and SubmitJob sends it."""
+    """A job's limits, used for the cost caps and for SubmitJob."""
 
     submissions: int = Field(
         ge=1, description="2 where Spot attempts are followed by the On-Demand queue"
@@ -39,7 +39,7 @@ class JobLimits(Record):
 
 
 class PlannedJob(Record):
-    """One Batch job of a run: a target measuring a suite, for the n-th time."""
+    """One Batch job of a run: the n-th repeat of a suite on a target."""
 
     target: Shown
     device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
@@ -70,17 +70,17 @@ class PlannedJob(Record):
 
     @property
     def nodes(self) -> int:
-        """How many instances it occupies at once."""
+        """Number of instances that the job occupies at once."""
         return self.scaling.nodes if self.scaling else 1
 
     @property
     def name(self) -> str:
-        """What tells the jobs of a run's target apart."""
+        """Name that is unique among a target's jobs in a run."""
         return f"{self.measures}-{self.repeat}"
 
     @property
     def measures(self) -> str:
-        """Its suite, with its size, its nodes, or how many jobs or pods share a device."""
+        """Its suite, with its size, its nodes, or the number of jobs or pods sharing a device."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -110,13 +110,13 @@ class TargetWorst(JobLimits):
 
     @property
     def seconds(self) -> int:
-        """Of all instances."""
+        """Worst-case seconds of all instances."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
     @property
     def counted(self) -> int:
-        """How many instances its jobs pay for."""
+        """Number of instances that its jobs pay for."""
         return self.jobs if self.instances is None else self.instances
 
     @property
@@ -128,7 +128,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """What comes on top of the timeouts, in words."""
+        """Text for the idle seconds added to the timeouts."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class TargetWorst(JobLimits):
 
 
 class WorstCase(Record):
-    """The worst-case cost of a run, and the prices behind it."""
+    """The worst-case cost of a run, with the prices used."""
 
     targets: tuple[TargetWorst, ...]
     file_system: FileSystemWorst | None = Field(
@@ -165,7 +165,7 @@ class WorstCase(Record):
 
     @property
     def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
-        """What is added up."""
+        """The summands: targets and file system."""
         return (*self.targets, *([self.file_system] if self.file_system else ()))
 
     @property
@@ -174,7 +174,7 @@ class WorstCase(Record):
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """None for a target that is not part of the run or has no price."""
+        """Worst-case cost of one job of a target; None if it is not in the run or has no price."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -182,7 +182,7 @@ class WorstCase(Record):
 
 
 class RunPlan(Record):
-    """All jobs that a run submits, in the order of its mapped tasks."""
+    """All jobs of a run, in the order of its mapped tasks."""
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
@@ -206,13 +206,13 @@ class RunPlan(Record):
 
     @property
     def own_job(self) -> str | None:
-        """The name of the own job, or of the comparison, that it runs; None for other kinds."""
+        """Name of the own job or comparison that it runs; None for other kinds."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 
 
 class InterruptedAttempt(Record):
-    """An earlier attempt whose host was lost, and how much it had measured by then."""
+    """An earlier attempt that lost its host, and the number of rows it had measured."""
 
     job_id: str
     job_attempt: int = Field(ge=1)
@@ -223,9 +223,9 @@ class InterruptedAttempt(Record):
 
 
 class StoredJob(Record):
-    """A planned job that left a document, and where to find its traces, as `collected.json` has it.
+    """A planned job with a result and links to its traces, as stored in `collected.json`.
 
-    The document itself is stored once, at `document_uri`.
+    The document itself is only stored at `document_uri`.
     """
 
     planned: PlannedJob
@@ -286,16 +286,15 @@ class StoredJob(Record):
 
     @property
     def batch_seconds(self) -> float | None:
-        """None where its times can't be."""
+        """Run time by Batch; None if its times are impossible."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 
     @property
     def charged_seconds(self) -> float | None:
-        """How long it occupied its instances, in all attempts, those of a replaced job included.
+        """Seconds that it occupied instances, over all attempts and those of a replaced job.
 
-        The time counts once for each node: all are there from the main node's start to its end.
-        None if that is not known.
+        Counted for each node, as all exist from the main node's start to its end. None if unknown.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:
@@ -307,20 +306,20 @@ class StoredJob(Record):
 
 
 class CollectedJob(StoredJob):
-    """A planned job with the document that it left."""
+    """A planned job with its result document."""
 
     document: ResultDocument = Field(exclude=True)
 
     @property
     def version(self) -> Version:
-        """What it measured, by its plan, or else by its document."""
+        """The measured version, from the plan or else from the document."""
         given = (self.planned.version or GivenVersion()).over(self.document.version)
         digest = self.document.environment.image_digest
         return Version(**given.model_dump(), image_digest=digest)
 
 
 class LostJob(Record):
-    """A planned job without a result, and why."""
+    """A planned job without a result, with the reason."""
 
     planned: PlannedJob
     job_id: str | None
@@ -348,7 +347,7 @@ class LostJob(Record):
 
     @property
     def why(self) -> str:
-        """The reason in a line: its first one, as the end of the job's log may follow."""
+        """The reason's first line; the end of the job's log may follow it."""
         return self.reason.partition("\n")[0]
 
     @property
@@ -357,7 +356,7 @@ class LostJob(Record):
 
 
 class StoredRun(Record):
-    """All jobs of a run, as `collected.json` holds them."""
+    """All jobs of a run, as stored in `collected.json`."""
 
     run_id: str
     jobs: tuple[StoredJob, ...]
@@ -367,11 +366,11 @@ class StoredRun(Record):
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
-        """This run with its jobs' documents, and the jobs that turned out to be lost since."""
+        """Add the jobs' documents, and the jobs whose documents have since been lost."""
         return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
 
     def joined(self, other: StoredRun) -> Self:
-        """This run with the jobs of another part of it."""
+        """Add the jobs of another part of the run."""
         lists = ("jobs", "lost", "superseded")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return self.model_copy(update=both)
@@ -394,7 +393,7 @@ def job_limits(target: Target) -> JobLimits:
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
-    """How a job's instance was purchased; None if its compute environment is not the target's.
+    """How a job's instance was purchased; None if the target has no such compute environment.
 
     Outside Batch, a job reports no compute environment.
     """

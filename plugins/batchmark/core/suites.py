@@ -1,4 +1,4 @@
-"""The names that a run can be requested by; the job container defines the suites themselves."""
+"""Names of suites, number formats and tasks; the job container defines the suites themselves."""
 
 from typing import NamedTuple
 
@@ -26,17 +26,17 @@ SHARING = "sharing"
 
 
 def suite_name(suite: str) -> str:
-    """What people call it."""
+    """Display name of a suite."""
     return f"job {suite.removeprefix(OWN_JOB)}" if is_own_job(suite) else f"suite {suite}"
 
 
 def is_own_job(suite: str) -> bool:
-    """Whether its jobs were not written for Batchmark."""
+    """Whether the suite is that of an own job, which was not written for Batchmark."""
     return suite.startswith(OWN_JOB)
 
 
 class Axis(NamedTuple):
-    """A size that a task has: its bounds, and whether it may be left out."""
+    """A size parameter of a task: its bounds, and whether it is optional."""
 
     least: int
     most: int

@@ -1,7 +1,7 @@
-"""The history as pages read it: each file once, kept by its version, with snapshots for restarts.
+"""The pages' cached view of the history: each file is read once, with snapshots for restarts.
 
-Without a month's snapshot, whoever opens a page after a restart would wait until all its files were
-read. With it, only those are read that are newer. It is a cache: without it nothing is lost.
+Without snapshots, the first page after a restart would have to wait for all files of a month. With
+them, only newer files are read. Snapshots are a cache; deleting them loses nothing.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
 class _Held(NamedTuple):
-    """Rows of a suite, and the files that they are from."""
+    """A suite's cached rows, and the files they come from."""
 
     versions: Mapping[str, str]  # ETags by key
     rows: pa.Table
 
 
 class HistoryView:
-    """The rows of the history by suite, as many months back as somebody wants; thread-safe."""
+    """The history's rows by suite, loaded as many months back as requested; thread-safe."""
 
     def __init__(self, store: HistoryStore) -> None:
         self._store = store
@@ -58,14 +58,14 @@ class HistoryView:
 
     @property
     def unreadable(self) -> list[str]:
-        """Keys of files that were skipped, as they can't be read."""
+        """Keys of files that were skipped as unreadable."""
         return list(dict.fromkeys(self._store.unreadable))
 
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
-        """Return a suite's rows with COLUMNS, as they are in the bucket now.
+        """Return a suite's current rows, with COLUMNS.
 
-        With `least_runs` only as many months, back from the last, as hold so many runs. The table
-        is the same object as long as its files are the same.
+        With `least_runs`, only as many of the latest months as contain that many runs. The table is
+        the same object as long as its files are unchanged.
         """
         parts: list[pa.Table] = []
         runs = 0
@@ -122,7 +122,7 @@ class HistoryView:
         return renewed
 
     def _snapshot(self, suite: str, month: str) -> _Held:
-        """What an earlier process left; nothing if that is damaged or of another release."""
+        """Load a snapshot of an earlier process; empty if damaged or from another release."""
         empty = _Held({}, self._schema.empty_table())
         try:
             found = self._store.objects.read_if_there(

@@ -1,4 +1,4 @@
-"""Collects the results of Kubernetes jobs: documents, and when their pods ran."""
+"""Collects the results of Kubernetes jobs: documents and pod run times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
 
 
 class EndedPods(Record):
-    """A Kubernetes job that has ended, or was told to."""
+    """A Kubernetes job that has ended or was ended."""
 
     job_name: str
     created_at: AwareDatetime
@@ -35,9 +35,9 @@ def collect_pods(
     planned: Sequence[PlannedJob],
     ended: Sequence[EndedPods | None],
 ) -> CollectedRun:
-    """Pair each planned job with its result, or with the reason why there is none.
+    """Pair each planned job with its result, or with the reason for having none.
 
-    `ended` is in the order of `planned`, None for a job whose task reported nothing.
+    `ended` is in the order of `planned`; None for a job whose task reported nothing.
     """
     digests = collected_digests(store)
     results = [

@@ -1,4 +1,4 @@
-"""A calibration run: each target's noise, and whether its own jobs pass for equal (A/A)."""
+"""Evaluates a calibration run: each target's noise, and an A/A test of its own jobs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from batchmark.core.run import CollectedRun
 
 
 class SelfCheck(Record):
-    """A target's odd repeats against its even ones, by the rule for two targets.
+    """An A/A test: a target's odd repeats against its even ones, judged like two targets.
 
-    Each half is judged by its own scatter: the table's noise, measured on both halves, would
-    explain any difference between them.
+    Each half is judged by its own scatter, because the table's noise comes from both halves and
+    would explain any difference between them.
     """
 
     rows: int = Field(ge=1, description="compared")
@@ -66,7 +66,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
 
 
 def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
-    """The row's samples in some of the repeats."""
+    """Select a row's samples from some of the repeats."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
     return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
 

@@ -1,4 +1,4 @@
-"""How much equal jobs of a target differ, row by row: measured once, used by later comparisons."""
+"""Noise tables: how much equal jobs of a target differ per row. Later runs reuse them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest d
 
 
 class SideNoise(Record):
-    """How one target's jobs scatter on a row."""
+    """One target's job-to-job scatter on a row."""
 
     floor: float = Field(description="sd from job to job, relative to the median")
     degrees: float | None = Field(description="of freedom of that estimate; null if assumed")
@@ -39,7 +39,7 @@ class SideNoise(Record):
 
 
 class RowNoise(Record):
-    """The job-to-job noise that a row's verdict was held against."""
+    """The job-to-job noise that a row's verdict took into account."""
 
     lead: float = Field(
         description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
@@ -72,7 +72,7 @@ class RowName(Record):
 
 
 class RowScatter(Record):
-    """One row's scatter from job to job, as calibrated."""
+    """One row's job-to-job scatter, as calibrated."""
 
     row: RowName
     implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
@@ -90,7 +90,7 @@ class RowScatter(Record):
 
 
 class LeftOut(Record):
-    """A row that too few jobs measured."""
+    """A row without a calibration: too few jobs measured it."""
 
     row: RowName
     reason: str
@@ -117,23 +117,23 @@ class NoiseTable(Record):
         return self.model_dump_json(indent=2)
 
     def outlives(self, other: NoiseTable) -> str | None:
-        """Why this table stays in use though there is another one; None if that is better."""
+        """Why this table stays in use instead of another one; None if the other is better."""
         if other.created_at < self.created_at:
             return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
-            return f"it is of {Device.CUDA}, and these jobs ran on the CPU"
+            return f"it was measured on {Device.CUDA}, but these jobs ran on the CPU"
         if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
-            return f"it is of {self.jobs} jobs, and these are {other.jobs}"
+            return f"it has {self.jobs} jobs and the new one only {other.jobs}"
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """What matters to noise and has changed on the target since; empty if nothing has."""
+        """List changes of the target since then that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
 
     def find(self, samples: RowSamples) -> RowScatter | None:
-        """The noise of a measured row, if no other code was measured than then."""
+        """Return the noise of a row if it was calibrated with the same code, else None."""
         key, implementations = row_key(samples.row), set(samples.implementations)
         for scatter in self.rows:
             if row_key(scatter.row) == key and implementations <= set(scatter.implementations):
@@ -145,7 +145,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
     """Read a stored table.
 
     Raises:
-        NoiseError: it is not of this release.
+        NoiseError: it isn't a noise table of this release.
     """
     try:
         return NoiseTable.model_validate_json(text)
@@ -159,7 +159,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
 def measure_noise(
     target: TargetJobs, *, suite: str, dtype: str, region: str | None, run_id: str
 ) -> NoiseTable:
-    """The noise of one target, from its equal jobs.
+    """Measure one target's noise from its equal jobs.
 
     Raises:
         NoiseError: fewer than two jobs, or jobs from different environments.
@@ -197,12 +197,12 @@ def measure_noise(
 
 
 def job_medians(samples: RowSamples) -> list[float]:
-    """The median of each job that measured the row, in seconds."""
+    """Median of each job that measured the row, in seconds."""
     return [median(kept_samples(row)) for _, row in samples.measured]
 
 
 def row_scatter(samples: RowSamples) -> RowScatter:
-    """The scatter from job to job of a row that two or more jobs measured."""
+    """Measure the job-to-job scatter of a row that two or more jobs measured."""
     medians = job_medians(samples)
     jobs, log_sd = len(medians), log_spread(medians)
     noise = JobNoise(log_sd, jobs - 1, "calibration")

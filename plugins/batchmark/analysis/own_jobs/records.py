@@ -1,4 +1,4 @@
-"""What is known of an own job on all its sides: times, dollars, metrics, and which side is best."""
+"""Records of an own job's results: times, costs and metrics by side, and which side is best."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from batchmark_job.result.own_job import BadLine, Start
 
 
 class Place(Record):
-    """What figures of several sides must have in common to be compared."""
+    """Job size and instance start: only figures that share both are compared."""
 
     size: JobSize | None = Field(description="null where the job has no axis")
     start: Start | None = Field(description="of the instance; null where nobody knows")
 
 
 class MetricFigure(Record):
-    """One metric that a side's jobs told."""
+    """One metric that a side's jobs reported."""
 
     metric: str
     unit: str
@@ -40,12 +40,12 @@ class MetricFigure(Record):
 
     @property
     def told(self) -> ToldMetric:
-        """What it must have in common with another side's to be compared."""
+        """Name, unit and direction, which another side's metric must share to be compared."""
         return ToldMetric(self.metric, self.unit, self.higher_is_better)
 
 
 class JobFigure(Record):
-    """A side's jobs at one place."""
+    """The figures of a side's jobs at one place."""
 
     place: Place
     seconds: Estimate | None = Field(description="from start to stop; null where nothing counts")
@@ -65,7 +65,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline that all its jobs kept, and that their median surely does."""
+        """The shortest deadline that all its jobs met and that its median meets with confidence."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -73,7 +73,7 @@ class JobFigure(Record):
 
 
 class JobSide(Record):
-    """A target, or a side of a comparison, with all its figures."""
+    """A target or comparison side with all its figures."""
 
     target: TargetRecord
     price: PriceBasis
@@ -88,12 +88,12 @@ class JobSide(Record):
     metrics_left_out: int = 0
 
     def jobs_at(self, size: JobSize | None) -> int:
-        """How many jobs count at a size, however their instances started."""
+        """Number of valid jobs at a size, with cold and warm instances together."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
 
 
 class Duel(Record):
-    """Two sides at one place, by their time or one metric."""
+    """Two sides compared at one place, by job time or one metric."""
 
     place: Place
     metric: str | None = Field(description="null for the time of whole jobs")
@@ -107,14 +107,14 @@ class Duel(Record):
 
     @property
     def told(self) -> ToldMetric | None:
-        """None for the time of whole jobs."""
+        """The metric compared; None for job time."""
         if self.metric is None:
             return None
         return ToldMetric(self.metric, self.unit or "", bool(self.higher_is_better))
 
 
 class DeadlineStep(Record):
-    """From this deadline on, this side is the cheapest that keeps it."""
+    """The shortest deadline from which a side is the cheapest to meet it."""
 
     from_seconds: float = Field(
         description="the longest of a side's jobs, or the upper end of its interval if that is more"
@@ -128,7 +128,7 @@ class DeadlineStep(Record):
 
 
 class Best(Record):
-    """Which side to take at one place."""
+    """The best sides at one place."""
 
     place: Place
     fastest: str | None = Field(description="null where it is not known")
@@ -143,7 +143,7 @@ class Best(Record):
 
 
 class OwnJobStudy(Study):
-    """One own job, or one comparison, on all its sides."""
+    """One own job or comparison, with the figures of all its sides."""
 
     name: str
     axis: str | None

@@ -1,4 +1,4 @@
-"""A point that others published: what it says, and what it lacks."""
+"""A third party's published scaling result: its claims and its gaps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PublishedPoint(Record):
 
     @property
     def share_of_vendor(self) -> float:
-        """Of what the GPU's maker measured on one: no efficiency, as the code is another."""
+        """Share of the vendor's single-GPU rate; not an efficiency, as the code differs."""
         return self.images_per_second_per_gpu / self.vendor_images_per_second
 
 

@@ -1,4 +1,4 @@
-"""What the EKS stack publishes: the cluster whose GPUs are shared, and what runs in it."""
+"""The configuration published by the EKS stack: the cluster with shared GPUs."""
 
 from __future__ import annotations
 

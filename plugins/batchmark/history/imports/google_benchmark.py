@@ -1,4 +1,4 @@
-"""Read Google Benchmark's JSON, as `--benchmark_out=FILE` writes it."""
+"""Reads Google Benchmark's JSON, as written by `--benchmark_out=FILE`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ LATER = ("time_unit", "run_type")
 
 
 def parse(document: Entry) -> Contents:
-    """Yield the wall-clock time of every benchmark; its repetitions are its samples.
+    """Yield each benchmark's wall-clock time, with its repetitions as samples.
 
-    Aggregates serve only where the file has no repetitions.
+    Aggregates are only used if the file has no repetitions.
     """
     measured = partial(
         ForeignMeasurement,
@@ -70,7 +70,7 @@ def _date(date: Entry) -> datetime:
 
 
 def _aggregate(entry: Entry) -> str | None:
-    """What an entry has of its repetitions, such as median; None if it is one of them."""
+    """Name of an aggregate entry, such as median; None for a single repetition."""
     found = ENDINGS.search(str(entry.at("name").value))
     kind = entry.at("run_type").value
     if kind == AGGREGATE or (kind is None and found):
@@ -103,7 +103,7 @@ def _of_aggregates(_: Entry, unit: Unit, aggregates: Sequence[Entry]) -> Row:
     by_kind = {_aggregate(entry): entry for entry in aggregates}
     centre = next((by_kind[kind] for kind in CENTRES if kind in by_kind), None)
     if centre is None:
-        raise ValueError(f"neither its repetitions nor their {' or '.join(CENTRES)} are there")
+        raise ValueError(f"it has neither repetitions nor their {' or '.join(CENTRES)}")
     return {
         "samples": centre.optional(Entry.count, "repetitions"),
         "median_seconds": unit.sample(centre.at("real_time")),

@@ -1,4 +1,4 @@
-"""Read a CSV file with a header: a line for each figure, or for each sample of one."""
+"""Reads a CSV file with a header: one line per figure or per sample."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ REST = "cells right of the last column"  # in place of their header
 
 
 def lines(text: str) -> dict[str, dict[str, object]]:
-    """Return each line by its place, as values by column.
+    """Return the lines' values by column, each with its place in the file.
 
     Raises:
-        ValueError: it has no header, or is not CSV.
+        ValueError: the file has no usable header, or is not CSV.
     """
     text = text.lstrip("\ufeff")
     head = text.lstrip().partition("\n")[0]
@@ -59,14 +59,14 @@ def lines(text: str) -> dict[str, dict[str, object]]:
 
 
 def _column(name: str) -> str:
-    """A header's name; the known ones in whatever case."""
+    """Normalise a column name; known names match in any case."""
     name = name.strip()
     known = name.casefold()
     return known if known in COLUMNS else name
 
 
 def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
-    """A line's cells without spaces around them; those past the header, if any has a text."""
+    """Strip a line's cells; keep cells beyond the header only if one has text."""
     cells: dict[str, object] = {
         name: cell.strip() for name, cell in line.items() if isinstance(cell, str)
     }
@@ -76,12 +76,12 @@ def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
 
 
 def _breaks(line: Mapping[str, object]) -> int:
-    """How many more lines of the file its cells take."""
+    """Number of line breaks inside a line's cells."""
     return sum(str(cell).count("\n") for cell in line.values())
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark; lines that differ in their sample alone are one."""
+    """Yield every benchmark; lines that differ only in their sample are merged."""
     found = defaultdict[tuple[object, ...], list[Entry]](list)
     for _, line in document.items("name"):
         with line.alone():
@@ -106,7 +106,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _parameters(line: Entry) -> dict[str, Parameter]:
-    """What other columns say."""
+    """Return the remaining columns as parameters."""
     return {
         name: line.at(name).scalar()
         for name, value in line.fields().items()

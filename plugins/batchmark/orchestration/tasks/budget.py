@@ -1,4 +1,4 @@
-"""Approves a run's worst-case cost before it is submitted, books it and settles the actual cost."""
+"""Approves and books a run's worst-case cost before submission, and settles the actual cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from batchmark.runs.spending import RunSpending, month_spending, run_spending, s
 
 
 class Proposal(NamedTuple):
-    """The jobs that a run would submit, and the configuration with their targets."""
+    """A run's planned jobs, and the configuration with their targets."""
 
     config: Config
     jobs: Sequence[PlannedJob]
@@ -38,7 +38,7 @@ class Proposal(NamedTuple):
 
 
 def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
-    """What instances cost now."""
+    """Get current instance prices."""
     return current_prices(
         *price_clients(config.region),
         region=config.region,
@@ -48,13 +48,13 @@ def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
 
 
 def approve(context: Context, proposal: Proposal) -> RunPlan:
-    """Book the worst case of a run that may be submitted; store its prices and its plan.
+    """Check a run against its cost caps, book its worst case, and store its prices and plan.
 
-    A dry run only prints what would be refused, and stores its plan.
+    A dry run only prints a refusal and stores its plan.
 
     Raises:
-        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
-            then, unless another run was planned at the same time.
+        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was
+        written, unless another run was planned at the same time.
     """
     config, jobs, nodes, sides, prices = proposal
     params = context["params"]
@@ -103,7 +103,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         store, key, kept, worst, monthly_cap_usd=config.monthly_cap_usd, if_refused=kept
     ):
         raise BudgetError(
-            "Nothing was submitted, for another run was planned at the same time. "
+            "Nothing was submitted, because another run was planned at the same time. "
             f"{' '.join(reasons)}"
         )
     prices.store(store)
@@ -113,12 +113,12 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def check_run_id(context: Context, store: RunStore) -> None:
-    """Refuse the run id of another DAG's run: they would share folder, jobs and booking.
+    """Reject the id of another DAG's run: both would share folder, jobs and booking.
 
-    So would a run whose id is what another's folder is called.
+    An id that equals the folder name of another run is rejected, too.
 
     Raises:
-        PlanError: it is taken.
+        PlanError: the id is taken.
     """
     plan = store.plan()
     if plan.dag_id not in (None, context["ti"].dag_id):
@@ -132,9 +132,9 @@ def _taken(context: Context, whose: str) -> str:
 
 
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
-    """Replace the booked worst case of a run by its actual cost.
+    """Replace a run's booked worst case by its actual cost.
 
-    A job whose cost is unknown stays booked at its worst case; one of a local cloud costs nothing.
+    Jobs with unknown cost stay booked at their worst case; a local cloud's jobs cost nothing.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -149,14 +149,14 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
 
 
 def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
-    """Print what a run's jobs cost, what they could have cost, and the month's sum."""
+    """Print a run's actual cost, its worst case, and the month's total."""
     print_blocks(cost_blocks(cost, prices), console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
-        tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")
+        tell(f"Its worst case was {amount(plan.worst_case.usd)}{_where(store)}.")
         tell(month_spending(store, plan.spending_key))
 
 
 def _where(store: RunStore) -> str:
-    """What a sum of money holds for, unless the jobs run in AWS."""
+    """Suffix for amounts that don't apply because the jobs ran on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

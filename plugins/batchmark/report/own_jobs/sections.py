@@ -41,7 +41,7 @@ MOST_ROWS = 12  # of metrics that are not folded: the first screen has their ans
 def sections(report: Report) -> Iterator[blocks.Section]:
     for number, study in enumerate(report.of(OwnJobStudy), start=1):
         shown = [*_blocks(study), _jobs(study, report)]
-        title = f"{study.name} on {formatting.some(list(words.names(study).values()))}"
+        title = f"{study.name} on {formatting.shortened_list(list(words.names(study).values()))}"
         yield blocks.Section(f"own-job-{number}", title, shown)
 
 

@@ -11,12 +11,12 @@ from batchmark.changes.noise_model import Prior
 from batchmark.changes.suspects import (
     LEAST_HISTORY,
     MOST_ASKED,
-    hard_to_watch,
     needs_more,
     suspects_among,
     too_early,
     verdict,
     weigh,
+    why_unwatchable,
 )
 from batchmark.changes.timelines import ledger
 from batchmark.core import formatting
@@ -238,8 +238,8 @@ def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
     slow = np.repeat(rng.random(30) < 0.4, 4)  # visits of four runs
     sticky = history(noisy(120, log_sd=0.01) * np.where(slow, 1.08, 1.0), key(1))
     steady = history(noisy(120, seed=1), key(2))
-    assert hard_to_watch(weighed(steady)) is None
-    assert hard_to_watch(weighed(sticky, steady)).startswith(
+    assert why_unwatchable(weighed(steady)) is None
+    assert why_unwatchable(weighed(sticky, steady)).startswith(
         "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): slow runs "
         "come in a row by themselves"
     )

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from batchmark.analysis.published import TABLE
-from batchmark.core.names import limited
+from batchmark.core.names import cut_to_length
 from batchmark.history import __main__ as command_line
 from tests.builders.history import BUCKET, run_history
 from tests.builders.imported_files import ASV, GITHUB, GITHUB_JSON, GOOGLE, PYTEST
@@ -208,7 +208,7 @@ def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
     assert import_files(path) == 0
     (parameters,) = bucket.history.read(["parameters"])["parameters"].to_pylist()
     assert json.loads(parameters) == {
-        "param1": limited(deep, 300),
+        "param1": cut_to_length(deep, 300),
         "env": "virtualenv-py3.11-numpy",
     }
 

@@ -1,7 +1,7 @@
 """What is said beside a comparison's figures."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs, undecided_intervals
+from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs_note, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
 from batchmark_job.result.document import Ceiling
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
@@ -111,6 +111,10 @@ def test_what_limits_many_rows_is_said_once_with_their_number():
 
 
 def test_few_whole_jobs_name_their_start_only_where_others_started_otherwise():
-    assert few_whole_jobs(1, of=1, start="cold").startswith("A target has only one job to go by. ")
-    assert few_whole_jobs(5, of=6).startswith("A target has only 5 jobs to go by. Use at least 6 ")
-    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs(5, of=6, start="warm")
+    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
+        "A target has only one job to go by. "
+    )
+    assert few_whole_jobs_note(5, of=6).startswith(
+        "A target has only 5 jobs to go by. Use at least 6 "
+    )
+    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs_note(5, of=6, start="warm")

@@ -54,7 +54,7 @@ def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(accou
     stale = ConfigError("batchmark_multi_node is of another release")
     monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
     monkeypatch.setattr(leaks, "load_multi_node_if_any", failing(stale))
-    monkeypatch.setattr("batchmark.checks.leaks.look", look)
+    monkeypatch.setattr("batchmark.checks.leaks.find_leaks", look)
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
     found = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
     why = "multi-node jobs: batchmark_multi_node is of another release"

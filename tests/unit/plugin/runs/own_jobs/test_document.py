@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark.aws.job_description import moment
+from batchmark.aws.job_description import batch_time
 from batchmark.aws.job_hosts import JobHost
 from batchmark.aws.job_log import FACT_MARK
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark.runs.own_jobs.document import Image, WatchedJob, last_span
-from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, JobOutput
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus, parse_document
 from batchmark_job.result.metric import MetricLine
 from batchmark_job.result.values import MOST_ROWS
@@ -67,7 +67,7 @@ def test_a_document_names_its_job_and_when_it_ran():
     found = document()
     assert (found.run_id, found.target, found.suite) == ("run", "g5.xlarge", "job-thumbnails")
     assert (found.job_id, found.job_attempt) == (described()["jobId"], 1)
-    assert (found.started_at, found.finished_at) == (moment(STARTED), moment(STOPPED))
+    assert (found.started_at, found.finished_at) == (batch_time(STARTED), batch_time(STOPPED))
     assert (found.total_seconds, found.status) == (90.5, "complete")
 
 
@@ -132,14 +132,14 @@ def test_what_is_known_of_the_whole_job():
     ("registered", "start"), [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)]
 )
 def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
-    found = document(where=host(registered_at=registered and moment(registered)))
+    found = document(where=host(registered_at=registered and batch_time(registered)))
     assert found.own_job.start == start
     assert found.measurements[0].parameters == ({"start": start} if start else {})
 
 
 def test_a_second_attempt_on_the_instance_of_the_first_is_warm_and_waited_since_its_end():
     first = {"startedAt": CREATED + 20_000, "stoppedAt": CREATED + 60_000}
-    where = host(registered_at=moment(CREATED + 10_000))
+    where = host(registered_at=batch_time(CREATED + 10_000))
     found = document(described(earlier=[first]), where=where)
     assert found.job_attempt == 2
     assert (found.own_job.start, found.own_job.waiting_seconds) == ("warm", 40.0)
@@ -208,7 +208,7 @@ def test_of_too_many_metrics_the_rest_is_counted():
         MetricLine(metric=f"m{n}", value=1.0, unit="s", higher_is_better=False)
         for n in [*range(MOST_ROWS + 5), MOST_ROWS + 4]
     )
-    found = document(said=Told(Facts(began=True), lines, metrics_left_out=2))
+    found = document(said=JobOutput(Facts(began=True), lines, metrics_left_out=2))
     assert len(found.measurements) == MOST_ROWS
     assert found.own_job.metrics_left_out == 2 + 7
 
@@ -294,7 +294,7 @@ def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, sa
     assert row.samples_seconds == samples
     assert told_of_it in f"{row.reason} {found.own_job.doubts}"
     assert (found.own_job.running_seconds, found.own_job.waiting_seconds) == (None, None)
-    assert found.finished_at == moment(STOPPED)
+    assert found.finished_at == batch_time(STOPPED)
 
 
 def test_a_start_before_the_submission_tells_of_no_wait():
@@ -327,13 +327,13 @@ def test_what_its_figures_are_to_be_read_with_care_for(job, doubts):
 
 
 def test_when_it_reached_its_stages():
-    pulled = moment(STARTED - 2000)
-    where = host(image_pull_stopped_at=pulled, container_started_at=moment(STARTED - 1000))
+    pulled = batch_time(STARTED - 2000)
+    where = host(image_pull_stopped_at=pulled, container_started_at=batch_time(STARTED - 1000))
     marks = document(where=where).marks
-    began = moment(STARTED + len(BEGIN))  # a line each millisecond, and one of a GPU
+    began = batch_time(STARTED + len(BEGIN))  # a line each millisecond, and one of a GPU
     assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, began)
     unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOT_KNOWN)
-    assert unwrapped.marks.process_started_at == moment(STARTED + 7)
+    assert unwrapped.marks.process_started_at == batch_time(STARTED + 7)
 
 
 def test_telemetry_says_no_more_than_was_told():

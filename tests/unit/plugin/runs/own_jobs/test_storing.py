@@ -11,7 +11,7 @@ from batchmark.runs.own_jobs.storing import (
     LATEST_SECONDS,
     READ_AGAIN_AFTER_SECONDS,
     SETTLED_SECONDS,
-    known,
+    completeness,
     read_log,
     store_document,
 )
@@ -119,7 +119,7 @@ def test_a_document_that_knows_less_is_replaced(account):
     account.logs, account.host = MarkedLog(WHOLE[:3]), host(instance_type=None)
     less = account.store()
     account.logs, account.host = MarkedLog(WHOLE), host()
-    assert known(account.store()) > known(less)
+    assert completeness(account.store()) > completeness(less)
     assert account.stored.environment.instance_type == "g5.2xlarge"
 
 

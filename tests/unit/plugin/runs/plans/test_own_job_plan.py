@@ -14,8 +14,8 @@ from batchmark.core.own_jobs import ComparisonRun
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
 from batchmark.runs.own_jobs.wrapper import container_overrides
-from batchmark.runs.plans.options import asked
-from batchmark.runs.plans.own_job_plan import asked_of, plan_comparison, plan_own_jobs
+from batchmark.runs.plans.options import parse_options
+from batchmark.runs.plans.own_job_plan import parse_own_job_run, plan_comparison, plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs, longest_seconds, operator_kwargs
 from tests.builders.existing_jobs import found, own_jobs, side
 from tests.builders.installations import configured, own_types
@@ -29,14 +29,14 @@ CPU_ALONE = configured(targets=own_types(**{"c5.2xlarge": {}}))
 def planned(jobs=None, config=None, **changes):
     run_name = changes.pop("run_name", "run")
     jobs = jobs or own_jobs()
-    wanted = asked_of(jobs, {"job": "thumbnails", "repeats": 2} | changes)
+    wanted = parse_own_job_run(jobs, {"job": "thumbnails", "repeats": 2} | changes)
     return plan_own_jobs(config or configured(), jobs, wanted, run_name=run_name)
 
 
 def compared(*sides, **changes):
     found_sides = {each.side.name: each for each in sides or (found("old"), found("new"))}
     targets = {name: each.target for name, each in found_sides.items()}
-    wanted = asked(ComparisonRun, {"name": "resize", "repeats": 2} | changes)
+    wanted = parse_options(ComparisonRun, {"name": "resize", "repeats": 2} | changes)
     return plan_comparison(with_targets(targets), found_sides, wanted, run_name="run"), targets
 
 

@@ -12,7 +12,7 @@ from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.prices import load_prices
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import all_operator_kwargs, operator_kwargs
-from batchmark.runs.plans.scaling_plan import left_out, needs_files
+from batchmark.runs.plans.scaling_plan import needs_files, skipped_size_notes
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
 from tests.builders.scaling import on_cpus, planned, stack, wanted
@@ -49,9 +49,9 @@ def test_numbers_of_nodes_without_an_equal_share_are_named():
     jobs = planned(node_counts=[1, 3, 20, 4], batch=8)
     batches = {job.nodes: job.scaling.batches for job in jobs}
     assert batches == {1: (8,), 3: (8,), 4: (8, 2), 20: (8,)}
-    told = [line.split(" have")[0] for line in left_out(asked, jobs)]
+    told = [line.split(" have")[0] for line in skipped_size_notes(asked, jobs)]
     assert told == ["3 nodes x 8 devices", "20 nodes x 8 devices"]
-    assert left_out(asked.model_copy(update={"strong_scaling": False}), jobs) == []
+    assert skipped_size_notes(asked.model_copy(update={"strong_scaling": False}), jobs) == []
 
 
 def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
