@@ -212,7 +212,7 @@ def _state(
     mend, apply = (
         ("Enable it in the Batch console", ", or `terraform apply`")
         if state != "ENABLED"
-        else ("Fix what its reason names", ", then `terraform apply`")
+        else ("Fix the problem in its status reason", ", then `terraform apply`")
     )
     return ok.judged("fail", seen, f"{mend}{'' if environment.foreign else apply}.")
 

@@ -240,9 +240,9 @@ def _refuse_pooling(
         figure, others = row.get("median_seconds"), figures[_place_in_series(row)]
         if figure and others and figure not in others:
             raise HistoryError(
-                f"{path} and {shortened_list([*others.values()])} have different figures for "
-                f"{shown(row['workload'])} of {row['target']} in run {row['run_id']}: import it "
-                "with a different --target, --commit or --date, or leave it out"
+                f"{path} has a different figure for {shown(row['workload'])} of {row['target']} in "
+                f"run {row['run_id']} than {shortened_list([*others.values()])}: import it with a "
+                "different --target, --commit or --date, or leave it out"
             )
         if figure:
             others[figure] = path

@@ -186,7 +186,10 @@ def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
     for sides, says in (
         ((old / "0.json", old / "0.json"), "both sides are the same document; give"),
         ((old, old), "both sides are the same documents; give"),
-        ((old, new), f"{old}/1.json and {new}/copy.json hold documents of the same job, old/1, "),
+        (
+            (old, new),
+            f"{old}/1.json and {new}/copy.json contain documents of the same job, old/1, ",
+        ),
     ):
         assert main(["compare", *map(str, sides)]) == BAD_INPUT
         assert says in capsys.readouterr().err
@@ -255,7 +258,7 @@ def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, 
     summary = tmp_path / "summary.md"
     _, out = compare(old, new, f"--markdown={summary}")
     for said in (out, summary.read_text()):
-        assert said.count("In 1 of 1 row the 95 % interval leaves out 1, which is not") == 1
+        assert said.count("In 1 of 1 row the 95 % interval excludes 1, which is not") == 1
 
 
 def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, compare):

@@ -76,5 +76,5 @@ def test_the_forms_defaults_can_be_planned(dag):
     jobs = plan_scaling(nodes, config, parse_options(ScalingRun, params), run_name="run")
     assert [job.nodes for job in jobs] == [1, 2, 4, 8, 16, 20]
     assert jobs[0].scaling.data == ("synthetic", "files")
-    assert jobs[-1].scaling.batches == (64,), "160 devices have no equal share of 512 images"
+    assert jobs[-1].scaling.batches == (64,), "160 devices can't share 512 images equally"
     assert jobs[-1].scaling.settings.learning_rate == 0.1 * 160 * 64 / 256

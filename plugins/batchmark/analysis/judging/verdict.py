@@ -102,7 +102,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
     spread = log_spread(medians) if jobs > 1 else 0.0
     note = None
     if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
-        note = f"{side.name}: its {jobs} jobs outnumber the {known.jobs} calibrated ones"
+        note = f"{side.name}: noise of its {jobs} jobs used, more than the {known.jobs} calibrated"
     elif known:
         most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
         if spread <= most:

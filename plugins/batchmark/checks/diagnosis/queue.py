@@ -110,7 +110,7 @@ def jobs_ahead(subject: Subject) -> Iterator[Finding]:
     if job is None or job.get("status") != "RUNNABLE":
         return
     if subject.waiting is None:
-        raise DiagnosisError("the waiting jobs are not known")
+        raise DiagnosisError("the waiting jobs are unknown")
     ahead = [other for other in subject.waiting if other["createdAt"] < job["createdAt"]]
     if not ahead:
         return

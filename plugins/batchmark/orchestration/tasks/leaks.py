@@ -120,9 +120,9 @@ def report_leaks(context: Context, found_key: str) -> str:
         try:
             publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         except UnsureError as error:  # a retry might send it twice
-            raise AirflowFailException(f"{text}\nThe alert may be unsent: {error}") from error
+            raise AirflowFailException(f"{text}\nThe alert may have failed: {error}") from error
         except AlertError as error:
-            raise AlertError(f"{text}\nThe alert is unsent: {error}") from error
+            raise AlertError(f"{text}\nThe alert could not be sent: {error}") from error
         raise AirflowFailException(text)
     if report.unread:
         raise AirflowFailException("not everything could be checked: " + "; ".join(report.unread))

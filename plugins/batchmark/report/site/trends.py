@@ -315,8 +315,8 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))
     return [
-        f"No speedup for {formatting.shortened_list(targets)} in suite {suite}: it takes a GPU and a CPU in "
-        "one run, and a GPU target that ran on the CPU doesn't count."
+        f"No speedup for {formatting.shortened_list(targets)} in suite {suite}: it takes a GPU and "
+        "a CPU in one run, and a GPU target that ran on the CPU doesn't count."
         for suite, targets in left.items()
         if suite != SCALING and not is_own_job(suite)
     ]

@@ -144,7 +144,7 @@ def test_throttled_samples_are_left_out_where_enough_remain():
     assert row.gpu.median_seconds.value == 0.1
     assert (row.gpu.samples, row.gpu.throttled_samples, row.gpu.throttled_left_out) == (6, 8, 8)
     assert row.warnings == (
-        "g5.xlarge: 8 samples left out of the median: taken while the device was slowed down",
+        "g5.xlarge: 8 samples left out of the median because the device was throttled",
     )
 
 

@@ -142,7 +142,7 @@ def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
     found = judge(one, 1.11, 1.13, 1.12)
     assert (found.outcome, found.reason) == (
         "confirmed",
-        "with 3 fresh jobs the slower level shows",
+        "with 3 fresh jobs the slower level is certain",
     )
     (point,) = detect_changes([with_fresh(one, 1.11, 1.13, 1.12)])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
@@ -180,7 +180,7 @@ def test_fresh_jobs_that_fit_both_levels_leave_it_open():
     assert found.outcome == "unsettled"
     assert found.reason == "1 fresh job can't tell the levels apart; the next runs will"
     nothing = judge(with_newest(1.12))
-    assert (nothing.outcome, nothing.reason) == ("unsettled", "no fresh job left a figure")
+    assert (nothing.outcome, nothing.reason) == ("unsettled", "no fresh job produced a result")
 
 
 def test_evidence_gathers_over_runs_and_their_fresh_jobs():
@@ -240,8 +240,8 @@ def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
     steady = history(noisy(120, seed=1), key(2))
     assert why_unwatchable(weighed(steady)) is None
     assert why_unwatchable(weighed(sticky, steady)).startswith(
-        "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): slow runs "
-        "come in a row by themselves"
+        "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): "
+        "their slow runs cluster"
     )
 
 

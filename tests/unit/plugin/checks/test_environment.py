@@ -145,8 +145,8 @@ ENABLE_THEIRS = "Enable it in the Batch console."
         (
             *(environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"), "fail"),
             "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
-            "Fix what its reason names, then `terraform apply`.",
-            "Fix what its reason names.",
+            "Fix the problem in its status reason, then `terraform apply`.",
+            "Fix the problem in its status reason.",
         ),
         (
             *(environment(status="UPDATING", statusReason="changing"), "warn"),
@@ -155,7 +155,7 @@ ENABLE_THEIRS = "Enable it in the Batch console."
         ),
         (
             *(resources(maxvCpus=2), "fail"),
-            "may have 2 vCPUs, and a job asks for 4.",
+            "is limited to 2 vCPUs, but a job asks for 4.",
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
         ),
@@ -178,13 +178,13 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     }
     first, _ = check_compute_environments(checked)
     assert first.status == status
-    said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
+    said = "is limited to 19 vCPUs, but each of 5 jobs at once asks for 4."
     assert (said in first.seen) is (status == "fail")
 
 
 RENEW = (
-    "Set ami_release to another text and `terraform apply`, between two runs: "
-    "results then name the new AMI as a change."
+    "Change ami_release to any other text and `terraform apply` between two runs; "
+    "results then show the new AMI as a change."
 )
 
 
@@ -199,7 +199,7 @@ def test_an_ami_that_ecs_recommends_no_longer_is_told(used, day):
     seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 of 2026-11-18."
     assert line == ("AMI", "g5.xlarge", "warn", seen, RENEW)
     (other,) = [each.seen for each in result.of("ok") if each.name == "AMI"]
-    assert other == f"Hosts boot {AMI}{day}, which ECS recommends."
+    assert other == f"Hosts boot {AMI}{day}, the one ECS recommends."
 
 
 @pytest.mark.parametrize(

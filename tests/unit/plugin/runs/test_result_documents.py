@@ -59,7 +59,7 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
         (changed(run_id="other"), f"{URI} has run_id 'other', expected 'scheduled__2026-11-20'"),
         (
             changed(environment=ON_A_SIMULATED_GPU),
-            " was measured on a simulated Tesla T4, whose figures are no GPU's",
+            " was measured on a simulated Tesla T4, which is not a real GPU",
         ),
         (
             changed(measurements=IN_TF32),
@@ -80,7 +80,9 @@ def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_
     assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
     assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
     for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
-        with pytest.raises(CollectError, match=f"was replaced: .* has {raw.sha256}; restore that"):
+        with pytest.raises(
+            CollectError, match=f"was replaced: .*, but {raw.sha256} was collected; restore that"
+        ):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 

@@ -41,5 +41,5 @@ def test_of_two_rows_of_one_place_neither_counts():
     report = report_of(build_run(*jobs))
     (study,) = report.studies["own_jobs"]
     (figure,) = study.sides[1].figures
-    assert figure.problem == "its documents have 2 rows of it, and may have one"
-    assert "its documents have 2 rows of it" in render_html(report)
+    assert figure.problem == "its documents have 2 rows for this size instead of one"
+    assert "its documents have 2 rows for this size instead of" in render_html(report)

@@ -204,8 +204,8 @@ def test_a_cold_start_is_of_cold_instances_only():
     cpu, gpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
-        "1 of 4 jobs are left out: their instance was there before.",
-        "1 of 4 jobs are left out: they left no figure.",
+        "1 of 4 jobs are not included: their instance was already running.",
+        "1 of 4 jobs are not included: they have no result.",
     }
     assert gpu.seconds == 30
 

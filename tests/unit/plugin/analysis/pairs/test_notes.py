@@ -48,7 +48,7 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
     assert (
         "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
-        "is 590. Run noise_calibration again."
+        "is now 590. Run noise_calibration again."
     ) in pair.notes
 
 
@@ -79,9 +79,9 @@ def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once()
     assert [row.speedup.interval.low > 1 for row in pair.rows] == [True, False, True]
     in_time = undecided_intervals(pair.rows, dollars=False)
     assert in_time == (
-        "In 1 of 3 rows the 95 % interval leaves out 1, which is not enough for a verdict: by "
-        "chance alone it happens in 1 of 20 rows. Because a run can have many rows, a verdict is "
-        "held to 1 in 200."
+        "In 1 of 3 rows the 95 % interval excludes 1, which is not enough for a verdict: "
+        "by chance alone it happens in 1 of 20 rows. Because a run can have many rows, a "
+        "verdict is held to 1 in 200."
     )
     # By price the second one, 0.37 times as efficient, is such a row, too.
     assert [row.cheaper for row in pair.rows[:2]] == ["undecided", "undecided"]

@@ -293,7 +293,7 @@ def test_others_suffer_that_make_no_step_any_more():
 def test_an_experiment_without_its_undisturbed_row_is_not_known():
     (found,) = task_of(alone(), disturbed(160.0)).experiments
     assert found.suffered == "not_known"
-    assert found.reason == "the same replicas were not measured undisturbed"
+    assert found.reason == "the same replicas were not measured without the disturbance"
 
 
 def test_an_experiment_that_can_not_be_made_there_is_none():

@@ -31,7 +31,7 @@ def test_an_image_that_ecr_does_not_have(find, aws, code):
             "imageIds": [{"imageTag": "0.1.0"}],
         }
     ]
-    only(find(job=job()), "image_missing", "there it will fail", certain=False)
+    only(find(job=job()), "image_missing", "it will fail", certain=False)
 
 
 BY_DIGEST = f"sha256:{'0' * 64}"
@@ -123,5 +123,5 @@ def test_spot_has_a_quota_of_its_own(find, aws):
 def test_a_family_with_an_unknown_quota_is_reported(ask):
     types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
     assert ask({"DescribeInstanceTypes": types}).unread == (
-        "the service quota of vCPUs: the vCPU quota of hpc7a.12xlarge is not known here",
+        "the service quota of vCPUs: the vCPU quota for hpc7a.12xlarge is unknown",
     )

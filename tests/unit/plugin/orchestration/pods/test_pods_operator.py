@@ -179,7 +179,7 @@ def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
     failure = task(applied(), planned(20)[1]).fail()
     assert "UnexpectedAdmissionError" in failure
     assert "request for 'nvidia.com/gpu: 2' too large" in failure
-    assert "a shared GPU is asked for by 1" in failure
+    assert "a shared GPU is requested as 1" in failure
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
         (lambda cluster: cluster.folders.clear(), "is not a directory", "What to do: end the node"),
         (
             lambda cluster: cluster.objects.remove(cluster.of("ServiceAccount")[0]),
-            "only 0 pods were made",
-            "What to do: make the service account benchmark",
+            "only 0 pods were created",
+            "What to do: create the service account benchmark",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsy
     jobs = tasks.plan_sharing(context(**SHARING | {"replicas": [1, 2, 5, 20]}, repeats=2))
     assert len(jobs) == 2 * (2 + 1)
     said = capsys.readouterr().out
-    told = "g5.xlarge-shared has room for 2 replicas, so it measures none with 5, 20. For these, "
+    told = "g5.xlarge-shared has room for 2 replicas, so it does not measure 5, 20. For these, "
     assert said.count(told + "raise its max_replicas in Terraform's shared_targets.") == 1
     assert "g5.xlarge has room" not in said
     tasks.plan_sharing(context(**SHARING))

@@ -36,7 +36,9 @@ from tests.builders.watched_jobs import (
 )
 
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
-KILLED_IN_IT = f"Batch says of its container, though that ended with exit code 0: {OUT_OF_MEMORY}"
+KILLED_IN_IT = (
+    f"Batch reports a problem with its container, which exited with code 0: {OUT_OF_MEMORY}"
+)
 
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
@@ -222,7 +224,7 @@ def test_of_too_many_metrics_the_rest_is_counted():
             described("FAILED", code=137, statusReason=TIMED_OUT),
             f"exit code 137; {TIMED_OUT}",
         ),
-        (plan(output="out"), described(), "its log does not tell the SHA-256 of its output out"),
+        (plan(output="out"), described(), "its log does not contain the SHA-256 of its output out"),
     ],
 )
 def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job, reason):
@@ -250,8 +252,8 @@ def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command
 
 
 IMPOSSIBLE = {
-    "by Batch's times it ran 0 s": {"stoppedAt": STARTED},
-    "by Batch's times it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
+    "according to Batch it ran 0 s": {"stoppedAt": STARTED},
+    "according to Batch it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
 }
 
 
@@ -261,7 +263,7 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
     assert found.own_job.doubts == (
-        f"{problem}, so its time is its command's alone, by its own clock",
+        f"{problem}, so its time covers only the command, by its own clock",
     )
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
 
@@ -271,7 +273,7 @@ def test_where_nobody_has_times_that_can_be_there_is_no_figure(problem, attempt)
     found = document(described(attempt=attempt), read_lines(marked(metric())), own_job=BARE)
     whole, speed = found.measurements
     assert (whole.status, whole.samples_seconds) == (MeasurementStatus.FAILED, ())
-    assert whole.reason == f"its time is not known: {problem}"
+    assert whole.reason == f"its time is unknown: {problem}"
     assert (speed.status, speed.samples_seconds) == (MeasurementStatus.MEASURED, (1 / 12.5,))
     assert (found.total_seconds, found.own_job.running_seconds) == (None, None)
     assert found.own_job.doubts == ()
@@ -284,8 +286,8 @@ WITHOUT_START = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
 @pytest.mark.parametrize(
     ("own_job", "said", "samples", "told_of_it"),
     [
-        (plan(), told(), (80.25,), "its time is its command's alone"),
-        (BARE, read_lines([]), (), "its time is not known: Batch tells no start of it"),
+        (plan(), told(), (80.25,), "its time covers only the command"),
+        (BARE, read_lines([]), (), "its time is unknown: Batch reports no start time for it"),
     ],
 )
 def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, samples, told_of_it):

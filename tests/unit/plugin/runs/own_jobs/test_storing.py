@@ -152,7 +152,7 @@ def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, 
 def test_a_job_that_nobody_foresaw_loses_itself_only(account):
     odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
     account.logs = MarkedLog([])
-    with pytest.raises(CollectError, match="no document could be made of it: unexpected ValueErr"):
+    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
         account.store(odd, plan(shell=False))
 
 

@@ -162,7 +162,7 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
     assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
     slightly = sides(shelf.measured(2), shelf.measured(3, slowdown=2.3))
-    assert pages.text(f"/compare?{slightly}").count("leaves out 1, which is not enough") == 1
+    assert pages.text(f"/compare?{slightly}").count("excludes 1, which is not enough") == 1
     pages.text(f"/compare.exe?{query}", 404)
 
 
