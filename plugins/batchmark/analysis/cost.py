@@ -115,12 +115,12 @@ def _measured_elsewhere(wanted: str, seen_types: set[str | None]) -> str | None:
     elsewhere = sorted(name or "a machine outside EC2" for name in seen_types - {wanted})
     if not elsewhere:
         return None
-    return f"No dollars for {wanted}: its time was measured on {' and '.join(elsewhere)}."
+    return f"No cost for {wanted}: its time was measured on {' and '.join(elsewhere)}."
 
 
 def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
     return (
-        f"There is no On-Demand price of {wanted} in {prices.region} as of {prices.as_of}; `make "
+        f"There is no On-Demand price for {wanted} in {prices.region} as of {prices.as_of}; `make "
         "prices` can add it to the committed table."
     )
 
@@ -179,7 +179,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     """A job's cost at the price its instance was bought at; excludes boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
-        reason = f"How long a job of {job.planned.target} ran is not known: its times can't be."
+        reason = f"A job of {job.planned.target} has impossible times, so its run time is unknown."
     elif job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     return _job_cost(job, job.purchase_option, job.charged_seconds, usd_per_hour, reason)
@@ -201,8 +201,8 @@ def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
     """The cost of a job that ran but left no result; otherwise like `job_cost`."""
     if lost.seconds is None:
         reason: str | None = (
-            f"How long a job of {lost.planned.target} ran is not known: it left no result, and "
-            "Batch tells no end."
+            f"The run time of a job of {lost.planned.target} is unknown: it left no result, and "
+            "Batch reports no end."
         )
         return _job_cost(lost, None, None, None, reason)
     if lost.seconds == 0:
@@ -249,7 +249,10 @@ def _paid(
     if usd is None:
         return None, _no_on_demand_price(wanted, prices)
     if option is None:
-        return usd, f"How {wanted} was bought is unknown; its jobs are charged as On-Demand."
+        return (
+            usd,
+            f"How {wanted} was purchased is unknown; its jobs are charged as On-Demand.",
+        )
     return usd, None
 
 
@@ -259,14 +262,14 @@ def _paid_on_spot(
     spot = prices.spot.get(wanted)
     if spot is None:
         return None, (
-            f"{wanted} ran on Spot, and there is no Spot price of it in {prices.region} as of "
+            f"{wanted} ran on Spot, but there is no Spot price for it in {prices.region} as of "
             f"{prices.as_of}."
         )
     in_zone = spot.in_zone(availability_zone)
     if in_zone is not None:
         return in_zone, None
     return spot.usd_per_hour, (
-        f"{wanted} ran on Spot in {availability_zone or 'a zone that is not known'}; its jobs "
+        f"{wanted} ran on Spot in {availability_zone or 'an unknown zone'}; its jobs "
         f"are charged at the median of {count(len(spot.zones), 'zone')}, which range from "
         f"{spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per hour."
     )

@@ -50,7 +50,7 @@ def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, d
         if len(set(outputs.values())) > 1:
             told = ", ".join(f"{name} has {sha[:SHOWN_DIGITS]}" for name, sha in outputs.items())
             for name in outputs:
-                problems[name][size] = f"the sides' outputs differ: {told} as SHA-256"
+                problems[name][size] = f"the sides' outputs differ by SHA-256: {told}"
     return problems
 
 

@@ -114,8 +114,8 @@ class Side(Record):
         if kept := self.throttled_samples - self.throttled_left_out:
             yield RowWarning(
                 "throttled",
-                f"{kept} samples in the median were taken while the device was slowed down; "
-                f"without them a job would have fewer than {MINIMUM_SAMPLES}",
+                f"{kept} samples in the median were taken while the device was throttled; without "
+                f"them a job would have fewer than {MINIMUM_SAMPLES}",
             )
         if self.steal_share and self.steal_share > MUCH_STEAL:
             yield RowWarning(
@@ -266,12 +266,14 @@ class RowSamples:
         if side.multimodal_jobs:
             yield RowWarning(
                 "unsettled",
-                f"the samples of {side.multimodal_jobs} of {side.jobs} jobs gather around more "
-                "than one value, which no median describes",
+                f"the samples of {side.multimodal_jobs} of {side.jobs} jobs cluster around more "
+                "than one value, which a median can't describe",
             )
         yield from side.disturbances()
         if len(names := self.implementations) > 1:
-            yield RowWarning("rivals", f"nearly equal rivals: its jobs chose {' and '.join(names)}")
+            yield RowWarning(
+                "rivals", f"nearly equal implementations: its jobs chose {' and '.join(names)}"
+            )
         if self.unmeasured:
             jobs = len(self.measured) + len(self.unmeasured)
             yield RowWarning(

@@ -78,8 +78,8 @@ class Chosen:
             if len(group) > 1:
                 types = ", ".join(part.pooled.instance_type for part in group)
                 raise CollectError(
-                    f"{self.label} ran on several instance types ({types}), so it has no one time; "
-                    "the run's report compares each of them"
+                    f"{self.label} ran on several instance types ({types}), so it has no single "
+                    "time; the run's report compares each of them"
                 )
         return {target.suite: target for (target,) in groups}
 

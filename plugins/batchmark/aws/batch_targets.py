@@ -127,7 +127,7 @@ class BatchEnvironment:
 
     @cached_property
     def compute_environments(self) -> dict[str, dict[str, Any]]:
-        """DescribeComputeEnvironments, by name."""
+        """The compute environments' descriptions, by name."""
         names = [
             name
             for target in self.targets.values()
@@ -138,13 +138,13 @@ class BatchEnvironment:
 
     @cached_property
     def job_queues(self) -> dict[str, dict[str, Any]]:
-        """DescribeJobQueues, by ARN."""
+        """The job queues' descriptions, by ARN."""
         answer = self.client("batch").describe_job_queues(jobQueues=published_queues(self.targets))
         return {found["jobQueueArn"]: found for found in answer["jobQueues"]}
 
     @cached_property
     def job_definitions(self) -> dict[str, dict[str, Any]]:
-        """DescribeJobDefinitions, by ARN."""
+        """The job definitions' descriptions, by ARN."""
         arns = [target.job_definition for target in self.targets.values()]
         answer = self.client("batch").describe_job_definitions(jobDefinitions=arns)
         return {found["jobDefinitionArn"]: found for found in answer["jobDefinitions"]}

@@ -57,7 +57,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
         pages.appendleft(b"".join(kept))
         if len(kept) < len(lines):
             where = f"log stream {location.stream} of {location.group}"
-            pages.appendleft(f"(earlier lines are left out; see {where})\n".encode())
+            pages.appendleft(f"(earlier lines are omitted; see {where})\n".encode())
             break
         left -= sum(map(_size, lines))
         if page["nextBackwardToken"] == asked.get("nextToken"):

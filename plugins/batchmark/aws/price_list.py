@@ -61,7 +61,7 @@ def fetch_prices(
     """
     names = sorted(set(instance_types))
     if not names:
-        raise PriceError("no instance type was asked for")
+        raise PriceError("no instance type was given")
     on_demand: dict[str, float] = {}
     an_offer: str | None = None
     type_notes: dict[str, str] = {}
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 now=datetime.now(UTC),
             )
     except (PriceError, BotoCoreError, ClientError) as error:
-        say(f"prices: {_clause(error)}; {path.name} is as it was", error=True)
+        say(f"prices: {_clause(error)}; {path.name} is unchanged", error=True)
         return 1
     path.write_text(table.model_dump_json(indent=2) + "\n")
     for note in table.all_notes:

@@ -133,8 +133,8 @@ class Bucket:
         if most_bytes is not None and (size := answer["ContentLength"]) > most_bytes:
             answer["Body"].close()
             raise CollectError(
-                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the "
-                f"{most_bytes / 2**20:.0f} MiB that are read"
+                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the limit of "
+                f"{most_bytes / 2**20:.0f} MiB"
             )
         return bytes(answer["Body"].read())
 

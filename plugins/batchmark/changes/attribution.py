@@ -40,7 +40,7 @@ KINDS: tuple[ChangeKind, ...] = (*WORSE.values(), *BETTER.values())
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
     Metric.NOISE: "noise by itself costs nothing",
-    Metric.SPEEDUP: "a speedup is of two targets, and dollars stand with their times",
+    Metric.SPEEDUP: "a speedup involves two targets; see the costs of their times",
 }
 
 

@@ -102,7 +102,7 @@ def detect(series: Sequence[float]) -> list[int]:
     if (values < 0).any() and not (values > 0).any():
         raise ValueError(
             f"the figures are {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
-            "changes are found in logs, so give figures above 0"
+            "give figures above 0, as changes are found in their logs"
         )
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
     return [int(places[change.index]) for change in search([np.log(values[places])])[0]]

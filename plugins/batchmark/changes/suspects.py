@@ -84,7 +84,7 @@ def runs_missing(runs: int) -> str | None:
     return (
         f"An alert needs {more} more, {sooner} a slow run is measured again and stays slow. "
         f"Daily, that takes {formatting.count(more, 'day')}; weekly, "
-        f"{formatting.count(more, 'week')}. More repeats let smaller changes show."
+        f"{formatting.count(more, 'week')}. More repeats reveal smaller changes."
     )
 
 

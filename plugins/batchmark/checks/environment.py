@@ -28,7 +28,7 @@ from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
 APPLY = "`terraform apply`: the SSM parameter and AWS differ."
-NAME_ANOTHER = "Name another in the form."
+NAME_ANOTHER = "Choose another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
 
@@ -90,7 +90,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             check = _state("compute environment", target_name, name, described, environment)
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
-                asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
+                asked = "a job needs" if at_once == 1 else f"each of {at_once} {each} at once needs"
                 seen = f"{name} is limited to {most} vCPUs, but {asked} for {target.vcpus}."
                 raised = "Raise max_vcpus in target_overrides."
                 if environment.foreign:
@@ -208,7 +208,7 @@ def _state(
         return ok
     seen = f"{name} is {state} and {status}: {described.get('statusReason', 'no reason given')}"
     if state == "ENABLED" and status in CHANGING:
-        return ok.judged("warn", seen, "Wait until the change is done.")
+        return ok.judged("warn", seen, "Wait until the change is complete.")
     mend, apply = (
         ("Enable it in the Batch console", ", or `terraform apply`")
         if state != "ENABLED"
@@ -235,7 +235,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
     for what, (seen, published) in pairs.items():
         if seen != published:
             shown = "no" if seen is None else f"{seen:g}"
-            yield f"it has {shown} {what}, but {published} are published"
+            yield f"it requests {shown} {what}, but {published} are published"
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:

@@ -36,14 +36,14 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
         since=described["CreationTime"],
         run=run,
         verdict="in use",
-        reason="Its run is live." if run else f"{live_jobs} job(s) of the installation live.",
+        reason="Its run is live." if run else f"{live_jobs} job(s) of the installation are live.",
     )
     if described["Lifecycle"] == "DELETING":
         return seen.judged("ending", "It is being deleted.")
     if run is None:
         if live_jobs:
             return seen
-        unused = "No job of ours is live."
+        unused = "No job of the installation is live."
         return judge.leaked(seen, unused, "file_systems", hours=limits.file_system_hours)
     # As nodes of EKS: what a run has stood up for itself is its own to end.
     endable: Endable = "run_file_systems"

@@ -215,7 +215,7 @@ def _instances(
     clusters = _clusters(config, judge.client) if of_none else []
     for seen in of_none:
         if seen.verdict == "leaked" and (tasks := _tasks_on(seen.id, clusters, judge.client)):
-            yield seen.judged("in use", f"{tasks} job(s) run on it.")
+            yield seen.judged("in use", f"{tasks} job(s) are running on it.")
         else:
             yield seen
 
@@ -246,7 +246,7 @@ def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge
     single = [one for job in jobs for one in job.get(CHILDREN) or [job]]
     running = sum(job["status"] in ON_AN_INSTANCE for job in single)
     if running:
-        return seen.judged("in use", f"{running} job(s) of its target run.")
+        return seen.judged("in use", f"{running} job(s) of its target are running.")
     waiting = sum(job["status"] == "RUNNABLE" for job in single)
     since = max(
         [seen.since, *(batch_time(one["stoppedAt"]) for one in single if "stoppedAt" in one)]

@@ -72,7 +72,7 @@ def _chosen_by_terraform(environment: BatchEnvironment) -> dict[tuple[str, str],
 
 def _dated(ami: str, image: dict[str, str] | None) -> str:
     day = _day(image)
-    return f"{ami} of {day}" if day else ami
+    return f"{ami} from {day}" if day else ami
 
 
 def _day(image: dict[str, str] | None) -> str:

@@ -53,7 +53,7 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
     if state in COMING:
         begins = found.get("StartDate")
         begun = f", and begins at {begins:%Y-%m-%d %H:%M %Z}" if begins else ""
-        mend = "Jobs wait for it until they are cancelled: start later."
+        mend = "Jobs would wait for it until they are cancelled: start later."
         return ok.judged("warn", f"{wanted} is {state}{begun}.", mend)
     if state != "active":
         mend = "Set another one or none in target_overrides and `terraform apply`."

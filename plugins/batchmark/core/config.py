@@ -97,7 +97,7 @@ class Target(Record):
     @model_validator(mode="after")
     def _has_what_belongs_together(self) -> Self:
         if (self.sharing is None) != (self.max_replicas is None):
-            raise ValueError("sharing and max_replicas are set together")
+            raise ValueError("sharing and max_replicas must be set together")
         if self.memory_mib is None and self.most_nodes is None:
             raise ValueError("memory_mib is missing")
         return self

@@ -59,7 +59,9 @@ class OwnJobRun(Options):
     """Options of a run of one of Terraform's own jobs."""
 
     job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
-    sizes: Sizes = option((), "Sizes of its axis, one per line; by default those set in Terraform.")
+    sizes: Sizes = option(
+        (), "Sizes of its axis, one number per line; by default those set in Terraform."
+    )
     targets: tuple[Line, ...] = option((), "Targets; by default all that the job is defined for.")
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
@@ -76,8 +78,8 @@ class ComparisonRun(Options):
         (),
         'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
         "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell. Only job definitions that Terraform lists. Whoever may "
-        "start this DAG can run any command with their roles.",
+        "output, output_sha256 and shell. Only job definitions that Terraform lists. Anyone who "
+        "may start this DAG can run any command with their roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(

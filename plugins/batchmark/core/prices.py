@@ -94,7 +94,7 @@ class PriceTable(Record):
         """Return a copy without Spot prices if they are too old to be used."""
         if not self.spot or self.age_days(now) <= SPOT_DAYS:
             return self
-        note = f"The committed Spot prices, of {self.as_of}, are too old to be used."
+        note = f"The committed Spot prices from {self.as_of} are too old to use."
         return self.model_copy(update={"spot": {}, "notes": (*self.notes, note)})
 
     def age_days(self, now: datetime) -> int:

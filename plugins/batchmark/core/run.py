@@ -121,7 +121,7 @@ class TargetWorst(JobLimits):
 
     @property
     def cents(self) -> int | None:
-        """Exact for any price and duration, unlike a float."""
+        """Worst-case cost in cents, exact unlike a float."""
         if self.usd_per_hour is None:
             return None
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)

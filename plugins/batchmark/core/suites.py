@@ -11,7 +11,7 @@ SUITES = {
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
     "sharing": "tasks that share one device: their throughput, fairness and memory",
-    "scaling": "ResNet-50 trained on several nodes at once, and what they exchange and read",
+    "scaling": "ResNet-50 training across several nodes, with its all-reduces and file reads",
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")

@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("--suite", action="append", help="only this suite; may be repeated")
     for name, plain in NAMES.items():
-        help_ = f"only runs of this {plain}"
+        help_ = f"only runs with this {plain}"
         show.add_argument(f"--{name.replace('_', '-')}", help=help_)
     show.set_defaults(run=_show)
 
@@ -319,7 +319,7 @@ def _text(path: Path) -> str:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise HistoryError(f"{path} can't be unpacked: {error}; download it again") from error
     if len(body) > MOST_BYTES:
-        raise HistoryError(f"{path} has more than the {MOST_BYTES / 2**20:.0f} MiB that are read")
+        raise HistoryError(f"{path} has more than the limit of {MOST_BYTES / 2**20:.0f} MiB")
     try:
         return body.decode()
     except UnicodeDecodeError as error:

@@ -24,7 +24,7 @@ log = logging.getLogger("batchmark.task")
 
 
 def tell(*texts: object) -> None:
-    """Log each line of the texts."""
+    """Log the texts, one log record per line."""
     for text in texts:
         for line in str(text).split("\n"):
             log.info("%s", output.line(line))

@@ -109,7 +109,7 @@ def _content(store: RunStore, uri: str) -> bytes:
         code = error.response["Error"]["Code"]
         if code in MISSING:
             raise CollectError(f"{uri} can't be read ({code})") from error
-        error.add_note(f"It was to read {uri}.")
+        error.add_note(f"Failed to read {uri}.")
         raise
 
 

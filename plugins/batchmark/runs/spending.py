@@ -145,7 +145,7 @@ class MonthSpending(Record):
                 usd = float(sum((run.exact_usd for run in runs), exact(0)))
                 parts.append(f"{len(runs)} {words} {formatting.usd(usd)}")
         if unknown := (*self.unreadable, *self.unpriced):
-            parts.append(f"not or only partly in it: {', '.join(unknown)}")
+            parts.append(f"missing or only partly included: {', '.join(unknown)}")
         listed = f" ({'; '.join(parts)})" if parts else ""
         return f"Runs of {self.month}: {formatting.usd(float(self.exact_usd))}{listed}"
 

@@ -60,7 +60,7 @@ class RowNoise(Record):
 
 
 class RowName(Record):
-    """A point of a suite's grid."""
+    """Identifies a row: a point of a suite's grid."""
 
     workload: str
     parameters: dict[str, Parameter]
@@ -119,7 +119,7 @@ class NoiseTable(Record):
     def outlives(self, other: NoiseTable) -> str | None:
         """Why this table stays in use instead of another one; None if the other is better."""
         if other.created_at < self.created_at:
-            return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
+            return f"its jobs ended later, at {self.created_at:%Y-%m-%d %H:%M}"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
             return f"it was measured on {Device.CUDA}, but these jobs ran on the CPU"
         if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
@@ -167,8 +167,8 @@ def measure_noise(
     if len(target.jobs) < FEWEST_JOBS:
         lost = f" ({target.lost[0].why})" if target.lost else ""
         raise NoiseError(
-            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; noise shows from "
-            f"{FEWEST_JOBS} on"
+            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; measuring noise "
+            f"takes at least {FEWEST_JOBS}"
         )
     if refusal := target.refusal():
         raise NoiseError(refusal)
@@ -177,7 +177,7 @@ def measure_noise(
     for samples in target.samples.values():
         problem = samples.problem and f"{target.name}: {samples.problem}"
         if not problem and len(samples.measured) < FEWEST_JOBS:
-            problem = f"only one job has it; {samples.reasons() or 'the others lack it'}"
+            problem = f"only one job measured it; {samples.reasons() or 'the others lack it'}"
         if problem:
             left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
         else:

@@ -77,7 +77,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Spread the draws by a relative standard deviation at each size, all sizes alike."""
+        """Add a relative standard deviation to the draws, the same shift at all sizes."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))

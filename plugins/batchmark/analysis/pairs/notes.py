@@ -23,10 +23,10 @@ from batchmark_job.result.values import Parameter
 # Said once of a pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {
     "incomplete": "some jobs have no result",
-    "throttled": "samples were taken while the device was slowed down",
+    "throttled": "samples were taken while the device was throttled",
     "disturbed": "other work took CPU time from a job",
     "unsettled": (
-        "samples spread widely or gather around several values: run again with nothing else on "
+        "samples spread widely or cluster around several values: run again with nothing else on "
         "the machine, or with more repeats"
     ),
     "above_ceiling": (
@@ -34,7 +34,7 @@ WARNINGS: Mapping[WarningKind, str] = {
         "again with nothing else on the machine; if it comes back, check the operations and bytes "
         "that the workload counts"
     ),
-    "rivals": "jobs chose different, nearly equal code",
+    "rivals": "jobs chose different implementations of nearly equal speed",
 }
 
 
@@ -144,7 +144,7 @@ def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None =
         of: number of all valid jobs at this size on this target.
         start: how those instances started, cold or warm; None if unknown.
     """
-    text = f"A target has {_only(jobs)} to go by"
+    text = f"A target has {_only(jobs)} to judge by"
     if start and of and of > jobs:
         text += f": {jobs} of {of} ran on {start} instances"
         needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} of them"
@@ -257,7 +257,8 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
         return f"{which} covers all of its rows."
     first = lacking[0]
     return (
-        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
+        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or has them with different "
+        "code: "
         f"{formatting.row(first.workload, first.parameters, first.dtype)}"
         f"{' and others' * (len(lacking) > 1)}."
     )

@@ -60,7 +60,7 @@ def advise(curves: Sequence[Curve]) -> Advice:
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
             return found[0]
-    reason = "tasks at once were not measured"
+    reason = "tasks at once was not measured"
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 

@@ -214,7 +214,7 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     place = usual.place
     alone = place.replicas == 1 or place.mode is SharingMode.EXCLUSIVE
     whose = "the task alone" if alone else f"{place.replicas} replicas"
-    return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
+    return f"other implementation than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
 def _alone(samples: SharedSamples, median: Median) -> Alone:

@@ -48,7 +48,7 @@ def find_knee(seconds: Mapping[int, Median]) -> Knee:
         return Knee(
             outcome="not_known",
             replicas=None,
-            reason="it takes at least two numbers of replicas that were measured",
+            reason="it takes measurements of at least two numbers of replicas",
         )
     medians = [seconds[number] for number in numbers]
     guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])

@@ -89,7 +89,7 @@ class Starved(Record):
             parts.append(f"made {formatting.percent(self.share)} of the mean number of steps")
         if self.gap_steps is not None:
             steps = formatting.two_digits(self.gap_steps)
-            parts.append(f"waited as long as {steps} of its median steps for one to end")
+            parts.append(f"waited as long as {steps} of its median steps for a single one")
         return f"replica {self.replica + 1} {' and '.join(parts)}"
 
 

@@ -73,7 +73,7 @@ def service_quota(subject: Subject, environment: Described) -> Finding | None:
     vcpus *= subject.nodes
     of = f"{name} of {name_of(environment)}"
     instances = f"one {of} takes" if subject.nodes == 1 else f"{subject.nodes} {of} take"
-    text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and {instances} {vcpus}"
+    text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, but {instances} {vcpus}"
     if vcpus > limit:
         return Finding.of("service_quota", f"{text}.")
     used = _vcpus_in_use(subject, quota)

@@ -100,8 +100,8 @@ def max_vcpus_reached(subject: Subject, environment: Described) -> Finding | Non
     instances = _container_instances(subject, environment)
     tasks = sum(int(instance["runningTasksCount"]) for instance in instances)
     text = (
-        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, and {tasks} job(s) run "
-        "there."
+        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, with {tasks} job(s) "
+        "running there."
     )
     return Finding.of("max_vcpus_reached", text, certain=False) if tasks else None
 

@@ -55,10 +55,10 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
             return None
         return f"{name} has no default route, and {vpc} no endpoints for {', '.join(missing)}"
     if route.get("State") == "blackhole":
-        return f"{name} has a default route to something that is gone (blackhole)"
+        return f"{name} has a default route to a deleted target (blackhole)"
     gateway = str(route.get("GatewayId", ""))
     if gateway.startswith("igw-") and not subnet.get("MapPublicIpOnLaunch"):
-        return f"{name} leads to {gateway} but gives its instances no public address"
+        return f"{name} leads to {gateway}, but its instances get no public address"
     return None
 
 

@@ -116,8 +116,8 @@ def jobs_ahead(subject: Subject) -> Iterator[Finding]:
         return
     first = ahead[0]
     reason = first.get("statusReason")
-    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, first of them {first['jobId']}"
-    text += f", of which Batch says: {reason}" if reason else ""
+    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, the first is {first['jobId']}"
+    text += f"; its status reason: {reason}" if reason else ""
     yield Finding.of("behind_other_jobs", _sentence(text), certain=bool(reason))
 
 

@@ -50,18 +50,18 @@ REMEDIES: Mapping[Cause, str] = {
     "reason in the Batch console.",
     "service_role": "Grant Batch's service role the permission in the reason; with the "
     "service-linked role, which Terraform uses, check whether an organisation policy denies it.",
-    "job_does_not_fit": "Ask for less in `target_overrides` (vcpus, memory_mib, gpus), or take a "
+    "job_does_not_fit": "Request less in `target_overrides` (vcpus, memory_mib, gpus), or use a "
     "larger instance type. Leave at least 5 % of the memory to the ECS agent and the system.",
     "max_vcpus_too_small": "Raise `max_vcpus` (for Spot `spot_max_vcpus`) in `target_overrides`, "
-    "or ask for fewer vcpus.",
+    "or request fewer vcpus.",
     "max_vcpus_reached": "Wait for the running jobs, or raise `max_vcpus` in `target_overrides`.",
-    "service_quota": "Ask for a higher quota in the Service Quotas console, or end other instances "
-    "of these families in the region.",
-    "no_spot_capacity": "Wait, name more `availability_zones`, or buy On-Demand: "
+    "service_quota": "Request a higher quota in the Service Quotas console, or end other "
+    "instances of these families in the region.",
+    "no_spot_capacity": "Wait, add more `availability_zones`, or buy On-Demand: "
     '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
-    "no_capacity": "Wait, name more `availability_zones`, or take another instance type or region.",
-    "instance_unsupported": "Name `availability_zones` that offer the instance type, or take a "
-    "type that goes with the AMI and the launch template.",
+    "no_capacity": "Wait, add more `availability_zones`, or use another instance type or region.",
+    "instance_unsupported": "Set `availability_zones` that offer the instance type, or use a type "
+    "that fits the AMI and the launch template.",
     "launch_failed": "Fix what the message points to: launch template, AMI, subnet, key, or a "
     "policy that denies the launch.",
     "subnet_without_route": "Give the subnet a route out: public addresses and an internet "
@@ -131,7 +131,7 @@ class Diagnosis(Record):
                 "asked."
             )
         return (
-            f"No cause found for {subject}. Most likely EC2 has no free capacity, which is not "
+            f"No cause found for {subject}. Most likely EC2 has no free capacity, but that is not "
             "certain."
         )
 

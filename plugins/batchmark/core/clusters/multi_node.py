@@ -82,9 +82,9 @@ class MultiNode(Published):
         """
         if (self.name, self.region) != (config.name, config.region):
             raise ConfigError(
-                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, and "
-                f"this Airflow to {config.name!r} in {config.region}: apply both stacks with one "
-                "name, in one region"
+                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, "
+                f"but this Airflow to {config.name!r} in {config.region}: apply both stacks with "
+                "the same name and region"
             )
         if self.target in config.targets:
             raise ConfigError(

@@ -48,7 +48,7 @@ def lines(text: str) -> dict[str, dict[str, object]]:
         if missing := [name for name in NEEDED if name not in header]:
             raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
         if twice := [name for name, count in Counter(header).items() if count > 1]:
-            raise ValueError(f"{', '.join(map(repr, twice))} stands twice in its header")
+            raise ValueError(f"{', '.join(map(repr, twice))} appears twice in its header")
         return {
             f"line {reader.line_num - _breaks(line)}": cells
             for line in reader

@@ -211,7 +211,9 @@ class ClusterApi:
                 f"cluster {self.cluster.cluster} has no {DEVICE_PLUGIN} that Airflow may change "
                 f"({error.reason}): {MANIFESTS}"
             )
-        return ClusterError(f"cluster {self.cluster.cluster} refuses: {error.status} {error.body}")
+        return ClusterError(
+            f"cluster {self.cluster.cluster} rejected the request: {error.status} {error.body}"
+        )
 
     def _json(self, found: Any) -> Any:
         return self._client.sanitize_for_serialization(found)

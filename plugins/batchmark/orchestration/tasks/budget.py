@@ -71,7 +71,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     month = month_spending(store, key)
     before = month.runs.get(key)
     if before and before.run_id != context["run_id"]:
-        raise PlanError(_taken(context, f"under which run {before.run_id!r} is booked"))
+        raise PlanError(_taken(context, f"used by the booking of run {before.run_id!r}"))
     kept = before.replanned(number) if before else None
     month = month.without(key, kept)
     tell(month)
@@ -92,7 +92,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         store.write(PLAN, plan.model_dump_json(indent=2))
         html = page_html(plan_page(plan, worst, reasons, where=_where(store)))
         page = store.write(PLAN_HTML, html, "text/html")
-        tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
+        tell(f"Dry run: nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")
@@ -122,13 +122,13 @@ def check_run_id(context: Context, store: RunStore) -> None:
     """
     plan = store.plan()
     if plan.dag_id not in (None, context["ti"].dag_id):
-        raise PlanError(_taken(context, f"of a run of {plan.dag_id}"))
+        raise PlanError(_taken(context, f"used by a run of {plan.dag_id}"))
     if plan.run_id not in (None, context["run_id"]):
-        raise PlanError(_taken(context, f"of the folder of run {plan.run_id!r}"))
+        raise PlanError(_taken(context, f"used by the folder of run {plan.run_id!r}"))
 
 
 def _taken(context: Context, whose: str) -> str:
-    return f"run id {context['run_id']!r} is that {whose}: choose another"
+    return f"run id {context['run_id']!r} is already {whose}: choose another"
 
 
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:

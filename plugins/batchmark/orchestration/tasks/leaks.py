@@ -116,7 +116,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     if text and config.topic_arn is None:
         raise AirflowFailException(f"{text}\nNo alert was sent: no topic is configured")
     if text:
-        subject = f"Batchmark {config.name}: something runs that no run needs"
+        subject = f"Batchmark {config.name}: resources are running that no run needs"
         try:
             publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         except UnsureError as error:  # a retry might send it twice

@@ -64,8 +64,8 @@ def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
         return list(islice(times.all_prev(datetime), 1 + EARLIER_RUNS))
     except CroniterError as error:
         raise PlanError(
-            f"the schedule of own job {name} is {schedule!r}, which Airflow does not take "
-            f"({error}): give @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's "
+            f"the schedule of own job {name} is {schedule!r}, which Airflow rejects ({error}): "
+            "use @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's "
             "own_jobs, and apply"
         ) from error
 

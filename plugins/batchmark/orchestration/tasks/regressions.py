@@ -37,7 +37,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     params, why_not = context["params"], None
     kind = KINDS.get(run.plan.dag_id or "")
     if not found:
-        tell(f"No suspect among {len(run.weighed)} series with enough runs.")
+        tell(f"No suspects among {len(run.weighed)} series with enough runs.")
     elif kind and kind.no_reruns:
         why_not = kind.no_reruns
     elif not params["reruns"]:

@@ -98,7 +98,7 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
     is_planned = "upstream_failed" not in states_of(context, run_task_id)
     run_plan = store.plan()
     if not (is_planned and run_plan.jobs):
-        raise AirflowSkipException("nothing was planned; see the task before that failed")
+        raise AirflowSkipException("nothing was planned; see the failed task before this one")
     if run_plan.dry_run:
         raise AirflowSkipException("a dry run: nothing was submitted")
     return run_plan
@@ -127,7 +127,7 @@ def record(
         context["run_id"], history_keys, rows, (job.planned.target for job in collected.jobs)
     )
     jobs = formatting.count(len(collected.jobs), "job")
-    tell(f"Collected {rows} rows of {jobs}; the history has them.")
+    tell(f"Collected {rows} rows of {jobs} and added them to the history.")
     return key
 
 

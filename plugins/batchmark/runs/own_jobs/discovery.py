@@ -141,8 +141,9 @@ def _queue(account: _Account, name: str) -> dict[str, Any]:
         )
     if queue.get("schedulingPolicyArn"):
         raise PlanError(
-            f"queue {shown} shares its capacity by {name_of(queue['schedulingPolicyArn'])}, which "
-            "takes a share identifier that Batchmark does not send: name a first-in-first-out queue"
+            f"queue {shown} uses the scheduling policy {name_of(queue['schedulingPolicyArn'])}, "
+            "which needs a share identifier that Batchmark does not send: name a "
+            "first-in-first-out queue"
         )
     return queue
 
@@ -155,8 +156,8 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
         if reason := _unfit(each):
             raise PlanError(
                 f"compute environment {each['computeEnvironmentName']} of queue "
-                f"{queue['jobQueueName']} {reason}: Batchmark watches jobs on EC2 instances that "
-                "Batch manages by ECS, so name a queue of such"
+                f"{queue['jobQueueName']} {reason}: Batchmark only watches jobs on EC2 instances "
+                "that Batch manages through ECS; name a queue with these"
             )
     enabled = [
         each
@@ -179,8 +180,8 @@ def _unfit(environment: Mapping[str, Any]) -> str | None:
         environment.get("eksConfiguration")
         or environment.get("containerOrchestrationType") == "EKS"
     ):
-        return "is of EKS"
-    return f"is of {kind}" if kind not in ("EC2", SPOT) else None
+        return "uses EKS"
+    return f"uses {kind}" if kind not in ("EC2", SPOT) else None
 
 
 def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
@@ -268,8 +269,8 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
     seconds = int(side.timeout_seconds or defined or TIMEOUT_SECONDS)
     if seconds < LEAST_TIMEOUT_SECONDS:
         raise PlanError(
-            f"its definition's timeout is {seconds} s, and Batch takes {LEAST_TIMEOUT_SECONDS} s "
-            "at least: give the side a timeout_seconds"
+            f"its definition's timeout is {seconds} s, below Batch's minimum of "
+            f"{LEAST_TIMEOUT_SECONDS} s: give the side a timeout_seconds"
         )
     return seconds
 

@@ -17,7 +17,7 @@ NOT_ALL = "so metrics may be missing"
 
 
 def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Iterator[str]:
-    """Why lines of a finished job's log may be missing."""
+    """Yield why lines of a finished job's log may be missing."""
     if not told.is_known:
         yield "its log could not be read, so its metrics are unknown"
         return

@@ -65,8 +65,9 @@ def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
     characters = len(json.dumps(container)) + ROOM_FOR_BATCH
     if characters > MOST_CHARACTERS:
         raise PlanError(
-            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
-            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
+            f"{plan.name}'s command, check and environment are {characters:,} characters "
+            f"including the wrapper and Batch's additions, but ECS allows {MOST_CHARACTERS:,}: "
+            "put a script "
             "into the image, or set shell to false"
         )
     return container

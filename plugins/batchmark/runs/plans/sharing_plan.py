@@ -173,7 +173,7 @@ def _check_axes(task: str, sizes: dict[str, int]) -> None:
     known = TASKS[task]
     for name, value in sizes.items():
         if name not in known:
-            raise PlanError(f"axes has {name}={value}, and {task} has {_list(known)}")
+            raise PlanError(f"axes has {name}={value}, but the axes of {task} are {_list(known)}")
         if not known[name].least <= value <= known[name].most:
             raise PlanError(
                 f"{task} can't have {name}={value}; give {known[name].least} to {known[name].most}"

@@ -99,7 +99,7 @@ def test_a_job_waits_for_every_live_job_of_its_instance_and_says_for_which(statu
     assert following.batch.submissions == [REQUESTED]
     assert xcoms["job_id"] == "job-3"
     told = capsys.readouterr().out
-    assert told.count("Waiting for the end of job job-1 (another-run)") == 1
+    assert told.count("Waiting for job job-1 (another-run) to end") == 1
 
 
 def with_rival(created_at, **happening_too):

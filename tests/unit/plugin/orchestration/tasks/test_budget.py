@@ -165,7 +165,9 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
     key = f"costs/{MONTH}/odd.json"
     written = json.loads(cloud.read(key)) | {field: "USD" if field != "job_usd" else {"j": "USD"}}
     cloud.put(key, json.dumps(written).replace('"USD"', usd))
-    assert re.search(rf"can't be summed up: {key} \({field}.* hold no amount", refused(cloud))
+    assert re.search(
+        rf"can't be summed up: {key} \({field}.* contain no valid amount", refused(cloud)
+    )
     assert f"not or only partly in it: {key} ({field}" in capsys.readouterr().out
 
 
@@ -205,7 +207,7 @@ def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
 def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
-    with pytest.raises(AirflowFailException, match="is that of a run of gpu_cpu_benchmark: choose"):
+    with pytest.raises(AirflowFailException, match="is already used by a run of gpu_cpu_benchmark: choose"):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
 
