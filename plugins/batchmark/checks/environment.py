@@ -91,7 +91,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
                 asked = "a job needs" if at_once == 1 else f"each of {at_once} {each} at once needs"
-                seen = f"{name} is limited to {most} vCPUs, but {asked} for {target.vcpus}."
+                seen = f"{name} is limited to {most} vCPUs, but {asked} {target.vcpus}."
                 raised = "Raise max_vcpus in target_overrides."
                 if environment.foreign:
                     raised = "Raise the environment's maxvCpus."
@@ -235,7 +235,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
     for what, (seen, published) in pairs.items():
         if seen != published:
             shown = "no" if seen is None else f"{seen:g}"
-            yield f"it requests {shown} {what}, but {published} are published"
+            yield f"it has {shown} {what}, but {published} are published"
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:

@@ -148,8 +148,8 @@ def test_the_factor_of_buying_both_on_spot_by_hand():
 
 
 MEDIAN = "its jobs are charged at the median of 3 zones, which range from 0.12 to 0.2 USD per hour."
-NO_SPOT_PRICE = "there is no Spot price of it in us-east-1 as of 2026-11-20."
-UNKNOWN = "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
+NO_SPOT_PRICE = "there is no Spot price for it in us-east-1 as of 2026-11-20."
+UNKNOWN = "How c5.2xlarge was purchased is unknown; its jobs are charged as On-Demand."
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,10 @@ def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
     [
         (
             {"instance_type": "c5.2xlarge"},
-            "How long a job of c5.2xlarge ran is not known: it left no result, and Batch tells no "
-            "end.",
+            (
+                "The run time of a job of c5.2xlarge is unknown: it left no result, and Batch "
+                "reports no end."
+            ),
         ),
         (
             {"seconds": 9.0},

@@ -128,7 +128,7 @@ def test_without_any_price_there_is_no_table(aws):
     aws.spot(["x9.huge"], [])
     with pytest.raises(PriceError, match=r"AWS lists no On-Demand price for x9\.huge in us-east-1"):
         aws.fetch("x9.huge")
-    with pytest.raises(PriceError, match="no instance type was asked for"):
+    with pytest.raises(PriceError, match="no instance type was given"):
         aws.fetch()
 
 
@@ -260,7 +260,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
 
     (tmp_path / name).write_text("{")
     assert price_list.main(options) == 1
-    assert capsys.readouterr().err.endswith("; prices.eu-west-1.json is as it was\n")
+    assert capsys.readouterr().err.endswith("; prices.eu-west-1.json is unchanged\n")
     assert load_prices(committed("eu-west-1")) == table
 
 
@@ -280,7 +280,7 @@ def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, ca
     assert path.read_text() == "as it was"
     assert capsys.readouterr().err == (
         "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
-        "The token has expired; prices.json is as it was\n"
+        "The token has expired; prices.json is unchanged\n"
     )
 
 

@@ -320,7 +320,7 @@ def test_a_month_of_slower_work_costs_the_mean_change_at_the_price_after_it():
         (build_point(build_key(), metric="noise"), "noise by itself costs nothing"),
         (
             build_point(build_key(against=CPU), -0.1, metric="speedup"),
-            "a speedup is of two targets, and dollars stand with their times",
+            "a speedup involves two targets; see the costs of their times",
         ),
     ],
 )

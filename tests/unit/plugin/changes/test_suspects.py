@@ -292,9 +292,9 @@ def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three
 )
 def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):
     assert too_early(runs) == (
-        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An alert needs "
-        f"{needed} a slow run is measured again and stays slow. {how_long} More repeats let "
-        "smaller changes show."
+        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An "
+        f"alert needs {needed} a slow run is measured again and stays slow. {how_long} "
+        "More repeats reveal smaller changes."
     )
 
 

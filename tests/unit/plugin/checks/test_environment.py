@@ -151,11 +151,11 @@ ENABLE_THEIRS = "Enable it in the Batch console."
         (
             *(environment(status="UPDATING", statusReason="changing"), "warn"),
             "is ENABLED and UPDATING: changing",
-            *["Wait until the change is done."] * 2,
+            *["Wait until the change is complete."] * 2,
         ),
         (
             *(resources(maxvCpus=2), "fail"),
-            "is limited to 2 vCPUs, but a job asks for 4.",
+            "is limited to 2 vCPUs, but a job needs 4.",
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
         ),
@@ -178,7 +178,7 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     }
     first, _ = check_compute_environments(checked)
     assert first.status == status
-    said = "is limited to 19 vCPUs, but each of 5 jobs at once asks for 4."
+    said = "is limited to 19 vCPUs, but each of 5 jobs at once needs 4."
     assert (said in first.seen) is (status == "fail")
 
 
@@ -233,7 +233,7 @@ def test_jobs_share_a_gpu_by_mps_on_amis_that_have_its_folder(sharing, day, stat
     if "fail" in statuses:
         assert checks[-1].target == "shared"
         lacks = "AMIs up to 2026-08-20 lack the MPS folder /run/mps-ecs."
-        assert checks[-1].seen == f"Hosts boot {AMI} of 2026-08-20. {lacks}"
+        assert checks[-1].seen == f"Hosts boot {AMI} from 2026-08-20. {lacks}"
 
 
 def test_where_nothing_is_recommended_an_ami_is_not_judged():

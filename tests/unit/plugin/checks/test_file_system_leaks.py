@@ -9,9 +9,9 @@ from tests.builders.scaling import stack
 @pytest.mark.parametrize(
     ("jobs", "there", "state", "verdict", "reason"),
     [
-        ([], file_system(), "over", "leaked", "No job of ours is live."),
+        ([], file_system(), "over", "leaked", "No job of the installation is live."),
         ([], file_system(23), "over", "new", "It is younger than 24 hours."),
-        ([job()], file_system(), "live", "in use", "1 job(s) of the installation live."),
+        ([job()], file_system(), "live", "in use", "1 job(s) of the installation are live."),
         ([job()], file_system(0.3, run_id="r"), "over", "leaked", "Its run r is over."),
         ([], file_system(0.2, run_id="r"), "over", "new", "It is younger than 15 minutes."),
         ([], file_system(23, run_id="r"), "unknown", "new", "It is younger than 24 hours."),

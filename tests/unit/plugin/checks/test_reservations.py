@@ -63,14 +63,14 @@ def checked(clients, **named):
             BLOCK | {"State": "scheduled", "StartDate": STARTS},
             "warn",
             "is scheduled, and begins at 2026-12-01 11:30 UTC.",
-            "Jobs wait for it until they are cancelled",
+            "Jobs would wait for it until they are cancelled",
         ),
         (
             "capacity_reservation",
             RESERVATION | {"State": "pending"},
             "warn",
             "is pending.",
-            "Jobs wait for it",
+            "Jobs would wait for it",
         ),
         (
             "capacity_block",

@@ -104,7 +104,7 @@ def test_committed_spot_prices_are_used_for_a_day(days, spot):
     prices = TABLE.without_old_spot(NOON + timedelta(days=days))
     assert prices.spot == spot
     assert prices.on_demand == TABLE.on_demand
-    told = () if spot else ("The committed Spot prices, of 2026-11-20, are too old to be used.",)
+    told = () if spot else ("The committed Spot prices from 2026-11-20 are too old to use.",)
     assert prices.notes == told
 
 

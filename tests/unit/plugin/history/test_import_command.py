@@ -182,7 +182,7 @@ def test_a_file_has_a_limit(capsys, tmp_path, monkeypatch, pack):
     path = tmp_path / "endless"
     path.write_bytes(pack(bytes(2**20 + 1)))
     assert import_files(path) == 1
-    message = f"history import: {path} has more than the 1 MiB that are read\n"
+    message = f"history import: {path} has more than the limit of 1 MiB\n"
     assert capsys.readouterr().err == message
 
 

@@ -211,7 +211,7 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
     ("text", "problem"),
     [
         ("name,value\na,1\n", "its header has no unit; nor is it JSON"),
-        ("name,value,unit,unit\na,1,s,s\n", "'unit' stands twice in its header"),
+        ("name,value,unit,unit\na,1,s,s\n", "'unit' appears twice in its header"),
         ('name,value,unit\na,"1"2,s\n', "line 2: "),
         ("", "its header has no name, value, unit"),
     ],

@@ -53,7 +53,7 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
         (json.dumps(json.loads(TEXT) | {"schema_version": 9}), " has schema_version 9, this Batch"),
         ("[" * 5000, ": not a result document: invalid JSON (recursion limit exceeded"),
         ('{"schema_version": 2, "x": ' + "[" * 5000, ": invalid JSON (recursion limit exceeded"),
-        (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the 16 MiB that are read"),
+        (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the limit of 16 MiB"),
         (changed(job_id="job-7"), f"{URI} has job_id 'job-7', expected 'job-1'"),
         (changed(job_attempt=2), f"{URI} has job_attempt 2, expected 1"),
         (changed(run_id="other"), f"{URI} has run_id 'other', expected 'scheduled__2026-11-20'"),
@@ -112,4 +112,4 @@ def test_an_s3_that_refuses_for_now_says_nothing_of_the_document(code, status):
     """Its error names what it was about."""
     with pytest.raises(ClientError, match=code) as raised:
         read(TEXT, client_error(code, status))
-    assert raised.value.__notes__ == [f"It was to read {URI}."]
+    assert raised.value.__notes__ == [f"Failed to read {URI}."]

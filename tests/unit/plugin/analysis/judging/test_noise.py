@@ -155,7 +155,7 @@ CHANGED = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
 @pytest.mark.parametrize(
     ("stays", "other", "why"),
     [
-        (table_at(5), table_at(0), "its jobs ended at 2026-11-20 14:03, later than these"),
+        (table_at(5), table_at(0), "its jobs ended later, at 2026-11-20 14:03"),
         (table_at(0), table_at(5), None),
         (table_at(0), table_at(0), None),  # the same run, published again
         (table_at(0), FALLBACK, "it was measured on cuda, but these jobs ran on the CPU"),

@@ -32,8 +32,8 @@ def test_rows_that_a_calibration_lacks_are_pointed_out():
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
     (pair,) = compare(build_run(*two_jobs(rows, rows)), PRICES, tables).pairs
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its 2 rows, "
-        "or knows them with other code: matmul size 5, float32."
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its "
+        "2 rows, or has them with different code: matmul size 5, float32."
     ) in pair.notes
     assert any("lacks 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes)
 

@@ -191,13 +191,18 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
     (missing,) = found.unmeasured
     assert (missing.replicas, missing.reason) == (
         4,
-        "other code than the task alone: torch, CUDA graph 2.13.0, not torch, channels-last 2.13.0",
+        (
+            "other implementation than the task alone: torch, CUDA graph 2.13.0, not torch, "
+            "channels-last 2.13.0"
+        ),
     )
     assert found.knee.replicas == 2
     assert task.codes == (eager, graph)
     # Where none was measured alone, the smallest number stands for it.
     (found,) = in_a_job_each(*rows[1:]).curves
-    assert found.unmeasured[0].reason.startswith("other code than 2 replicas: torch, CUDA graph")
+    assert found.unmeasured[0].reason.startswith(
+        "other implementation than 2 replicas: torch, CUDA graph"
+    )
     same = [row.model_copy(update={"implementation": eager}) for row in rows]
     assert in_a_job_each(*same).curves[0].unmeasured == ()
 

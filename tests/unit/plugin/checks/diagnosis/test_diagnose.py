@@ -32,7 +32,7 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
     assert len(diagnosis.checked) == len(QUESTIONS) + 3
     text = diagnosis.message()
     assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
-    assert "EC2 has no free capacity, which is not certain" in text
+    assert "EC2 has no free capacity, but that is not certain" in text
     assert "the service quota of vCPUs" in text, "says what was checked"
 
 

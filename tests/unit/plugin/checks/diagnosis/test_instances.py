@@ -93,7 +93,7 @@ def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
     there = cluster(container_instance(tasks=tasks))
     diagnosis = find(one_environment(resources={"desiredvCpus": desired}) | there)
     if reached:
-        words = "has 16 of at most 16 vCPUs, and 1 job(s) run there"
+        words = "has 16 of at most 16 vCPUs, with 1 job(s) running there"
         only(diagnosis, "max_vcpus_reached", words, certain=False)
     else:
         assert diagnosis.findings == ()

@@ -168,7 +168,7 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
     assert re.search(
         rf"can't be summed up: {key} \({field}.* contain no valid amount", refused(cloud)
     )
-    assert f"not or only partly in it: {key} ({field}" in capsys.readouterr().out
+    assert f"missing or only partly included: {key} ({field}" in capsys.readouterr().out
 
 
 def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together(cloud):
@@ -207,7 +207,9 @@ def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
 def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
-    with pytest.raises(AirflowFailException, match="is already used by a run of gpu_cpu_benchmark: choose"):
+    with pytest.raises(
+        AirflowFailException, match="is already used by a run of gpu_cpu_benchmark: choose"
+    ):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
 

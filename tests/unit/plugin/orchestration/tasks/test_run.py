@@ -66,7 +66,7 @@ def test_a_table_of_another_release_is_left_aside(store, capsys):
     store.put(key, "{}")
     text = store.read(run.compare(CONTEXT, collect(store, *jobs())))
     assert Comparison.model_validate_json(text).pairs[0].rows[0].noise.source == "repeats"
-    assert f"{key} is left aside: not a noise table" in capsys.readouterr().out
+    assert f"Ignoring {key}: not a noise table" in capsys.readouterr().out
 
 
 def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):

@@ -316,7 +316,7 @@ def broken(**changes):
         ),
         (
             {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
-            "queue images shares its capacity by fair, which takes a share identifier",
+            "queue images uses the scheduling policy fair, which needs a share identifier",
         ),
         (
             {"environments": broken(state="DISABLED")},
@@ -325,11 +325,11 @@ def broken(**changes):
         ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
         (
             {"environments": broken(resources={"type": "FARGATE"})},
-            "of queue images is of FARGATE: Batchmark watches jobs on EC2 instances",
+            "of queue images uses FARGATE: Batchmark only watches jobs on EC2 instances",
         ),
         (
             {"environments": broken(eksConfiguration=EKS)},
-            "of queue images is of EKS: Batchmark watches jobs on EC2",
+            "of queue images uses EKS: Batchmark only watches jobs on EC2",
         ),
         ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give a na"),
         (
@@ -353,7 +353,10 @@ def broken(**changes):
         ),
         (
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            "its definition's timeout is 30 s, and Batch takes 60 s at least: give the side a tim",
+            (
+                "its definition's timeout is 30 s, below Batch's minimum of 60 s: give the side "
+                "a tim"
+            ),
         ),
         ({"gpus": 1}, "its job requests 1 GPU, but no instance of c5 has more than 0: request"),
         ({"vcpus": 17}, "its job requests 17 vCPUs, but no instance of c5 has more than 16"),

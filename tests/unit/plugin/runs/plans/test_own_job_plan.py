@@ -196,7 +196,7 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ),
         (
             {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
-            "and ECS takes 8,192: put a script into the image, or set shell to false",
+            "but ECS allows 8,192: put a script into the image, or set shell to false",
         ),
     ],
 )
