@@ -25,9 +25,9 @@ from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark_job.result.document import Device, Marks
 
-# Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
+# Batch's events carry whole seconds, so timestamps may be out of order by that much.
 RESOLUTION = timedelta(seconds=1)
-# With the timestamps at their ends, of Batch's record and events and of the job's marks.
+# Each step with the timestamp at its end, from Batch's record and events or the job's marks.
 STEPS = {
     "submission": "runnable_at",
     "RUNNABLE": "starting_at",

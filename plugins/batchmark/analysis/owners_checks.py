@@ -13,7 +13,7 @@ from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.values import Parameter
 
-# A row's parameters without what is no size: that of all rows of a job is the same.
+# A row's parameters without those that aren't sizes; the same for all rows of a job.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]
 SHOWN_DIGITS = 12  # of a checksum
 Found: TypeAlias = list[tuple[CollectedJob, Measurement]]

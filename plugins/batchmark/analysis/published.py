@@ -24,12 +24,12 @@ from batchmark.core.record import Record
 from batchmark_job.result.values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
-HALF_A_CENTISECOND = 0.005
+HALF_A_CENTISECOND = 0.005  # the most that rounding to two decimals moves a time
 DRAWS = 1_000
 OTHERS = "published by others"
 Defect = Literal["start-up", "repeated"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}
-# The ratio that two single runs of which nothing else is known may differ by.
+# The ratio by which two single runs may differ if nothing else is known about them.
 NOISE = math.exp(Resolution(ASSUMED, 1, ASSUMED, 1).critical_difference)
 
 

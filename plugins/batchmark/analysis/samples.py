@@ -21,7 +21,7 @@ from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Implementation, Measurement, Trial
 from batchmark_job.result.values import Parameter
 
-# From here on a row carries a warning.
+# Thresholds from which a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median
 ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
 TOO_FAST = "of the ceiling measured in the same jobs, so one of the two is wrong"

@@ -25,7 +25,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark_job.result.document import MeasurementStatus
 
-# A difference that this many jobs could not have missed is none that matters; judgment.
+# A difference below this is "no difference" if the jobs would have found it; judgment.
 SMALL_CHANGE = 0.1
 
 Job = TypeVar("Job", CollectedJob, LostJob)

@@ -22,10 +22,10 @@ from batchmark.aws.job_parts import (
 )
 from batchmark.core.names import INSTALLATION_TAG
 
-# Jobs with these reasons did not fail by themselves: their tasks submit others.
+# Jobs with these reasons did not fail on their own: their tasks submit new ones.
 KILLED = "The Airflow task was killed on its worker"
 STEPPED_BACK = "Another job of its queue was submitted just before; it is submitted again after it"
-DESCRIBE_JOBS_LIMIT = 100
+DESCRIBE_JOBS_LIMIT = 100  # job ids per call, by the API reference
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
 SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
 THROTTLING_CODES = ("TooManyRequestsException", "RequestLimitExceeded", "SlowDown")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 from batchmark.aws.batch_targets import newest_definition
 from batchmark.aws.boto_clients import all_pages
 
-# Of which families Batch may launch: the API reference and, of `optimal` before it was the same as
-# default_x86_64, the user guide.
+# The families that Batch may launch, by the API reference and, for `optimal` before it became the
+# same as default_x86_64, the user guide.
 _X86_64 = ("m6i", "c6i", "r6i", "c7i")
 BUNDLES: Mapping[str, tuple[str, ...]] = {
     "optimal": ("c4", "m4", "r4", "c5", "m5", "r5", *_X86_64),

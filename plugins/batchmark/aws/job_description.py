@@ -22,16 +22,15 @@ LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 ENDED_BY_ITSELF = "Essential container in task exited"  # as that, and says nothing else
-# After which ends Batch tries a job again, as in the job definitions
-# (terraform/modules/batch/main.tf): a retry strategy that is sent with a job takes the place of the
-# definition's, rules included.
+# When Batch retries a job, as in the job definitions (terraform/modules/batch/main.tf): a retry
+# strategy sent with a job replaces the definition's, including its rules.
 RETRY_RULES = (
     {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
     {"action": "RETRY", "onReason": "CannotPullContainer*"},
     {"action": "RETRY", "onReason": "DockerTimeoutError*"},
     {"action": "EXIT", "onReason": "*"},
 )
-# Where a description has those of its array job, or the main node of its multi-node job
+# Keys under which a description holds its array job's children or multi-node job's main node
 # (job_parts.py).
 CHILDREN = "children"
 PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's

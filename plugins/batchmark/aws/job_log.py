@@ -14,13 +14,13 @@ from batchmark_job.result.metric import PREFIX as METRIC_MARK
 
 MOST_BYTES = 16 * 2**20  # a job of all suites writes some hundred kilobytes
 EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message
-# What lines begin with that tell of an own job: its metrics, those of its file, and facts.
+# Prefixes of an own job's marked lines: its metrics, those of its file, and facts.
 FILE_MARK = "BATCHMARK_METRIC_FILE "
 FACT_MARK = "BATCHMARK_JOB "
 WRAPPERS_MARKS = (FILE_MARK, FACT_MARK)
 MARKS = (METRIC_MARK, *WRAPPERS_MARKS)
-# A regular expression of CloudWatch's, which knows no brackets: words would not be found behind a
-# colour code, whose last letter sticks to them.
+# A CloudWatch filter regex, which has no groups; plain terms would miss marks after a colour code,
+# whose last letter joins the word.
 MARKED = f"%{METRIC_MARK.strip()}|{FACT_MARK.strip()}%"
 # A metric's mark anywhere in a line; not the name of the file's variable, BATCHMARK_METRICS.
 METRIC_ANYWHERE = re.compile(rf"({METRIC_MARK.strip()}|{FILE_MARK.strip()})\b")

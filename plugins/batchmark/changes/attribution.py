@@ -81,7 +81,7 @@ def group_changes(
         rows[series.suite, series.target].add(row_name(series))
     found = sorted(points, key=_place)
     explained = {point: times for point in found if (times := _explanation(point, found))}
-    # Those that can be one change at all.
+    # Points that could belong to one change.
     buckets: dict[tuple[str, str, str | None, ChangeKind], list[ChangePoint]] = defaultdict(list)
     for point in found:
         if point not in explained:

@@ -18,7 +18,7 @@ from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, Candidates, Eviden
 from batchmark.changes.noise_model import Array, NoiseDensity, Prior
 from batchmark.changes.steps import LevelChange, still_shown
 
-LEAST_WITH_FRESH = 3  # figures on a new level, as fresh jobs are asked for where few leave it open
+LEAST_WITH_FRESH = 3  # figures on a new level, since fresh jobs are requested if few leave it open
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 

@@ -42,11 +42,11 @@ PROPERTIES: Final = {
     "region": "region",
     "price_usd_per_hour": "price",
 }
-# An own job's image, as its definition names it, says what else would be said of the same image.
+# Redundant for an own job whose image name in the definition already shows the change.
 SAID_BY_IMAGE = {"image_digest", "implementation"}
-# Here null means that there is none, as of a CPU target; elsewhere that it is unknown.
+# Null means "none" here, as on a CPU target; elsewhere it means "unknown".
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
-# Without its number of threads, which each job chooses anew: it moves where two are hardly apart.
+# Without the number of threads, which each job chooses anew and which may flip between near equals.
 OF_A_ROW = ("implementation_name", "implementation_version")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
 IN_WORDS: Mapping[str, Callable[[float], str]] = {

@@ -49,7 +49,7 @@ EVIDENCE = 4.4  # log likelihood ratio that a change needs, or more (`false_aler
 # Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
 EVIDENCE_PER_DOUBLING = 0.1  # share of it, added per doubling of the stretch from ...
 SHORT = 5  # ... so many runs; both tuned
-# Nobody waits for good news, and after a false one the old level would look like a slowdown.
+# Good news can wait, and after false good news the old level would look like a slow-down.
 DOWN_FACTOR = 2.0  # tuned
 PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
 UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
@@ -200,7 +200,7 @@ class Candidates(PerRow):
         runs, about = self.noise.runs, self.scattered
         products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
         seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
-        # Independent runs about their own mean have 1 / runs less than none.
+        # The sample correlation of independent runs about their own mean is biased by -1 / runs.
         sure = runs * seen + 1 - SURE_CORRELATION * np.sqrt(runs)
         return np.asarray(np.clip(sure / (runs + CORRELATION_RUNS), 0, MOST_CORRELATION))
 

@@ -34,8 +34,8 @@ LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # runs, before any change can show w
 TAIL = 0.02  # false discovery rate among the newest runs of all series of a target
 ODD_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
 ASK = 0.55  # share of EVIDENCE, from which on fresh jobs may complete it
-# What fresh jobs could not settle in so many of the newest runs, others hardly would: the history
-# decides, and a series whose fresh jobs are always the faster ones costs no job in each run.
+# If fresh jobs settled nothing in this many of the newest runs, more hardly would: the history
+# decides, and a series whose fresh jobs are always faster doesn't cost a job in each run.
 MOST_ASKED, ASKED_RUNS = 3, 10
 MORE = 0.77  # share of it, with a first fresh job, from which on two more follow
 MEMORY = 0.4  # correlation of neighbouring runs with which a level needs more than twice the runs
@@ -159,7 +159,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
     shift = value - one.log_level
     certain = shift + np.log1p(-min(uncertainty, 0.99))
     odd = one.tail(value) if shift > ODD_LOG_SHIFT and certain > 0 else 1.0
-    # How seldom noise alone gathers so much evidence falls with its exponential.
+    # The probability that noise alone gathers this much evidence falls exponentially with it.
     gathered = min(1.0, TAIL * float(np.exp(EVIDENCE * ASK - one.gathered)))
     first = one.index if gathered < odd else line.logs.size - 1
     runs = list(dict.fromkeys(line.run_ids[first:]))

@@ -18,7 +18,7 @@ DRAWS = 4_000
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
 MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
 ENDS = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)  # quantiles between which an interval lies
-_CHUNK_ELEMENTS = 1_000_000
+_CHUNK_ELEMENTS = 1_000_000  # resampled at once, to bound memory
 
 
 class Interval(Record):

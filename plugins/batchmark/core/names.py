@@ -12,10 +12,10 @@ RUN_TAG = "batchmark:run"
 RUN_ID_TAG = "batchmark:run-id"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is
 PAGES = "/batchmark"  # where Airflow's API server has our pages (plugins/batchmark_plugin.py)
-LONGEST_NAME = 128
+LONGEST_NAME = 128  # of a Batch job
 LONGEST_RUN_NAME = 200  # a tag's value may have 256 characters
 DIGEST_CHARACTERS = 10
-# Why a run began, by what Airflow begins its id with.
+# Why a run began, by the prefix that Airflow gives its id.
 STARTED = {
     "scheduled": "scheduled",
     "schedule": "scheduled",  # by own_job_schedule
@@ -33,7 +33,7 @@ def slug(run_id: str) -> str:
     If characters are replaced, a digest keeps similar ids distinct.
     """
     readable = url_safe(run_id)
-    if readable == run_id and set(run_id) != {"."}:  # as a path, dots alone lead elsewhere
+    if readable == run_id and set(run_id) != {"."}:  # "." and ".." would be path segments
         return run_id
     return f"{readable[:LONGEST_RUN_NAME]}-{_digest(run_id)}".lstrip("-")
 

@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from batchmark_job.result.printable import printable
 
-# A log takes these for orders where a line begins with one between colons: GitHub's runner all of
+# Workflow commands, recognised at the start of a line between colons: GitHub's runner knows all of
 # them (ActionCommandManager.cs of actions/runner), Airflow's pages the groups. They are broken up
-# anywhere, as a table may break a line anywhere. Runners of Azure, GitHub and TeamCity take
+# anywhere, as a table may break a line anywhere. Runners of Azure, GitHub and TeamCity recognise
 # "##vso[", "##[error]" and "##teamcity[" anywhere, too.
 ORDERS = (
     *("add-mask", "add-matcher", "add-path", "debug", "echo", "endgroup", "error", "group"),
@@ -25,7 +25,7 @@ ORDERS = (
 )
 _ORDER = re.compile(rf":(?=:(?:{'|'.join(ORDERS)})(?: |::))|##(?=[a-z]*\[)", re.IGNORECASE)
 MARKUP = "\\`*_{}[]<>|#!&~"  # of Markdown
-# How a cell begins that a spreadsheet computes: in full width, too, and behind what it skips.
+# Prefixes of cells that a spreadsheet evaluates, also in full width, or after skipped whitespace.
 FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
 
 

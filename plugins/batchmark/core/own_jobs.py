@@ -20,7 +20,7 @@ from batchmark_job.result.version import Given, GivenVersion
 VARIABLE = "batchmark_own_jobs"
 NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
 PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
-# What rows name beside the axis.
+# Parameter names that rows use besides the axis.
 TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
 SCHEDULED = "schedule__"  # how the ids of runs by a job's own schedule begin

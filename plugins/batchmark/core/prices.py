@@ -21,7 +21,7 @@ from batchmark.core.record import Record
 SECONDS_PER_HOUR = 3600
 MILLION = 1_000_000
 
-STALE_DAYS = 30
+STALE_DAYS = 30  # older On-Demand prices get a warning
 SPOT_DAYS = 1  # how long committed Spot prices are used
 AWS_SOURCE = "AWS Price List API"
 AWS_SOURCE_URL = "https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-changes.html"

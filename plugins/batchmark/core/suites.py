@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-# With what the trigger form says of each.
+# With the trigger form's text for each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
     "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes a job",

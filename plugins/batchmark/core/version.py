@@ -15,7 +15,7 @@ DIGITS_OF_DIGEST = 12  # as Docker shows it
 DIGITS_OF_COMMIT = 7  # as Git does
 MOST_OF_TEXT = 40  # characters of any other
 _HASH = re.compile("[0-9a-f]{40,64}")
-# What tells two versions apart, the most telling first; a branch alone doesn't.
+# Fields that distinguish two versions, the most specific first; a branch alone doesn't.
 TELLING = ("commit", "label", "image_digest")
 HASHES = ("commit", "image_digest")
 NAMES = {

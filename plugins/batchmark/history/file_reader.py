@@ -106,8 +106,8 @@ def _serve(connection: Connection, parents: Connection, decode: Decode) -> None:
     parents.close()  # else the parent's end would go unseen
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _limit_address_space(SLACK_BYTES)
-    # pyarrow's pool has reserved up to 1 GiB, which no limit would hold it from filling. So all of
-    # it is taken first, in the largest parts that there are, and never touched.
+    # pyarrow's pool has reserved up to 1 GiB that a limit would not stop it from filling. So all of
+    # it is allocated first, in the largest possible parts, and never touched.
     reserved = []
     for exponent in range(40, 21, -1):
         with suppress(MemoryError):

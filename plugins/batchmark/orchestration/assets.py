@@ -18,7 +18,7 @@ REPORT = Asset("batchmark_report", group="batchmark")
 RESULTS = Asset("batchmark_results", group="batchmark")
 REGRESSIONS = Asset("batchmark_regressions", group="batchmark")
 
-# An event is a row of Airflow's database, and an update may change a thousand series at once.
+# Cap for an event, a row of Airflow's database: an update may change a thousand series at once.
 MOST_SERIES = 20
 
 _JOB_FIELDS: Any = {

@@ -33,7 +33,7 @@ GROUPS = {
     "watch": "Compare with earlier runs, measure suspects again and open alerts",
     "publish": "Write the report and send the alerts",
 }
-# Of a task that ends what costs money: AWS refuses while it is still coming up.
+# For tasks that end billed resources: AWS refuses while these are still being created.
 TEARDOWN_RETRIES = {"retries": 20, "retry_delay": timedelta(minutes=1)}
 
 
@@ -53,7 +53,7 @@ def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
         "default_args": {
             "retries": retries,
             "retry_delay": timedelta(seconds=30),
-            # What people are told is in the log; that a task returned a key says nothing to them.
+            # People read the log; the returned key means nothing to them.
             "show_return_value_in_logs": False,
         },
     }
@@ -114,7 +114,7 @@ def run_benchmark(
         retries=3,
         retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
-        # It counts deferred tasks, too. The scheduler goes in the plan's order.
+        # The limit counts deferred tasks, too. The scheduler follows the plan's order.
         max_active_tis_per_dagrun=1 if one_by_one else None,
     ).expand_kwargs(planned)
 
@@ -155,7 +155,7 @@ def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: b
         task_of(alerts.publish_alerts, trigger_rule="all_done")(opened, report)
         announced = task_of(alerts.announce_regressions, outlets=[assets.REGRESSIONS])()
         chain(opened, announced)
-    # A run that could not be planned is to fail by that task alone, all others skipped.
+    # If a run can't be planned, only that task fails and all others are skipped.
     chain(planned, announced)
     return changes
 

@@ -73,7 +73,7 @@ def _result(
         planned=plan,
         job_id=pods.job_name,
         job_attempt=ATTEMPT,
-        # The pods and their logs are gone: what was kept lies in the bucket.
+        # The pods and their logs are gone; the kept copies are in the bucket.
         log_group=store.bucket,
         log_stream=pods.log_key,
         log_url=store.object_url(pods.log_key),

@@ -117,7 +117,7 @@ class RunFileSystem:
         self._fsx, self._ssm = fsx, ssm
         self._settings, self._run = settings, run
         self.file_system_id: str | None = None
-        # By id, as last seen: what stand_up made, and what ending found beside it.
+        # Last descriptions by id: what stand_up created, and what the deletion found besides.
         self.found: dict[str, file_systems.Described] = {}
         self.gone: set[str] = set()  # those of them that were seen to be gone
         self.parameter_problem: str | None = None

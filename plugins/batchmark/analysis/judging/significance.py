@@ -30,7 +30,7 @@ POWER = 0.95
 # A decided row also needs its interval to exclude 1, so the t-test may miss only half as often.
 T_TEST_POWER = 1 - (1 - POWER) / 2
 ENOUGH_REPEATS = 3  # jobs from which their own scatter is used
-# For jobs of which nothing is known: with one job a side, only a factor of 2.7 or more counts.
+# For jobs of unknown noise: with one job a side, only a factor of 2.7 or more counts.
 ASSUMED_LOG_SD = 0.25
 # A handful of equal medians does not prove a smaller scatter.
 LEAST_LOG_SD = 0.001

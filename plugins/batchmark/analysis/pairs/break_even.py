@@ -175,13 +175,13 @@ def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
         inside = (from_left > 0) & (from_right < 0)
         low, high = y.min(axis=-1, keepdims=True), y.max(axis=-1, keepdims=True)
         return np.where(inside, low, chord), np.where(inside, high, chord)
-    # Beyond the ends, slopes go on changing as they last did; no time falls as the size grows.
+    # Beyond the ends, slopes keep changing as they last did, but times never fall with size.
     before = np.maximum(2 * slopes[..., :1] - slopes[..., 1:2], 0)
     after = 2 * slopes[..., -1:] - slopes[..., -2:-1]
     slopes = np.concatenate([before, slopes, after], axis=-1)
     ahead = y[..., left] + slopes[..., left] * from_left - chord
     back = y[..., left + 1] + slopes[..., left + 2] * from_right - chord
-    # Where both neighbours run on to one side of the chord, the nearer one is the limit.
+    # If both extensions are on the same side of the chord, the nearer one is the limit.
     nearer = np.where(np.abs(ahead) < np.abs(back), ahead, back)
     one_side = ahead * back >= 0
     low = np.where(one_side, nearer, np.minimum(ahead, back))

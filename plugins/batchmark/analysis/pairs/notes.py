@@ -41,7 +41,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
     """Notes to read before any figure; `compared`: a GPU and a CPU target share a suite."""
     yield from run.notes
-    # Of own jobs their documents tell it.
+    # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
     for doubt, number in doubts.items():
         yield f"{number} of {formatting.count(len(run.jobs), 'job')}: {doubt}"

@@ -137,7 +137,7 @@ def predict(
         reason = check
     elif not (problem := misfit(check.model, check.fitted)):
         if _worst(check.points) == "wrong":
-            # Shown as it was checked: fitted to all, it would hide what it misses.
+            # Show the model that was checked: fitted to all points, it would hide its errors.
             outcome, checked, model, fitted = "wrong", check.points, check.model, check.fitted
         elif check.model.at_least and not model.at_least:
             reason = ONLY_LEAST

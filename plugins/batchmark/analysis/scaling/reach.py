@@ -14,7 +14,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 
-# Efficiencies by which scaling is called well, and poor; judgment.
+# Efficiencies from which scaling counts as good, and below which as poor; judgment.
 WELL, POOR = 0.9, 0.8
 MAIN_CAUSE = 0.5  # of the lost time, which the cause alone explains
 TOO_MUCH = 1.2  # of the lost time: a part that grew by more contradicts the step
@@ -124,7 +124,7 @@ def _limit(
     found: dict[str, object] = {"limit_nodes": point.nodes}
     if not (point.split and base.split):
         return {**found, "limit_reason": "a job did not report how its steps split"}
-    # Of the same work: where the batch is smaller, a step has less to do.
+    # Compare the same work: with a smaller batch a step has less to do.
     share = point.batch / base.batch
     lost = point.seconds.value - share * base.seconds.value
     before = base.split.parts

@@ -13,8 +13,8 @@ from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-# kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
-# check, and resampled curves tell whether noise decides it.
+# The package kneed finds the sharpest bend of one smooth line; users can check a share of the best,
+# # and resampled curves show whether noise decides it.
 WORTH = 0.95  # of the best throughput: what more replicas add beyond is not worth having
 
 

@@ -19,7 +19,7 @@ _OF_SIGNALS = {
     signal.SIGSEGV: "segmentation fault",
     signal.SIGTERM: "terminated from outside",
 }
-# Whoever runs the host sends these, too: such an end says nothing of the command.
+# The host's operator sends these, too, so such an end says nothing about the command.
 FROM_OUTSIDE = {
     BY_SIGNALS + one for one in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 }

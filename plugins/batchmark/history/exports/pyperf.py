@@ -41,5 +41,5 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
 
 
 def _run(row: Row) -> dict[str, Any]:
-    # As pyperf writes dates: without a time zone.
+    # pyperf writes dates without a time zone.
     return {"metadata": {"date": str(row["recorded_at"])}, "values": [row["median_seconds"]]}

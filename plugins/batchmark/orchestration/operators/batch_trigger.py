@@ -149,7 +149,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
             yield TaskSuccessEvent()
         else:
-            # Whole, it stands where the task ends: in the log of its next try.
+            # The full text is logged where the task ends: in its next try.
             self.log.error(end.failure.partition("\n")[0])
             if end.own_error:
                 xcoms[OWN_ERROR_XCOM] = end.own_error

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.execution_time.xcom import XCom
 
-# Of triggers that are killed: asyncio itself keeps no task alive.
+# Tasks of killed triggers, referenced here because asyncio holds only weak references.
 _ENDINGS: set[asyncio.Task[None]] = set()
 
 

@@ -34,8 +34,7 @@ EVERY_SECONDS = 10.0
 SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
 
 Answered = TypeVar("Answered")
-# Whether the triggers have ended of tasks that others of this process wait for, by DAG, run, task
-# and map index.
+# Whether the awaited triggers of this process have ended, by DAG, run, task and map index.
 _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 

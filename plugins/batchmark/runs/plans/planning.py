@@ -21,7 +21,7 @@ from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUIT
 from batchmark.runs.plans.options import overrides
 from batchmark.runs.result_documents import ExpectedDocument
 
-# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
+# Distances to the earlier jobs that show how many are still ahead; polled at most every 5 minutes.
 AHEAD = (2, 4, 8, 16, 32)
 # For an instance, while nothing else uses its capacity.
 RUNNABLE_SECONDS = 3600
