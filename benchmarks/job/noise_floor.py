@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.analysis.judging.calibration import part
+from batchmark.analysis.judging.calibration import samples_of_repeats
 from batchmark.analysis.judging.noise import FEWEST_JOBS, measure_noise, row_scatter
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
@@ -202,8 +202,10 @@ def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
         for sides in splits(repeats, design):
             used = {repeat for side in sides for repeat in side}
             rest = [repeat for repeat in repeats if repeat not in used]
-            known = row_scatter(part(samples, rest)) if design.calibrated else None
-            first, second = (Contestant(target.name, part(samples, side), known) for side in sides)
+            known = row_scatter(samples_of_repeats(samples, rest)) if design.calibrated else None
+            first, second = (
+                Contestant(target.name, samples_of_repeats(samples, side), known) for side in sides
+            )
             comparisons += 1
             different[name] += judge(first, second).faster is not None
     return comparisons, different

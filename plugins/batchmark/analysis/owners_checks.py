@@ -23,7 +23,7 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
     return tuple(sorted(pair for pair in parameters.items() if pair[0] not in TAKEN))
 
 
-def counts(job: CollectedJob) -> bool:
+def has_valid_results(job: CollectedJob) -> bool:
     """Whether a job's results are valid; jobs of other suites always are."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.owners_checks import Size, check_problems, counts, size_of
+from batchmark.analysis.owners_checks import Size, check_problems, has_valid_results, size_of
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.fingerprint import Fingerprint
@@ -110,7 +110,7 @@ class TargetJobs:
     @property
     def _telling(self) -> list[CollectedJob]:
         """Jobs whose environment is known; a failed own job may not have reported it."""
-        return [job for job in self.jobs if counts(job)] or self.jobs
+        return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
         """Why these jobs can't be pooled or compared; None if they can."""
@@ -193,7 +193,11 @@ def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
 
     Jobs that failed before reporting their machine go with the first type.
     """
-    types = [_instance_type(job) for job in target.jobs if job.document.own_job and counts(job)]
+    types = [
+        _instance_type(job)
+        for job in target.jobs
+        if job.document.own_job and has_valid_results(job)
+    ]
     if len(set(types)) < 2:
         return [target]
     parts = {
@@ -229,7 +233,7 @@ def _order(job: CollectedJob) -> tuple[int, float]:
 def fell_back(job: CollectedJob) -> bool:
     """Whether a job of a GPU target ran on the CPU; false for a failed own job, as unknown."""
     on_cpu = job.document.actual_device is Device.CPU
-    return job.planned.device == "cuda" and on_cpu and counts(job)
+    return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 
 
 def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
@@ -277,5 +281,5 @@ def _job_record(job: CollectedJob) -> JobRecord:
         marks=job.document.marks,
         telemetry=job.document.telemetry,
         start=job.document.own_job and job.document.own_job.start,
-        failed=not counts(job),
+        failed=not has_valid_results(job),
     )

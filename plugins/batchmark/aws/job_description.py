@@ -137,7 +137,7 @@ def all_seconds(job: JobDescription | None) -> float | None:
     return seconds
 
 
-def doubt_of_container(job: JobDescription) -> str | None:
+def container_warning(job: JobDescription) -> str | None:
     """Batch's reason on a successful job's container: a process in it may have been killed."""
     told = (job, job["attempts"][-1])  # the reason may stand in either
     reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)

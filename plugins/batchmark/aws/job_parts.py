@@ -51,7 +51,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent
-    told = telling_child(parent | {CHILDREN: children})
+    told = most_informative_child(parent | {CHILDREN: children})
     whole = parent | {CHILDREN: list(children), "container": told.get("container", {})}
     if parent["status"] in FINISHED:
         shown = ("attempts", "startedAt", "stoppedAt")
@@ -67,7 +67,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
     return whole
 
 
-def telling_child(job: JobDescription) -> JobDescription:
+def most_informative_child(job: JobDescription) -> JobDescription:
     """Return an array job's most informative child, or any other job itself."""
     children = job.get(CHILDREN)
     if not children:

@@ -110,7 +110,7 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
     for row in rows:
         if row.get("purpose") != CONFIRMATION:
             groups[row["run_id"], row["target"]].append(row)
-    return {key: _of(group) for key, group in groups.items()}
+    return {key: _collect(group) for key, group in groups.items()}
 
 
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
@@ -143,7 +143,7 @@ def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
     return before.version, after.version
 
 
-def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
+def _collect(rows: list[Mapping[str, Any]]) -> RunConditions:
     return RunConditions(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(

@@ -127,7 +127,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
         if described is None or described["status"] != "ACTIVE":
             state = described["status"] if described else "not there"
             seen = f"{name_of(target.job_definition)} is {state}."
-            yield check(status="fail", seen=seen, remedy=_restored(environment))
+            yield check(status="fail", seen=seen, remedy=_remedy(environment))
             continue
         name, revision = described["jobDefinitionName"], described["revision"]
         differences: list[str] = []
@@ -187,7 +187,7 @@ def _existence(
     return ok
 
 
-def _restored(environment: BatchEnvironment) -> str:
+def _remedy(environment: BatchEnvironment) -> str:
     """The remedy for a missing resource."""
     return NAME_ANOTHER if environment.foreign else APPLY
 
@@ -202,7 +202,7 @@ def _state(
     """Check that a compute environment or queue exists and is VALID and ENABLED."""
     ok = Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
     if not described:
-        return ok.judged("fail", f"{name} does not exist.", _restored(environment))
+        return ok.judged("fail", f"{name} does not exist.", _remedy(environment))
     state, status = described["state"], described["status"]
     if (state, status) == ("ENABLED", "VALID"):
         return ok

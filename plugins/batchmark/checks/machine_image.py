@@ -11,8 +11,7 @@ from batchmark.checks.records import Check
 
 NAME = "AMI"
 # The public parameters from which Terraform takes AMIs (terraform/modules/batch/hosts.tf), by
-# Batch's image type. They also list AMIs by id: undocumented, but present in moto's copy of September
-# 2026.
+# Batch's image type. They also list AMIs by id: undocumented, but in moto's copy of September 2026.
 _ALL = "/aws/service/ecs/optimized-ami/amazon-linux-2023/"
 _PARAMETERS = {"ECS_AL2023": _ALL, "ECS_AL2023_NVIDIA": f"{_ALL}gpu/"}
 _DAY = re.compile(r"\.(\d{4})(\d\d)(\d\d)-")  # in an AMI's name

@@ -10,7 +10,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
 from batchmark.aws.job_description import JobDescription, log_location, log_url
-from batchmark.aws.job_parts import telling_child
+from batchmark.aws.job_parts import most_informative_child
 from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
 from batchmark.core.names import PAGES
 
@@ -77,7 +77,7 @@ def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> s
     """
     region = batch.meta.region_name
     if job is not None:
-        job_id = telling_child(job)["jobId"]
+        job_id = most_informative_child(job)["jobId"]
     if not is_aws(batch):
         return f"{browser_endpoint(batch)}/local-cloud/jobs/{quote(job_id, safe='')}/log"
     location = log_location(job) if job else None

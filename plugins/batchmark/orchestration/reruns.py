@@ -185,7 +185,7 @@ def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
     return dict(found)
 
 
-def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
+def calibrated_noise(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
     """Noise of a run's rows, from its targets' calibrations that still apply."""
     by_target = {table.target: table for table in tables}
     noises = {

@@ -40,7 +40,7 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.rows import Row
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.reruns import calibrated, figures_by_series
+from batchmark.orchestration.reruns import calibrated_noise, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, NOT_RUN_XCOM, RERUN_TASKS, states_of
@@ -130,7 +130,7 @@ class RunHistory:
 
     @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
-        return calibrated(calibrations(self.store, self.collected), self.rows)
+        return calibrated_noise(calibrations(self.store, self.collected), self.rows)
 
     @cached_property
     def alerts(self) -> list[Alert]:

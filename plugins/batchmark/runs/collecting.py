@@ -32,7 +32,7 @@ from batchmark.aws.job_description import (
     all_seconds,
     batch_time,
     container_instance,
-    doubt_of_container,
+    container_warning,
     failure_message,
     has_run,
     is_reclaimed,
@@ -43,7 +43,7 @@ from batchmark.aws.job_description import (
     sum_or_none,
 )
 from batchmark.aws.job_log import last_lines, log_end
-from batchmark.aws.job_parts import first_child, job_id_of, telling_child
+from batchmark.aws.job_parts import first_child, job_id_of, most_informative_child
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config, PurchaseOption
@@ -284,7 +284,7 @@ class _Collector:
         text = self._log(job)
         kept = text or ("\n" if location else NO_LOG)
         log_key = store.write(f"logs/{plan.target}/{plan.name}.log", kept, "text/plain")
-        telling = telling_child(whole)
+        telling = most_informative_child(whole)
         said = text if telling is job else self._log(telling)
         if failed := whole["status"] == "FAILED":
             self.endings[whole["jobId"]] = self._ending(how_it_ended(telling), said)
@@ -329,7 +329,7 @@ class _Collector:
             interrupted=self._interrupted(expected, found),
             failure=failure,
             ending=self._ending(how, said) if (how := _failed_check(raw.document)) else ending,
-            doubt=doubt_of_container(job),
+            doubt=container_warning(job),
         )
 
     def _as_it_ran(self, plan: PlannedJob, document: ResultDocument) -> PlannedJob:

@@ -65,7 +65,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
     )
 
 
-def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
+def samples_of_repeats(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
     """Select a row's samples from some of the repeats."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
     return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
@@ -77,7 +77,7 @@ def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
     rows = 0
     different: list[RowName] = []
     for samples in target.samples.values():
-        halves = part(samples, odd), part(samples, even)
+        halves = samples_of_repeats(samples, odd), samples_of_repeats(samples, even)
         fewest = min(len(half.measured) for half in halves)
         if fewest < ENOUGH_REPEATS or table.find(samples) is None:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from batchmark.analysis.own_jobs.figures import order
+from batchmark.analysis.own_jobs.figures import place_order
 from batchmark.analysis.own_jobs.records import Best, DeadlineStep, Duel, JobFigure, JobSide, Place
 from batchmark.analysis.pairs.compared_rows import cheaper_of_two
 from batchmark_job.result.document import Device
@@ -16,7 +16,9 @@ def best_of(
 ) -> tuple[Best, ...]:
     """Return the best sides at each place where any side has a figure."""
     known = {figure.place for side in sides for figure in side.figures if figure.seconds}
-    return tuple(_best(place, sides, duels, deadline_seconds) for place in sorted(known, key=order))
+    return tuple(
+        _best(place, sides, duels, deadline_seconds) for place in sorted(known, key=place_order)
+    )
 
 
 def _best(

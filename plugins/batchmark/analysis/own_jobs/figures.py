@@ -38,7 +38,7 @@ def _is_size(value: Parameter | None) -> TypeGuard[float]:
     return 0 < value <= LARGEST_SIZE
 
 
-def order(place: Place) -> tuple[int, float]:
+def place_order(place: Place) -> tuple[int, float]:
     """Sort key: cold instances and small sizes first."""
     return STARTS.index(place.start), place.size or 0.0
 
@@ -51,7 +51,7 @@ def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
             keys[place_of(key, axis)].append(key)
     found = [_figure(side, of_place, axis) for of_place in keys.values()]
     found += _lost(side.pooled, {figure.place.size for figure in found})
-    return tuple(sorted(found, key=lambda figure: order(figure.place)))
+    return tuple(sorted(found, key=lambda figure: place_order(figure.place)))
 
 
 def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:

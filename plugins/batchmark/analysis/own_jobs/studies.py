@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from batchmark.analysis.own_jobs.best import best_of
-from batchmark.analysis.own_jobs.figures import figures_of, order, place_of
+from batchmark.analysis.own_jobs.figures import figures_of, place_of, place_order
 from batchmark.analysis.own_jobs.records import Duel, JobSide, OwnJobStudy
 from batchmark.analysis.samples import RowKey
 from batchmark.analysis.sides import PricedTarget
@@ -74,7 +74,7 @@ def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...
         for key, samples in first.pooled.samples.items()
         if not samples.problem and (theirs := second.pooled.samples.get(key)) and not theirs.problem
     ]
-    return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.told or ())))
+    return tuple(sorted(found, key=lambda duel: (place_order(duel.place), duel.told or ())))
 
 
 def _duel(key: RowKey, first: PricedTarget, second: PricedTarget, axis: str | None) -> Duel:

@@ -72,7 +72,7 @@ def find_crossovers(
         usd = gpu.price.usd_per_hour, cpu.price.usd_per_hour
     return tuple(
         _crossover(gpu.pooled, cpu.pooled, usd, axis, {key: verdicts[key] for key in keys})
-        for axis, keys in _lines(verdicts)
+        for axis, keys in _rows_by_axis(verdicts)
     )
 
 
@@ -89,13 +89,13 @@ def _crossover(
         _warm(gpu, keys, [row.noise.gpu for row in rows]),
         _warm(cpu, keys, [row.noise.cpu for row in rows]),
     ]
-    warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
+    warm_seconds, warm_usd = _in_seconds_and_usd(sizes, warm, usd, rows)
     whole_jobs = any(gpu.samples[key].row.check for key in keys)
     cold = {} if whole_jobs else {target.name: _cold(target, keys) for target in (gpu, cpu)}
     missing = [name for name, curve in cold.items() if not curve]
     cold_seconds = cold_usd = None
     if cold and not missing:
-        cold_seconds, cold_usd = _both(sizes, [*cold.values()], usd)
+        cold_seconds, cold_usd = _in_seconds_and_usd(sizes, [*cold.values()], usd)
     workload, parameters, dtype = keys[0]
     return Crossover(
         workload=workload,
@@ -126,7 +126,7 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
     return 1 if behind < 0 else 2 + int(behind / gained)
 
 
-def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
+def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
     """Group rows that differ along one axis only, in ascending order, each group with its axis.
 
     The axis is the parameter with the most values; the batch only where nothing else varies.
@@ -162,7 +162,7 @@ def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
     return {name: seen for name, seen in values.items() if len(seen) > 1}
 
 
-def _both(
+def _in_seconds_and_usd(
     sizes: Sequence[float],
     curves: Sequence[Curve | None],
     usd: tuple[float, float] | None,

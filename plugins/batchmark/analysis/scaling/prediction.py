@@ -116,7 +116,7 @@ def predict(
         key=lambda one: one.point.nodes,
     )
     first = line[0].point
-    if untold := _untold(line):
+    if untold := _unreported(line):
         return _unknown(untold)
     steps = [step_of(one) for one in line]
     exchanges = [
@@ -170,7 +170,7 @@ def _unknown(reason: str) -> Prediction:
     return Prediction(outcome="not_known", reason=reason)
 
 
-def _untold(line: Sequence[Measured]) -> str | None:
+def _unreported(line: Sequence[Measured]) -> str | None:
     if any(one.point.split is None for one in line):
         return "a job did not report how its steps split"
     if not line[0].point.gradient_bytes:

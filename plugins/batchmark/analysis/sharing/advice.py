@@ -88,11 +88,11 @@ def _judge(curve: Curve, drift: float) -> Advice:
     if ends and ends.low > max(1, drift):
         return about.model_copy(update={"verdict": "share", "choice": choice})
     if choice and ends and ends.high >= 1 / WORTH:
-        reason = f"with {choice.replicas} replicas {_times(choice.gain)}"
+        reason = f"with {choice.replicas} replicas {_times_text(choice.gain)}"
         if ends.low > 1:
             reason += f", but alone it made up to {formatting.multiple(drift)} as many steps, too"
         return about.model_copy(update={"reason": reason})
-    return about.model_copy(update={"verdict": "alone", "reason": _most(curve)})
+    return about.model_copy(update={"verdict": "alone", "reason": _most_text(curve)})
 
 
 def _unknown(curve: Curve) -> str | None:
@@ -125,12 +125,14 @@ def _choice(curve: Curve) -> Choice | None:
     )
 
 
-def _most(curve: Curve) -> str:
+def _most_text(curve: Curve) -> str:
     """Describe the most that sharing adds."""
     gains = {point.gain: point for point in curve.points if point.replicas > 1 and point.gain}
     best = max(gains, key=lambda gain: gain.value, default=None)
-    return f"the most is {_times(best)}, with {gains[best].replicas} replicas" if best else "none"
+    return (
+        f"the most is {_times_text(best)}, with {gains[best].replicas} replicas" if best else "none"
+    )
 
 
-def _times(gain: Estimate) -> str:
+def _times_text(gain: Estimate) -> str:
     return f"{formatting.factor(gain)} the throughput of one alone"

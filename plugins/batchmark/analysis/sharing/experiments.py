@@ -42,7 +42,7 @@ def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
             ends = ends_of(samples.rows)
             ended = tuple(end for end in ends if end.replica > 0 and not end.ran)
             usual = place.model_copy(update={"disturbance": None})
-            others, reason = _others(samples, undisturbed.get(usual))
+            others, reason = _others_throughput(samples, undisturbed.get(usual))
             yield Experiment(
                 mode=place.mode,
                 form=place.form,
@@ -62,7 +62,7 @@ def _skipped(samples: SharedSamples) -> bool:
     return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
 
 
-def _others(
+def _others_throughput(
     samples: SharedSamples, undisturbed: SharedSamples | None
 ) -> tuple[Estimate | None, str | None]:
     """The other replicas' throughput relative to undisturbed, or why it is unknown.

@@ -14,7 +14,7 @@ from batchmark.core.record import Record
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 # The package kneed finds the sharpest bend of one smooth line; users can check a share of the best,
-# # and resampled curves show whether noise decides it.
+# and resampled curves show whether noise decides it.
 WORTH = 0.95  # of the best throughput: what more replicas add beyond is not worth having
 
 

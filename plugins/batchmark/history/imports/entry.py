@@ -235,7 +235,7 @@ def _step(key: str) -> str:
     return f".{key}" if is_plain else f"[{shown(key)}]"
 
 
-def told_apart(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
+def grouped_repetitions(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
     """Group a benchmark's repetitions, or keep them apart if two have the same number in `key`."""
     numbers = {str(entry.at(key).value) for entry in entries}
     return [entries] if len(numbers) == len(entries) else [[entry] for entry in entries]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from batchmark.history.imports.entry import Entry, MisfitError, told_apart
+from batchmark.history.imports.entry import Entry, MisfitError, grouped_repetitions
 from batchmark.history.imports.measurement import (
     Contents,
     ForeignMeasurement,
@@ -51,7 +51,7 @@ def parse(document: Entry) -> Contents:
                 by_name[_run_name(entry)].append(entry)
     for name, entries in by_name.items():
         repetitions = [entry for entry in entries if _aggregate(entry) is None]
-        groups = told_apart(repetitions, "repetition_index") if repetitions else [entries]
+        groups = grouped_repetitions(repetitions, "repetition_index") if repetitions else [entries]
         for group in groups:
             skipped = group[0].at("skipped").value is True
             with group[0].alone():

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from batchmark.analysis.samples import parameters_json
-from batchmark.history.imports.entry import Entry, MisfitError, told_apart
+from batchmark.history.imports.entry import Entry, MisfitError, grouped_repetitions
 from batchmark.history.imports.measurement import (
     Contents,
     ForeignMeasurement,
@@ -91,7 +91,7 @@ def parse(document: Entry) -> Contents:
             known = [line.at(name).value for name in COLUMNS if name not in ("value", SAMPLE)]
             found[*known, parameters].append(line)
     for alike in found.values():
-        for samples in told_apart(alike, SAMPLE):
+        for samples in grouped_repetitions(alike, SAMPLE):
             first = samples[0]
             with first.alone():
                 higher_is_better = first.optional(Entry.flag, "higher_is_better")

@@ -49,7 +49,7 @@ from batchmark.orchestration.operators.batch_trigger import (
     UNREADABLE,
     BenchmarkJobTrigger,
     goes_on_demand,
-    standing,
+    not_withdrawn,
 )
 from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import (
@@ -184,7 +184,7 @@ class BenchmarkJobOperator(BatchOperator):
     def _find_or_submit(self, context: Context) -> str | None:
         request = self._request(context)
         listed = self._listed(context)
-        current = standing(listed, request)
+        current = not_withdrawn(listed, request)
         other = [job for job in listed if job["jobName"] != request["jobName"]]
         self._end_jobs(
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
@@ -212,7 +212,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
-            found = standing(self._listed(context), request)
+            found = not_withdrawn(self._listed(context), request)
             return found[0]["jobId"] if found else None
 
         try:

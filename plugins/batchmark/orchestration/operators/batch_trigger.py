@@ -30,7 +30,7 @@ from batchmark.aws.job_parts import first_child
 from batchmark.core.names import INSTALLATION_TAG
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
-from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
+from batchmark.orchestration.operators.ending_trigger import EndsItsTask, run_to_completion
 from batchmark.orchestration.operators.job_progress import (
     STOP_SECONDS,
     ExceededLimit,
@@ -159,7 +159,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def on_kill(self) -> None:
         """Terminate the job when a user marks or clears its task, as nothing waits for it then."""
         if self.job_ids or self._submission:
-            await to_its_end(self._end_job())
+            await run_to_completion(self._end_job())
 
     async def _end_job(self) -> None:
         job_id = await self._submission if self._submission else self.job_ids[-1]
@@ -302,7 +302,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         tag = request.get("tags", {}).get(INSTALLATION_TAG)
         ids = (
             str(job["jobId"])
-            for job in with_installation_tag(batch, standing(listed, request), tag)
+            for job in with_installation_tag(batch, not_withdrawn(listed, request), tag)
         )
         return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 
@@ -327,7 +327,9 @@ def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> boo
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
 
 
-def standing(listed: Sequence[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
+def not_withdrawn(
+    listed: Sequence[dict[str, Any]], request: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Select listed jobs with the request's name that their task has not withdrawn."""
     name = request["jobName"]
     return [job for job in listed if job["jobName"] == name and not was_withdrawn(job)]

@@ -12,7 +12,7 @@ from airflow.sdk.execution_time.xcom import XCom
 _ENDINGS: set[asyncio.Task[None]] = set()
 
 
-async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """Complete the work even if the awaiting `on_kill` is cancelled.
 
     Airflow 3.3 cancels a killed trigger, including its `on_kill`, every second until it ends

@@ -24,7 +24,7 @@ from batchmark.core.clusters.multi_node import (
 )
 from batchmark.core.errors import LayerError, error_summary
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
-from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
+from batchmark.orchestration.operators.ending_trigger import EndsItsTask, run_to_completion
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 from batchmark.runs.spending import settle_file_systems
@@ -198,7 +198,7 @@ class StandUpTrigger(FileSystemTrigger):
 
     async def on_kill(self) -> None:
         """Delete what was created when a user marks or clears the task, and log what is left."""
-        await to_its_end(self._delete())
+        await run_to_completion(self._delete())
 
     async def _delete(self) -> None:
         if self._step:

@@ -90,7 +90,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
         store.write(PLAN, plan.model_dump_json(indent=2))
-        html = page_html(plan_page(plan, worst, reasons, where=_where(store)))
+        html = page_html(plan_page(plan, worst, reasons, where=_local_cost_suffix(store)))
         page = store.write(PLAN_HTML, html, "text/html")
         tell(f"Dry run: nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
@@ -153,10 +153,10 @@ def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
     print_blocks(cost_blocks(cost, prices), console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
-        tell(f"Its worst case was {amount(plan.worst_case.usd)}{_where(store)}.")
+        tell(f"Its worst case was {amount(plan.worst_case.usd)}{_local_cost_suffix(store)}.")
         tell(month_spending(store, plan.spending_key))
 
 
-def _where(store: RunStore) -> str:
+def _local_cost_suffix(store: RunStore) -> str:
     """Suffix for amounts that don't apply because the jobs ran on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

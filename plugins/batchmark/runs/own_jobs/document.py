@@ -17,7 +17,7 @@ from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.job_description import (
     JobDescription,
     batch_time,
-    doubt_of_container,
+    container_warning,
     has_run,
     is_reclaimed,
     seconds_between,
@@ -322,7 +322,7 @@ class WatchedJob:
         if self._seconds and not self.span.seconds:
             yield f"{self.span.problem}, so its time covers only the command, by its own clock"
         yield from doubts_of_log(self.plan, self.job, self.told)
-        yield from filter(None, [doubt_of_container(self.job)])
+        yield from filter(None, [container_warning(self.job)])
 
 
 def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:
