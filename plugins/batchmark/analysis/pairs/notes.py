@@ -144,7 +144,7 @@ def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None =
         of: number of all valid jobs at this size on this target.
         start: how those instances started, cold or warm; None if unknown.
     """
-    text = f"A target has {_only(jobs)} to judge by"
+    text = f"A target has {_only(jobs)} to go by"
     if start and of and of > jobs:
         text += f": {jobs} of {of} ran on {start} instances"
         needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} of them"

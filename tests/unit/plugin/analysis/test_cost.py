@@ -156,9 +156,9 @@ UNKNOWN = "How c5.2xlarge was purchased is unknown; its jobs are charged as On-D
     ("option", "zone", "lacking", "usd", "reason"),
     [
         ("spot", "us-east-1c", None, 0.2, None),
-        ("spot", None, None, 0.15, f"c5.2xlarge ran on Spot in a zone that is not known; {MEDIAN}"),
+        ("spot", None, None, 0.15, f"c5.2xlarge ran on Spot in an unknown zone; {MEDIAN}"),
         ("spot", "us-east-1f", None, 0.15, f"c5.2xlarge ran on Spot in us-east-1f; {MEDIAN}"),
-        ("spot", "us-east-1c", "spot", None, f"c5.2xlarge ran on Spot, and {NO_SPOT_PRICE}"),
+        ("spot", "us-east-1c", "spot", None, f"c5.2xlarge ran on Spot, but {NO_SPOT_PRICE}"),
         ("spot", "us-east-1b", "on_demand", 0.15, None),
         (None, None, None, 0.34, UNKNOWN),
     ],
@@ -266,7 +266,7 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
     basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
     assert basis.note == (
-        "There is no On-Demand price of c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
+        "There is no On-Demand price for c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
         "add it to the committed table."
     )
 

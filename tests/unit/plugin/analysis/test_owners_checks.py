@@ -60,8 +60,8 @@ def test_sides_must_leave_the_same_output_at_each_size():
     gpu = [GPU.job(size, check=with_output(ONE)) for size in (SMALL, LARGE)]
     cpu = [CPU.job(SMALL, check=with_output(ONE)), CPU.job(LARGE, check=with_output(OTHER))]
     problems = check_problems({"g5.xlarge": gpu, "c5.2xlarge": cpu})
-    told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb as SHA-256"
-    differ = {AT_LARGE: f"the sides' outputs differ: {told}"}
+    told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
+    differ = {AT_LARGE: f"the sides' outputs differ by SHA-256: {told}"}
     assert problems == {"g5.xlarge": differ, "c5.2xlarge": differ}
 
 

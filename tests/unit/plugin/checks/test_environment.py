@@ -189,14 +189,14 @@ RENEW = (
 
 
 @pytest.mark.parametrize(
-    ("used", "day"), [(ami_document(), " of 2026-09-22"), (None, "")], ids=["dated", "unknown"]
+    ("used", "day"), [(ami_document(), " from 2026-09-22"), (None, "")], ids=["dated", "unknown"]
 )
 def test_an_ami_that_ecs_recommends_no_longer_is_told(used, day):
     account = healthy() | {"used": used}
     account["recommended"]["ECS_AL2023_NVIDIA"] = NEWER_AMI
     result = check(account)
     (line,) = not_ok(result)
-    seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 of 2026-11-18."
+    seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 from 2026-11-18."
     assert line == ("AMI", "g5.xlarge", "warn", seen, RENEW)
     (other,) = [each.seen for each in result.of("ok") if each.name == "AMI"]
     assert other == f"Hosts boot {AMI}{day}, the one ECS recommends."

@@ -132,9 +132,11 @@ def test_outputs_that_differ_between_sides_are_not_compared():
     study = own_study(
         *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
     )
-    problem = "the sides' outputs differ: g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
+    found = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
     for target in ("g5.xlarge", "c5.2xlarge"):
-        assert figure_of(study, target).problem == f"{problem} as SHA-256"
+        assert figure_of(study, target).problem == (
+            f"the sides' outputs differ by SHA-256: {found}"
+        )
     assert study.duels == study.best == ()
 
 

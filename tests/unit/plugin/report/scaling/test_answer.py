@@ -300,7 +300,7 @@ def test_why_nothing_is_predicted_is_said_once():
         jobs.append(scaling_job(GPU, nodes, rows))
     more = lines(report_of(build_run(*jobs)))["What if there were more?"].answer
     assert more.startswith("Not known: compute and data take 160 ms a step on 1 and ")
-    assert more.count("computing and data") == 1
+    assert more.count("compute and data") == 1
 
 
 def test_the_worst_number_of_nodes_is_shown_wherever_it_is():
