@@ -65,11 +65,14 @@ class ColdStart(Record):
     target: str
     jobs: int = Field(ge=1)
     steps: tuple[Step, ...]
-    seconds: float = Field(ge=0, description="of all steps; median over the jobs")
+    seconds: float = Field(ge=0, description="total of all steps; median over the jobs")
     billed_from: str | None = Field(description="first step known to be billed; null if none is")
-    billed_seconds: float = Field(ge=0, description="from there on; median over the jobs")
+    billed_seconds: float = Field(
+        ge=0, description="seconds from billed_from on; median over the jobs"
+    )
     usd: float | None = Field(
-        description="of the billed seconds, so the least it costs On-Demand; null without a price"
+        description="cost of the billed seconds, a lower bound at On-Demand prices; null without "
+        "a price"
     )
     notes: tuple[str, ...]
 

@@ -57,12 +57,12 @@ class Comparison(Record):
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
     failed: tuple[FailedJob, ...] = Field(
-        default=(), description="lost ones among them; none in what older releases stored"
+        default=(), description="includes lost jobs; empty in comparisons of older releases"
     )
     prices: PriceTable = Field(description="of the instance types in the pairs and studies")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
-        Field(default={}, description="of what asks no GPU against a CPU, by name")
+        Field(default={}, description="studies beyond GPU against CPU, by name")
     )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:

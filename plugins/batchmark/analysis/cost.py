@@ -29,14 +29,14 @@ class PriceBasis(Record):
 
     instance_type: str
     usd_per_hour: float | None = Field(
-        description="On-Demand, however it was bought; null where no dollars may be shown"
+        description="On-Demand price, however it was bought; null if no cost may be shown"
     )
     spot_usd_per_hour: float | None = Field(
-        default=None, description="median over the zones; null where no dollars may be shown"
+        default=None, description="median over the zones; null if no cost may be shown"
     )
     measured_on_it: bool = Field(description="the time was measured on this instance type")
     gpus: int | None = Field(
-        default=None, description="that its jobs held, of which a job uses one; null on a CPU"
+        default=None, description="GPUs held by its jobs, each of which uses one; null on a CPU"
     )
     note: str | None = Field(default=None, description="why there is no price")
 
@@ -67,7 +67,9 @@ class JobCost(Cost):
     repeat: int
     nodes: int = Field(default=1, ge=1, description="instances that it occupied at once")
     purchase_option: PurchaseOption | None
-    seconds: float | None = Field(description="of all nodes; null where Batch does not tell")
+    seconds: float | None = Field(
+        description="sum over all nodes; null if Batch does not report it"
+    )
 
 
 class RunCost(Cost):

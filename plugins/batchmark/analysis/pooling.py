@@ -46,11 +46,11 @@ class JobRecord(Provenance):
     purchase_option: PurchaseOption | None = Field(
         description="how its instance was bought; null if unknown"
     )
-    availability_zone: str | None = Field(description="that it ran in; null if unknown")
+    availability_zone: str | None = Field(description="zone that it ran in; null if unknown")
     batch_seconds: float | None = Field(
-        description="from Batch's startedAt to stoppedAt; null where these can't be"
+        description="from Batch's startedAt to stoppedAt; null if these are impossible"
     )
-    earlier_seconds: float | None = Field(description="the same of all attempts before this one")
+    earlier_seconds: float | None = Field(description="batch_seconds of all earlier attempts")
     total_seconds: float | None = Field(
         description="process start to the document, ceilings included; null as batch_seconds"
     )
@@ -60,7 +60,8 @@ class JobRecord(Provenance):
         default=None, description="of the instance that an own job ran on; null where unknown"
     )
     failed: bool = Field(
-        default=False, description="an own job without a figure, which may not tell its machine"
+        default=False,
+        description="an own job without a result, which may not have reported its machine",
     )
 
 
@@ -73,7 +74,9 @@ class TargetRecord(Record):
     actual_device: Device | None = Field(description="null without a job, or where jobs differ")
     environment: Environment | None = Field(description="null without a job, or where jobs differ")
     jobs: tuple[JobRecord, ...]
-    version: Version = Field(default=Version(), description="that its jobs agree on")
+    version: Version = Field(
+        default=Version(), description="version fields that all its jobs share"
+    )
 
 
 @dataclass

@@ -50,7 +50,7 @@ class ComputeEnvironments(Record):
     more: tuple[Line, ...] = Field(
         default=(),
         max_length=20,
-        description="of the queue; only one that Terraform did not make has some",
+        description="further environments; only queues not created by Terraform have any",
     )
 
     @property
@@ -71,7 +71,7 @@ class Target(Record):
     instance_type: Line
     vcpus: PositiveCount
     memory_mib: PositiveCount | None = Field(
-        default=None, description="that a job asks for; null for multi-node jobs"
+        default=None, description="memory that a job requests; null for multi-node jobs"
     )
     gpus: Count
     job_queue: Line
@@ -88,7 +88,8 @@ class Target(Record):
         default=False, description="whether its AMI was given to Terraform, and is not ECS's newest"
     )
     capacity_reservation: Line | None = Field(
-        default=None, description="that its instances start in: an id, or a resource group's ARN"
+        default=None,
+        description="reservation that its instances start in: an id, or a resource group's ARN",
     )
     capacity_block: Line | None = Field(
         default=None, description="the id of the Capacity Block that its instances start in"
@@ -115,11 +116,13 @@ class Config(Published):
     region: Line
     bucket: Line
     topic_arn: Line | None = Field(
-        default=None, description="of alerts; null where only existing jobs are compared"
+        default=None, description="topic for alerts; null if only existing jobs are compared"
     )
-    log_group: Line | None = Field(default=None, description="of the targets' jobs; as topic_arn")
+    log_group: Line | None = Field(
+        default=None, description="log group of the targets' jobs; null like topic_arn"
+    )
     events_log_group: Line | None = Field(
-        default=None, description="of job state changes; null from an older Terraform"
+        default=None, description="log group of job state changes; null from an older Terraform"
     )
     monthly_cap_usd: float | None = Field(
         default=None,
@@ -130,7 +133,7 @@ class Config(Published):
         default=(),
         max_length=100,
         description="ARNs of the job definitions that comparisons may run, in any revision; NAME* "
-        "is all whose name begins so",
+        "stands for all names that begin so",
     )
     targets: dict[Line, Target]
 

@@ -123,10 +123,12 @@ class OwnJob(Record):
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
     parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
     axis: JobAxis | None = None
-    check: str | None = Field(default=None, description="shell command; what it ends with counts")
-    output: Line | None = Field(default=None, description="path whose SHA-256 counts")
+    check: str | None = Field(default=None, description="shell command whose exit code decides")
+    output: Line | None = Field(
+        default=None, description="path of the output whose SHA-256 is checked"
+    )
     output_sha256: Line | None = Field(
-        default=None, description="that it must have; null: all sides must agree"
+        default=None, description="expected SHA-256; null: all sides must agree"
     )
     shell: bool = Field(default=True, description="whether it runs below its image's /bin/sh")
     job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
@@ -135,8 +137,8 @@ class OwnJob(Record):
     schedule: Line | None = Field(
         default=None, description="cron line or preset of Airflow's, in UTC; null for none"
     )
-    commit: Given | None = Field(default=None, description="of what its image has")
-    branch: Given | None = Field(default=None, description="of that commit")
+    commit: Given | None = Field(default=None, description="commit of the code in its image")
+    branch: Given | None = Field(default=None, description="branch of that commit")
     label: Given | None = Field(default=None, description="any text to find its runs by")
 
     @property
@@ -153,7 +155,7 @@ class OwnJobs(Published):
     )
 
     schema_version: Literal[1]
-    name: Line = Field(description="of the installation that they belong to")
+    name: Line = Field(description="name of the installation that they belong to")
     region: Line
     jobs: dict[JobName, OwnJob]
 
@@ -161,16 +163,17 @@ class OwnJobs(Published):
 class OwnJobPlan(Record):
     """The command of one Batch job at one size, and how its result is checked."""
 
-    name: Shown = Field(description="of the own job, or of the comparison; its rows' workload")
+    name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
     job_definition: Shown = Field(description="ARN")
     command: tuple[str, ...] = Field(
         default=(), description="as it runs, parameters put in; empty: the image's own"
     )
-    parameters: dict[str, str] = Field(default={}, description="that SubmitJob gets")
+    parameters: dict[str, str] = Field(default={}, description="parameters for SubmitJob")
     environment: dict[str, str] = Field(
         default={},
         exclude=True,
-        description="overrides of the definition's; never written, as a value may be a secret",
+        description="overrides of the definition's variables; never stored, as a value may be a "
+        "secret",
     )
     vcpus: float | None = Field(default=None, description="override; null: the definition's")
     memory_mib: int | None = Field(default=None, description="as vcpus")
@@ -184,10 +187,11 @@ class OwnJobPlan(Record):
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="of a job, waiting left out; null: none was asked for",
+        description="deadline for a job, not counting waits; null: none was requested",
     )
     existing: bool = Field(
-        default=False, description="its queue and definition are no installation's: a comparison"
+        default=False,
+        description="a comparison, whose queue and definition belong to no installation",
     )
 
 

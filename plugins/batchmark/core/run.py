@@ -34,8 +34,8 @@ class JobLimits(Record):
     submissions: int = Field(
         ge=1, description="2 where Spot attempts are followed by the On-Demand queue"
     )
-    attempts: int = Field(ge=1, description="of each submission")
-    timeout_seconds: int = Field(ge=1, description="of each attempt")
+    attempts: int = Field(ge=1, description="attempts per submission")
+    timeout_seconds: int = Field(ge=1, description="timeout per attempt")
 
 
 class PlannedJob(Record):
@@ -46,7 +46,7 @@ class PlannedJob(Record):
     instance_type: Shown = Field(description="EC2 instance type that the target asks for")
     suite: Shown
     repeat: int = Field(ge=1)
-    dtype: Shown = Field(description="of every row, or 'suite' for the suite's own")
+    dtype: Shown = Field(description="number format of every row, or 'suite' for the suite's own")
     result_prefix: Shown = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
@@ -59,13 +59,13 @@ class PlannedJob(Record):
         default=None, description="null where the suite's own defaults hold, and for other suites"
     )
     scaling: ScalingOptions | None = Field(
-        default=None, description="of a multi-node job; null for any other"
+        default=None, description="plan of a multi-node job; null for any other"
     )
     own_job: OwnJobPlan | None = Field(
-        default=None, description="of a job not written for Batchmark; null for any other"
+        default=None, description="plan of a job not written for Batchmark; null for any other"
     )
     version: GivenVersion | None = Field(
-        default=None, description="of what it measures; null where nobody gave it one"
+        default=None, description="version of what it measures, if one was given"
     )
 
     @property
@@ -149,9 +149,9 @@ class WorstCase(Record):
 
     targets: tuple[TargetWorst, ...]
     file_system: FileSystemWorst | None = Field(
-        default=None, description="that the run stands up for itself; null if it needs none"
+        default=None, description="the file system that the run creates; null if it needs none"
     )
-    usd: float | None = Field(description="of all of them; null if one has no price")
+    usd: float | None = Field(description="sum over all; null if one has no price")
     region: Shown
     prices_as_of: date
     prices_source: Shown
@@ -191,17 +191,17 @@ class RunPlan(Record):
     dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
     run_id: Shown | None = Field(default=None, description="as dag_id")
     dry_run: bool = Field(default=False, description="nothing was submitted")
-    spending_key: Shown | None = Field(
-        default=None, description="key of the run's record in the spending of its month"
-    )
+    spending_key: Shown | None = Field(default=None, description="key of the run's spending record")
     file_system: FileSystem | None = Field(
-        default=None, description="that the run stands up for itself; null if it needs none"
+        default=None, description="the file system that the run creates; null if it needs none"
     )
     compute_environment: Shown | None = Field(
-        default=None, description="of the nodes that mount the file system; null if there is none"
+        default=None,
+        description="compute environment of the nodes that mount the file system; "
+        "null if there is none",
     )
     sides: dict[Shown, Target] = Field(
-        default={}, description="targets that are no installation's: existing queues, by side"
+        default={}, description="targets outside the installation, by side: existing queues"
     )
 
     @property
@@ -231,15 +231,17 @@ class StoredJob(Record):
     planned: PlannedJob
     job_id: str
     job_attempt: int = Field(ge=1)
-    log_group: str = Field(description="of CloudWatch; the bucket where the log is not there")
-    log_stream: str = Field(description="in that group, or the log's key in the bucket")
+    log_group: str = Field(
+        description="CloudWatch log group, or else the bucket that holds the log"
+    )
+    log_stream: str = Field(description="log stream in that group, or the log's key in the bucket")
     log_url: str = Field(description="opens the log stream, or the object in the bucket")
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")
     document_sha256: str | None = Field(
         default=None,
-        description="of the raw result document as it was collected; null in what older releases "
-        "stored, so that it is not checked",
+        description="SHA-256 of the raw result document as collected; null from older releases, "
+        "which disables the check",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
@@ -272,9 +274,9 @@ class StoredJob(Record):
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
-    ending: Ending | None = Field(default=None, description="null for a job that did well")
+    ending: Ending | None = Field(default=None, description="null for a successful job")
     doubt: Shown | None = Field(
-        default=None, description="what Batch says of the container of a job that succeeded"
+        default=None, description="Batch's warning about the container of a successful job"
     )
     instance_seconds: float | None = Field(
         default=None,
@@ -332,14 +334,13 @@ class LostJob(Record):
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
     )
-    ending: Ending | None = Field(
-        default=None, description="null where Batch does not say that it failed"
-    )
+    ending: Ending | None = Field(default=None, description="null unless Batch reports a failure")
     not_run: bool = Field(
-        default=False, description="never submitted, as the first of its side had failed"
+        default=False, description="never submitted, because the first job of its side had failed"
     )
     document_sha256: str | None = Field(
-        default=None, description="of what was once collected of it and can't be read any more"
+        default=None,
+        description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
         default=(), description="earlier attempts with a document, which is kept but not compared"
@@ -362,7 +363,7 @@ class StoredRun(Record):
     jobs: tuple[StoredJob, ...]
     lost: tuple[LostJob, ...] = ()
     superseded: tuple[LostJob, ...] = Field(
-        default=(), description="jobs of this run that others replaced; they were paid for, too"
+        default=(), description="jobs that others replaced; they were paid for, too"
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
@@ -379,7 +380,7 @@ class StoredRun(Record):
 class CollectedRun(StoredRun):
     jobs: tuple[CollectedJob, ...]
     notes: tuple[str, ...] = Field(
-        default=(), exclude=True, description="what is not known of its documents"
+        default=(), exclude=True, description="caveats about its documents"
     )
 
 

@@ -21,10 +21,12 @@ class EndedPods(Record):
 
     job_name: str
     created_at: AwareDatetime
-    started_at: AwareDatetime | None = Field(description="of its first pod; null if none did")
+    started_at: AwareDatetime | None = Field(
+        description="start of its first pod; null if none started"
+    )
     stopped_at: AwareDatetime
     log_key: str | None = Field(description="where the log of its first replica is kept")
-    node: str | None = Field(description="that its pods ran on")
+    node: str | None = Field(description="node that its pods ran on")
     failure: str | None = None
 
 

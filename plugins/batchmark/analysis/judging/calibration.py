@@ -23,8 +23,8 @@ class SelfCheck(Record):
     would explain any difference between them.
     """
 
-    rows: int = Field(ge=1, description="compared")
-    different: tuple[RowName, ...] = Field(description="of these, falsely")
+    rows: int = Field(ge=1, description="number of rows compared")
+    different: tuple[RowName, ...] = Field(description="rows falsely called different")
 
 
 class Calibration(Record):

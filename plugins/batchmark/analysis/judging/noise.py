@@ -42,13 +42,12 @@ class RowNoise(Record):
     """The job-to-job noise that a row's verdict took into account."""
 
     lead: float = Field(
-        description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
+        description="GPU target's lead: mean log of the CPU jobs' medians minus that of the GPU "
+        "jobs'"
     )
     gpu: SideNoise
     cpu: SideNoise
-    floor: float = Field(
-        description="sd from job to job of the noisier target, relative to its median"
-    )
+    floor: float = Field(description="job-to-job sd of the noisier target, relative to its median")
     smallest_detectable_change: float = Field(
         description="relative; found in 95 of 100 runs with this run's number of jobs"
     )
@@ -103,7 +102,7 @@ class NoiseTable(Record):
 
     schema_version: Literal[1] = 1
     suite: str
-    dtype: str = Field(description="as planned: `suite` is each row's own")
+    dtype: str = Field(description="as planned; `suite` means that each row has its own")
     target: str
     region: str | None = Field(description="AWS region; null off AWS")
     run_id: str

@@ -21,7 +21,7 @@ class Place(Record):
     """Job size and instance start: only figures that share both are compared."""
 
     size: JobSize | None = Field(description="null where the job has no axis")
-    start: Start | None = Field(description="of the instance; null where nobody knows")
+    start: Start | None = Field(description="how the instance started; null if unknown")
 
 
 class MetricFigure(Record):
@@ -30,12 +30,12 @@ class MetricFigure(Record):
     metric: str
     unit: str
     higher_is_better: bool
-    value: Estimate = Field(description="in its unit; of the median over all samples of all jobs")
+    value: Estimate = Field(description="median over all samples of all jobs, in the metric's unit")
     values: int = Field(ge=1)
     jobs: int = Field(ge=1)
     usd_per_unit: Estimate | None = Field(
-        description="the hour's price by what is done in an hour; null unless the unit ends in /s "
-        "and higher is better"
+        description="hourly price / hourly output; null unless the unit ends in /s and higher is "
+        "better"
     )
 
     @property
@@ -48,10 +48,10 @@ class JobFigure(Record):
     """The figures of a side's jobs at one place."""
 
     place: Place
-    seconds: Estimate | None = Field(description="from start to stop; null where nothing counts")
-    problem: str | None = Field(default=None, description="why nothing counts")
-    longest_seconds: float | None = Field(default=None, description="of a job that counts")
-    jobs: int = Field(ge=0, description="that count")
+    seconds: Estimate | None = Field(description="from start to stop; null if no job is valid")
+    problem: str | None = Field(default=None, description="why no job is valid")
+    longest_seconds: float | None = Field(default=None, description="of the valid jobs")
+    jobs: int = Field(ge=0, description="number of valid jobs")
     command_seconds: float | None = Field(description="of the command alone; median")
     waiting_seconds: float | None = Field(description="from submission to start; median")
     usd_per_job: Estimate | None = Field(description="On-Demand; null without a price")
@@ -59,7 +59,7 @@ class JobFigure(Record):
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = Field(
-        default=(), description="of its jobs' documents, those that do not count included"
+        default=(), description="from the documents of all its jobs, including invalid ones"
     )
     provenance: tuple[Provenance, ...]
 
@@ -80,9 +80,11 @@ class JobSide(Record):
     figures: tuple[JobFigure, ...]
     cold_start: ColdStart | None
     refused: str | None = Field(default=None, description="why its jobs can't be pooled")
-    bad_lines: tuple[BadLine, ...] = Field(description="of all jobs, the same line once")
+    bad_lines: tuple[BadLine, ...] = Field(
+        description="bad lines of all jobs, each distinct line once"
+    )
     bad_lines_by_job: tuple[int, ...] = Field(
-        default=(), description="how many each job had, of those that had any"
+        default=(), description="number of bad lines of each job that had any"
     )
     bad_lines_left_out: int = 0
     metrics_left_out: int = 0
@@ -101,7 +103,7 @@ class Duel(Record):
     higher_is_better: bool | None = Field(default=None, description="of the metric")
     first: str
     second: str
-    better: str | None = Field(description="of the two; null where it is not known")
+    better: str | None = Field(description="the better target; null if unknown")
     ratio: Estimate = Field(description="how many times better the first is")
     noise: RowNoise
 
@@ -121,10 +123,10 @@ class DeadlineStep(Record):
     )
     target: str = Field(description="the cheapest by its figure alone, where there are rivals")
     rivals: tuple[str, ...] = Field(
-        default=(), description="that keep it, too, and are not known to be dearer"
+        default=(), description="others that meet the deadline and are not surely dearer"
     )
     usd_per_job: float
-    jobs: int = Field(ge=1, description="of the target: all of them kept it")
+    jobs: int = Field(ge=1, description="the target's jobs, all of which met the deadline")
 
 
 class Best(Record):
@@ -132,13 +134,15 @@ class Best(Record):
 
     place: Place
     fastest: str | None = Field(description="null where it is not known")
-    cheapest: str | None = Field(description="as fastest, of the sides with a price")
+    cheapest: str | None = Field(description="cheapest side with a price; null if unknown")
     unpriced: tuple[str, ...] = Field(
-        default=(), description="sides with a time and no price, left out of cheapest"
+        default=(), description="sides with a time but no price, ignored for cheapest"
     )
     deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; none without prices")
     within: DeadlineStep | None = Field(
-        default=None, description="of the deadline asked for; null if none was, or no side keeps it"
+        default=None,
+        description="best within the requested deadline; null if none was requested "
+        "or none meets it",
     )
 
 
@@ -152,7 +156,7 @@ class OwnJobStudy(Study):
         default=False, description="a comparison: others may use its queues, too"
     )
     sides: tuple[JobSide, ...]
-    duels: tuple[Duel, ...] = Field(description="of any two sides, each two once")
+    duels: tuple[Duel, ...] = Field(description="one for every pair of sides")
     best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")
 
     @property

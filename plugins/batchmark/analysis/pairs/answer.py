@@ -48,7 +48,7 @@ class Standing(Record):
 
     gpu: str
     duels: tuple[Duel, ...]
-    axis: str | None = Field(default=None, description="that the workload's sizes are of")
+    axis: str | None = Field(default=None, description="axis along which the workload's sizes vary")
     crossover: BreakEven | None = Field(
         default=None, description="null where there is none, several, or several rivals"
     )
@@ -61,7 +61,7 @@ class WorkloadAnswer(Record):
     workload: str
     dtype: str
     standings: tuple[Standing, ...] = Field(description="one for each GPU target that has rows")
-    best: tuple[Duel, ...] = Field(description="of the best GPU target, row by row")
+    best: tuple[Duel, ...] = Field(description="the best GPU target's duels, row by row")
 
 
 class Answer(Record):

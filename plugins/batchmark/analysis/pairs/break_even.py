@@ -53,8 +53,12 @@ class BreakEven(Record):
     )
     interval_reason: str | None = Field(default=None, description="why there is no interval")
     monotonic: bool = Field(default=True, description="false where the lead changes repeatedly")
-    gpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the GPU surely is")
-    cpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the CPU surely is")
+    gpu_ahead: tuple[float, ...] = Field(
+        default=(), description="sizes at which the GPU is surely ahead"
+    )
+    cpu_ahead: tuple[float, ...] = Field(
+        default=(), description="sizes at which the CPU is surely ahead"
+    )
     undecided: tuple[float, ...] = ()
 
 

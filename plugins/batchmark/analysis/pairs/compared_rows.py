@@ -62,7 +62,8 @@ class Row(RowName):
         "job may explain the difference, and where both ran on the same CPU"
     )
     same_cpu: str | None = Field(
-        default=None, description="model of the CPU that both ran on, one in place of its GPU"
+        default=None,
+        description="model of the CPU that both ran on, if a GPU target fell back to it",
     )
     noise: RowNoise
     warnings: tuple[str, ...] = ()
@@ -74,7 +75,8 @@ class Row(RowName):
     gpu_usd_per_million_calls: Estimate | None = None
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
-        default=None, description="of a row that is a whole own job, in place of its calls'"
+        default=None,
+        description="for a row that is a whole own job, instead of gpu_usd per million calls",
     )
     cpu_usd_per_job: Estimate | None = Field(default=None, description="as gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(

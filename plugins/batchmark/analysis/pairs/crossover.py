@@ -49,11 +49,11 @@ class Crossover(Record):
     dtype: str
     axis: str
     parameters: dict[str, Parameter] = Field(description="the other axes, the same at every size")
-    sizes: tuple[float, ...] = Field(description="that both targets measured")
+    sizes: tuple[float, ...] = Field(description="sizes that both targets measured")
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
     cold_seconds: BreakEven | None = Field(
-        description="of a job that makes one call; null of own jobs, whose rows are whole jobs"
+        description="crossover of jobs with one call; null for own jobs, whose rows are whole jobs"
     )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")

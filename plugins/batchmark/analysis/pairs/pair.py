@@ -60,7 +60,7 @@ class Pair(Record):
     uncompared: tuple[UncomparedRow, ...]
     totals: tuple[TotalTime, ...]
     calibrations: tuple[UsedCalibration, ...] = Field(
-        description="of the rows whose noise is known by calibration"
+        description="noise tables used for the pair's rows"
     )
     notes: tuple[str, ...]
     gpu_price: PriceBasis

@@ -47,16 +47,18 @@ class TrainingPoint(Record):
     seconds: Estimate = Field(description="of a step")
     images_per_second: Estimate
     images_per_second_per_device: Estimate
-    split: Split | None = Field(description="null where a job does not tell")
+    split: Split | None = Field(description="null if a job did not report it")
     gpu_busy_share: float | None = Field(
         description="while steps were timed; mean over all GPUs, median over the jobs"
     )
     first_loss: float | None
     last_loss: float | None
-    gradient_bytes: int | None = Field(description="that each device hands in at each step")
+    gradient_bytes: int | None = Field(
+        description="gradient bytes that each device exchanges per step"
+    )
     usd_per_epoch: Estimate | None = Field(description="null where there is no price")
     usd_per_million_images: Estimate | None = Field(description="as usd_per_epoch")
-    remarks: tuple[str, ...] = Field(description="of the nodes themselves")
+    remarks: tuple[str, ...] = Field(description="remarks on the nodes")
     warnings: tuple[str, ...]
     provenance: tuple[Provenance, ...]
 

@@ -32,7 +32,7 @@ class PredictedPoint(Record):
     ranks: int
     efficiency: Estimate
     images_per_second: Estimate
-    communication_seconds: Estimate = Field(description="of a step, what is not hidden")
+    communication_seconds: Estimate = Field(description="time per step that compute doesn't hide")
     measured: bool = Field(description="it was measured, too")
 
 

@@ -56,7 +56,7 @@ class MultiNode(Published):
     stale = "apply terraform/stacks/multi_node of this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that it belongs to")
     region: Line
     target: Line = Field(description="name of the nodes in results, beside the targets of Batch")
     device: Literal["cpu", "cuda"]

@@ -32,8 +32,12 @@ class Side(Record):
     name: JobName
     job_queue: Name = Field(description="name or ARN")
     job_definition: Name = Field(description="as job_queue; without a revision, the newest")
-    parameters: dict[Line, str] = Field(default={}, description="of the command's placeholders")
-    environment: dict[Line, str] = Field(default={}, description="beside the definition's")
+    parameters: dict[Line, str] = Field(
+        default={}, description="values of the command's placeholders"
+    )
+    environment: dict[Line, str] = Field(
+        default={}, description="variables in addition to the definition's"
+    )
     command: tuple[str, ...] | None = None
     vcpus: PositiveCount | None = None
     memory_mib: PositiveCount | None = Field(default=None, ge=4)
