@@ -227,7 +227,7 @@ def test_a_run_that_is_called_like_anothers_folder_is_refused(cloud, taken):
     tasks.plan_jobs(context(run_id="r+1"))
     for key in [key for key in cloud.objects() if taken not in key]:
         del cloud.s3.objects[key]
-    with pytest.raises(AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is that .*'r\+1'.*: choo"):
+    with pytest.raises(AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"):
         tasks.plan_jobs(context(run_id=slug("r+1")))
 
 
@@ -274,7 +274,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
     assert "This run would be refused. This run can cost up to $8.08" in said
-    assert "Dry run, nothing is submitted. Its plan: " in said
+    assert "Dry run: nothing is submitted. Its plan: " in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
 
