@@ -83,8 +83,8 @@ class MultiNode(Published):
         if (self.name, self.region) != (config.name, config.region):
             raise ConfigError(
                 f"the multi-node stack belongs to installation {self.name!r} in {self.region}, "
-                f"but this Airflow to {config.name!r} in {config.region}: apply both stacks with "
-                "the same name and region"
+                f"but this Airflow belongs to {config.name!r} in {config.region}: apply both "
+                "stacks with the same name and region"
             )
         if self.target in config.targets:
             raise ConfigError(

@@ -139,7 +139,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         try:
             usd = settle_file_systems(store, gone, datetime.now(UTC), any_left=left)
         except Exception:  # it must not keep a file system's end from being told
-            self.log.exception("Its cost stays booked at its worst case")
+            self.log.exception("The worst case of its cost stays booked")
             return
         if usd is not None:
             self.log.info("It cost about %.2f USD", usd)

@@ -115,7 +115,7 @@ def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
     if (own_jobs.name, own_jobs.region) != (config.name, config.region):
         raise ConfigError(
             f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, but "
-            f"this Airflow to {config.name!r} in {config.region}: apply Terraform again"
+            f"this Airflow belongs to {config.name!r} in {config.region}: apply Terraform again"
         )
     if name not in own_jobs.jobs:
         raise PlanError(f"unknown own job {name!r}{did_you_mean(name, own_jobs.jobs)}")

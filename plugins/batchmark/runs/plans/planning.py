@@ -111,19 +111,19 @@ def check_targets(
     known = ", ".join(config.targets) or "none"
     unknown = [name for name in targets if name not in config.targets]
     if unknown:
-        raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
+        raise PlanError(f"unknown target {unknown[0]!r}; Terraform created: {known}")
     chosen = [
         name
         for name, target in config.targets.items()
         if (name in targets if targets else shared_too or target.sharing is None)
     ]
     if not chosen:
-        raise PlanError("no target to run; Terraform made none")
+        raise PlanError("no target to run; Terraform created none")
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
     if need_both_devices and missing:
         raise PlanError(
             f"no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
-            f"least one of each device; Terraform made: {known}"
+            f"least one of each device; Terraform created: {known}"
         )
     return chosen
 

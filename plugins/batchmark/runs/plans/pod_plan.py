@@ -43,7 +43,7 @@ def plan_pods(
     if cluster.name != config.name:
         raise PlanError(
             f"cluster {cluster.cluster} belongs to installation {cluster.name!r}, but this "
-            f"Airflow to {config.name!r}: apply both stacks with the same name"
+            f"Airflow belongs to {config.name!r}: apply both stacks with the same name"
         )
     numbers = dict.fromkeys([*([waiting] if waiting else []), *wanted.replicas])
     for pods in numbers:

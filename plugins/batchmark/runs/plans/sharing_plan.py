@@ -68,7 +68,7 @@ def plan_sharing(
     if not plans:
         raise PlanError(
             f"nothing to run: no target fits the modes {_list(wanted.modes)} and the replicas "
-            f"{_list(wanted.replicas)}; Terraform made {_list(config.targets)}"
+            f"{_list(wanted.replicas)}; Terraform created {_list(config.targets)}"
         )
     if wanted.disturbances and all(config.targets[name].sharing for name in plans):
         raise PlanError(

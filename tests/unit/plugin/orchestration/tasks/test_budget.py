@@ -227,7 +227,9 @@ def test_a_run_that_is_called_like_anothers_folder_is_refused(cloud, taken):
     tasks.plan_jobs(context(run_id="r+1"))
     for key in [key for key in cloud.objects() if taken not in key]:
         del cloud.s3.objects[key]
-    with pytest.raises(AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"):
+    with pytest.raises(
+        AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"
+    ):
         tasks.plan_jobs(context(run_id=slug("r+1")))
 
 

@@ -192,7 +192,7 @@ def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
     asked, told = context(targets=["g5.48xlarge"]), {}
     asked["ti"].xcom_push = lambda key, value: told.update({key: value})
-    with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
+    with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform cre"):
         environment.check_environment(asked)
     assert told["failure"].startswith("unknown target 'g5.48xlarge'")  # for the run's page
 

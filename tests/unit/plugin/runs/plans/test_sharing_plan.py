@@ -171,7 +171,7 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         ({"axes": "batch=32 batch=64"}, "axes has batch twice"),
         ({"axes": "batch=65537"}, "can't have batch=65537; give 1 to 65536"),
         ({"repeats": 21}, "repeats must be a whole number from 1 to 20, got 21"),
-        ({"targets": ["g5"]}, "unknown target 'g5'; Terraform made: g5.xlarge, "),
+        ({"targets": ["g5"]}, "unknown target 'g5'; Terraform created: g5.xlarge, "),
         (
             {"targets": ["g5.xlarge-shared"], "replicas": [20, 40]},
             "g5.xlarge-shared has room for 10 replicas, but replicas are 20, 40: use fewer",
