@@ -133,7 +133,7 @@ class JobProgress:
         longest = limits.longest_seconds
         if longest is not None and self._now - job.get("createdAt", 1e15) / 1000 > longest:
             return ExceededLimit(
-                f"It exceeded Batchmark's limit of {longest:g} s after its submission"
+                f"It did not end before Batchmark's deadline, {longest:g} s after its submission"
             )
         if not self._is_current:
             return None

@@ -114,7 +114,7 @@ def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
 def test_the_longest_time_counts_from_the_submission():
     following = Following(longest_seconds=3600)
     failure = following.fails((3599, RUNNING), (2, {}), (2, {}))
-    assert "exceeded Batchmark's limit of 3600 s after" in failure
+    assert "did not end before Batchmark's deadline, 3600 s after" in failure
 
 
 def test_an_execution_timeout_that_passes_while_deferred_ends_the_job():
