@@ -34,7 +34,7 @@ def distributed_training_benchmark():
     def layer() -> dag_parts.Layer:
         return dag_parts.Layer(
             StandUpFileSystem(task_id="stand_up_file_system"),
-            CollapseFileSystem(task_id="collapse_file_system", **dag_parts.INSISTING),
+            CollapseFileSystem(task_id="collapse_file_system", **dag_parts.TEARDOWN_RETRIES),
         )
 
     dag_parts.benchmark(scaling.check_environment, scaling.plan_jobs, layer)

@@ -37,7 +37,7 @@ def eks_gpu_sharing_benchmark():
     ).expand_kwargs(planned)
     collected = dag_parts.collect_results(pods.collect_results, run_pods)
     # Ends the node even if the run fails or is marked as failed.
-    end_node = task(**dag_parts.INSISTING)(pods.end_node)
+    end_node = task(**dag_parts.TEARDOWN_RETRIES)(pods.end_node)
     ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
     chain(planned, started, ready, run_pods, [collected, ended])
     dag_parts.conclude(planned, collected, reruns=False)

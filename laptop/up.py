@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 from batchmark.core.kinds import OWN_JOB_DAG, title
 from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
@@ -183,7 +183,7 @@ def _cloud_port(folder: Path) -> int:
 
 def _dags(jobs: Sequence[str]) -> str:
     """What can be triggered, by its title in Airflow."""
-    of_jobs = [f"{title(OWN_JOB_DAG)} for {some(jobs)}"] if jobs else []
+    of_jobs = [f"{title(OWN_JOB_DAG)} for {shortened_list(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 
 

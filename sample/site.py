@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import httpx
 
-from batchmark.core.names import limited, url_safe
+from batchmark.core.names import cut_to_length, url_safe
 from batchmark.orchestration.web.access import reader
 from batchmark.orchestration.web.app import application
 from batchmark.orchestration.web.library import Library
@@ -172,4 +172,4 @@ def file_name(address: str) -> str:
         return FIRST_FILE
     parts = urlsplit(address)
     name = url_safe(f"{parts.path.removeprefix('/').removesuffix('.html')}-{unquote(parts.query)}")
-    return f"{limited(name, LONGEST_NAME)}.html"
+    return f"{cut_to_length(name, LONGEST_NAME)}.html"

@@ -21,11 +21,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.analysis.judging.calibration import part
+from batchmark.analysis.judging.calibration import samples_of_repeats
 from batchmark.analysis.judging.noise import FEWEST_JOBS, measure_noise, row_scatter
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.report.tables import noise_table
 from batchmark.report.terminal.sections import print_blocks
@@ -126,7 +126,9 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
     run = run_of("noise-floor", documents)
     groups = group_jobs(run)
     if len(groups) > 1:
-        raise SystemExit(f"{folder} holds repeats of {some([suite for suite, _ in groups])}")
+        raise SystemExit(
+            f"{folder} holds repeats of {shortened_list([suite for suite, _ in groups])}"
+        )
     ((target,),) = groups.values()
     if refusal := target.refusal():
         raise SystemExit(refusal)
@@ -156,7 +158,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
             str(comparisons),
             str(sum(different.values())),
             f"{share:.2%}",
-            some([row for row, count in different.items() if count]),
+            shortened_list([row for row, count in different.items() if count]),
         )
     console.print(shown)
     console.print(
@@ -206,8 +208,10 @@ def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
         for sides in splits(repeats, design):
             used = {repeat for side in sides for repeat in side}
             rest = [repeat for repeat in repeats if repeat not in used]
-            known = row_scatter(part(samples, rest)) if design.calibrated else None
-            first, second = (Contestant(target.name, part(samples, side), known) for side in sides)
+            known = row_scatter(samples_of_repeats(samples, rest)) if design.calibrated else None
+            first, second = (
+                Contestant(target.name, samples_of_repeats(samples, side), known) for side in sides
+            )
             comparisons += 1
             different[name] += judge(first, second).faster is not None
     return comparisons, different

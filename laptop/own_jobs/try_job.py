@@ -11,7 +11,7 @@ from batchmark.core.formatting import count
 from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.output import say
 from batchmark.core.own_jobs import OwnJobRun
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from laptop.demo import run_once
 from laptop.errors import LaptopError
 from laptop.own_jobs.jobs_file import (
@@ -53,7 +53,7 @@ def try_job(
     """
     runs = _runs(watch)
     try:
-        asked(OwnJobRun, {"repeats": repeats})
+        parse_options(OwnJobRun, {"repeats": repeats})
     except PlanError as error:
         raise LaptopError(str(error)) from error
     refuse_at_once(folder.resolve())

@@ -1,1 +1,1 @@
-"""Batchmark's Airflow side: plan, run, collect, compare, report."""
+"""Batchmark's Airflow side: plans, runs, collects, compares and reports benchmarks."""

@@ -1,4 +1,4 @@
-"""Compare result documents, and look after an installation's history."""
+"""The `batchmark` command: compares result documents and manages an installation's history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_PERCENT = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["history"]:  # these have parsers of their own
         return history(given[1:])
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Console(Console):
-    """One that lets the command go on, for its exit code, where nobody reads on."""
+    """A console that survives a closed pipe, so the command can still return its exit code."""
 
     def on_broken_pipe(self) -> None:
         drop_output()
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         f"{ENOUGH_REPEATS} repeats on a side, noise is measured; use {MINIMUM_SAMPLES} or more.",
     )
     compare.add_argument("baseline", type=Path, help="what to compare with: document or folder")
-    compare.add_argument("new", type=Path, help="what is judged: document or folder")
+    compare.add_argument("new", type=Path, help="what to judge: document or folder")
     compare.add_argument(
         "--gate",
         action="store_true",
@@ -78,13 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--allow-missing",
         action="store_true",
-        help="rows that the baseline measured, and the new side did not or in too few repeats, "
-        "pass the gate",
+        help="let rows pass the gate that the new side lacks, or measured in too few repeats",
     )
     compare.add_argument(
         "--same-machine",
         action="store_true",
-        help="rows that are slower pass the gate where the sides' machines differ, which it names",
+        help="let slower rows pass the gate if the sides ran on different machines, and name the "
+        "difference",
     )
     compare.add_argument(
         "--require-decided",
@@ -96,11 +96,11 @@ def _parser() -> argparse.ArgumentParser:
         type=percent,
         default=LEAST_PERCENT,
         metavar="P",
-        help="slow-downs below P %% pass the gate (default: %(default)g)",
+        help="let slow-downs below P %% pass the gate (default: %(default)g)",
     )
-    compare.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary, too")
+    compare.add_argument("--markdown", type=Path, metavar="FILE", help="also write a summary")
     commands.add_parser("history", help="show, rebuild, import or export an installation's history")
-    commands.add_parser("pull-request", help="what action.yml tells a pull request")
+    commands.add_parser("pull-request", help="report to a pull request, for action.yml")
     return parser
 
 
@@ -133,10 +133,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _sides(*paths: Path) -> list[Chosen]:
-    """Both sides; workloads measured by themselves count as rows of the other side's suite.
+    """Read both sides; workloads measured on their own count as rows of the other side's suite.
 
     Raises:
-        CollectError: a side can't be read, or both hold documents of the same job.
+        CollectError: a side can't be read, or both contain documents of the same job.
     """
     sides = [read_documents(path) for path in paths]
     _refuse_same(*sides)
@@ -155,17 +155,17 @@ def _refuse_same(
     same = [file for file, document in new.items() if identity(document) in files]
     if len(same) == len(new) == len(baseline):
         which = "document" if len(same) == 1 else "documents"
-        raise CollectError(f"both sides are the same {which}; give those of two measurements")
+        raise CollectError(f"both sides are the same {which}; give two different measurements")
     if same:
         document = new[same[0]]
         raise CollectError(
-            f"{files[identity(document)]} and {same[0]} hold documents of the same job, "
+            f"{files[identity(document)]} and {same[0]} contain documents of the same job, "
             f"{job_label(document)}; leave it out of one side"
         )
 
 
 def _names(first: Path, second: Path) -> list[str]:
-    """The sides' paths from where they differ on; bytes that are no text are question marks."""
+    """Shorten the sides' paths to the parts that differ; undecodable bytes become '?'."""
     parts = [Path(os.path.abspath(path)).parts for path in (first, second)]
     depths = range(1, max(map(len, parts)))
     depth = next(depth for depth in depths if parts[0][-depth:] != parts[1][-depth:])
@@ -188,7 +188,7 @@ def _gate(
 
 
 def _measured(side: Chosen) -> str:
-    """What a side has, so that nothing of it can go without a trace."""
+    """Describe a side's contents, so that missing documents don't go unnoticed."""
     documents = [job.document for job in side.run.jobs]
     samples = sum(
         len(row.samples_seconds)

@@ -4,7 +4,7 @@ guard makes of what is left there."""
 from datetime import UTC, datetime, timedelta
 
 from batchmark.checks.leak_records import LeakAges
-from batchmark.checks.leaks import end_leaks, look
+from batchmark.checks.leaks import end_leaks, find_leaks
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks.leaks import leak_params
 from tests.builders.installations import configured, target
@@ -127,7 +127,7 @@ def looked(clients, state="over", **options):
         asked.append(run)
         return state
 
-    return look(config(), clients, ask_run, limits=LeakAges(), now=NOW, **options), asked
+    return find_leaks(config(), clients, ask_run, limits=LeakAges(), now=NOW, **options), asked
 
 
 def end_by_default(found, clients, state="over", **options):

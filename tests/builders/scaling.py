@@ -3,7 +3,7 @@
 import json
 
 from batchmark.core.clusters.multi_node import parse_multi_node
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.scaling_plan import plan_scaling
 from batchmark.runs.run_file_system import RunOfDag
 from batchmark_job.result.scaling_options import ScalingRun
@@ -59,7 +59,9 @@ def on_cpus(**changes):
 
 
 def wanted(**changes):
-    return asked(ScalingRun, {"node_counts": [1, 2, 4], "all_reduce_mib": [1, 16]} | changes)
+    return parse_options(
+        ScalingRun, {"node_counts": [1, 2, 4], "all_reduce_mib": [1, 16]} | changes
+    )
 
 
 def planned(nodes=None, *, repeats=1, **changes):

@@ -69,7 +69,7 @@ def by_form(contexts, stack, airflow, report):
     form = page.get_by_role("dialog")
     form.get_by_role("combobox").first.fill("smoke")
     page.keyboard.press("Enter")
-    for target in ("c5.2xlarge", "g4dn.xlarge"):  # those that Terraform made
+    for target in ("c5.2xlarge", "g4dn.xlarge"):  # those that Terraform created
         form.get_by_role("combobox").nth(2).click()
         page.get_by_role("option", name=target).click()
     form.get_by_role("button", name="Trigger").click()

@@ -1,4 +1,4 @@
-"""The DAG diagnose_queue through Airflow, on what Terraform made in the local cloud."""
+"""The DAG diagnose_queue through Airflow, on what Terraform created in the local cloud."""
 
 import json
 

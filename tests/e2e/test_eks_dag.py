@@ -34,4 +34,4 @@ def test_a_failed_run_says_why_and_leaves_nothing_either(runs):
     assert failed == {"run_pods/0", "run_pods/1", "publish_report/-1", "publish_alerts/-1"}
     assert run["tasks"]["end_node/-1"] == "success"
     assert run["left"] == [0, 0, 0]
-    assert "What to do: push 111122223333.dkr.ecr.us-east-1.amazonaws.com" in said
+    assert "Remedy: push 111122223333.dkr.ecr.us-east-1.amazonaws.com" in said

@@ -84,7 +84,7 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     run_id, log = run_to_failure(airflow, {"suite": "own"}, "run_benchmark", "exit code 3")
     assert "status reason: Essential container in task exited" in log
     assert log.index("reading input") < log.index("boom")
-    told = "1 job(s) failed; the report holds what there is"
+    told = "1 job(s) failed; the report contains the available results"
     assert failed_log(airflow, DAG_ID, run_id, "publish_report", told)
     store = store_of(aws, run_id)
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]

@@ -12,7 +12,7 @@ NEVER_THERE = "never there"
 COLLAPSED = "gone by collapse_file_system"
 REMOVED = "gone by stand_up_file_system"
 GUARDED = "gone by leak_guard"
-STOPPED = OR.join(("can't be read (NoSuchKey)", "it was told to stop"))
+STOPPED = OR.join(("can't be read (NoSuchKey)", "its termination was requested"))
 
 
 class Outcome(NamedTuple):

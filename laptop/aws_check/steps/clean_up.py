@@ -11,7 +11,7 @@ from python_terraform import IsFlagged
 
 from batchmark.aws.batch_jobs import live_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER
-from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.boto_clients import Clients, all_pages
 from laptop.aws_check.check import LOCK_TIMEOUT, Check
 from laptop.aws_check.inputs import NAME
 from laptop.aws_check.step import Seen, StepError
@@ -129,7 +129,7 @@ def _destroy_once(terraform: Terraform) -> None:
 def end_jobs(check: Check) -> None:
     """End all jobs of the check, however they were started."""
     batch = check.clients("batch")
-    for queue in listed(batch, "describe_job_queues", "jobQueues"):
+    for queue in all_pages(batch, "describe_job_queues", "jobQueues"):
         if queue["jobQueueName"].startswith(NAME):
             for job in live_jobs(batch, queue["jobQueueArn"]):
                 terminate_job(batch, job["jobId"], "the check is over")
@@ -175,7 +175,7 @@ def _named(clients: Clients) -> Iterator[str]:
 
 def _listed(client: Any, operation: str, field: str, asked: dict[str, Any]) -> Iterable[Any]:
     if client.can_paginate(operation):
-        return listed(client, operation, field, **asked)
+        return all_pages(client, operation, field, **asked)
     answer: Iterable[Any] = getattr(client, operation)(**asked).get(field, ())
     return answer
 
@@ -189,7 +189,7 @@ def _is_ours(service: str, name: str) -> bool:
 def _tagged(clients: Clients) -> Iterator[str]:
     asked = {"TagFilters": [{"Key": TAG, "Values": [NAME]}]}
     tagging = clients("resourcegroupstaggingapi")
-    for entry in listed(tagging, "get_resources", "ResourceTagMappingList", **asked):
+    for entry in all_pages(tagging, "get_resources", "ResourceTagMappingList", **asked):
         if not KEPT.search(entry["ResourceARN"]):
             yield str(entry["ResourceARN"])
 
@@ -199,7 +199,7 @@ def _in_ec2(clients: Clients) -> Iterator[str]:
     our_own = {"Filters": [OF_THE_CHECK]}
     alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
     ec2 = clients("ec2")
-    for each in listed(ec2, "describe_instances", "Reservations", Filters=[OF_THE_CHECK, alive]):
+    for each in all_pages(ec2, "describe_instances", "Reservations", Filters=[OF_THE_CHECK, alive]):
         yield from (f"instance {instance['InstanceId']}" for instance in each["Instances"])
     for kind, (operation, field, name) in WITHOUT_NAMES.items():
         yield from (f"{kind} {each[name]}" for each in _listed(ec2, operation, field, our_own))

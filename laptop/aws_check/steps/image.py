@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
-from batchmark.aws.batch_targets import answer_of
+from batchmark.aws.batch_targets import none_if_missing
 from laptop.aws import publish_stand_in
 from laptop.aws_check.check import Check
 from laptop.aws_check.engine import PUBLISH, docker, pull
@@ -120,7 +120,7 @@ def _copied(check: Check, repository: str) -> Images:
 
 def _pushed(check: Check, repository: str) -> str | None:
     """The digest under which our tag is in ECR."""
-    found = answer_of(
+    found = none_if_missing(
         check.clients("ecr").describe_images,
         repositoryName=repository.partition("/")[2],
         imageIds=[{"imageTag": TAG}],

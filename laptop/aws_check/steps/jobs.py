@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 from batchmark.aws.job_description import (
     CHILDREN,
     FINISHED,
@@ -141,7 +141,7 @@ def telemetry(check: Check) -> Seen:
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 
     def metrics() -> list[str]:
-        found = listed(cloudwatch, "list_metrics", "Metrics", **asked)
+        found = all_pages(cloudwatch, "list_metrics", "Metrics", **asked)
         return sorted({each["MetricName"] for each in found} - {OF_EVENTS})
 
     names = check.wait(metrics, METRIC_SECONDS, lambda: f"no metric in {space}")

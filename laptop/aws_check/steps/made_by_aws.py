@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from batchmark.aws.batch_targets import NO_ANSWER
-from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.boto_clients import Clients, all_pages
 from laptop.aws_check.check import Check
 from laptop.aws_check.inputs import NAME
 from laptop.aws_check.step import StepError
@@ -47,7 +47,7 @@ def remove_guards(check: Check) -> None:
     """
     ec2 = check.clients("ec2")
     networks = [
-        each["VpcId"] for each in listed(ec2, "describe_vpcs", "Vpcs", Filters=[OF_THE_CHECK])
+        each["VpcId"] for each in all_pages(ec2, "describe_vpcs", "Vpcs", Filters=[OF_THE_CHECK])
     ]
     if not networks:
         return
@@ -55,7 +55,7 @@ def remove_guards(check: Check) -> None:
     endpoints = _endpoints(ec2, there)
     groups = [
         each["GroupId"]
-        for each in listed(ec2, "describe_security_groups", "SecurityGroups", Filters=there)
+        for each in all_pages(ec2, "describe_security_groups", "SecurityGroups", Filters=there)
     ]
     if not endpoints and not groups:
         return
@@ -81,7 +81,7 @@ def remove_guards(check: Check) -> None:
 
 def _endpoints(ec2: Any, there: list[dict[str, Any]]) -> list[str]:
     """Endpoints that still have network interfaces."""
-    found = listed(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=there)
+    found = all_pages(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=there)
     return [str(each["VpcEndpointId"]) for each in found if each["State"].lower() != "deleted"]
 
 
@@ -89,7 +89,7 @@ def remove_late_logs(clients: Clients) -> None:
     """Delete the log groups that AWS created for the check's clusters."""
     logs = clients("logs")
     for prefix in LOG_GROUPS:
-        for group in listed(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix):
+        for group in all_pages(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=prefix):
             logs.delete_log_group(logGroupName=group["logGroupName"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchmark.aws.batch_targets import BatchEnvironment
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 from batchmark.checks.quota import check_quotas
 from batchmark.core.config import ComputeEnvironments, Config, PurchaseOption, Target
 from batchmark.core.formatting import count
@@ -49,7 +49,7 @@ def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
 def zones(check: Check) -> Seen:
     """Count the zones that offer each type."""
     types = [GPU_TYPE, CPU_TYPE]
-    offers = listed(
+    offers = all_pages(
         check.clients("ec2"),
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",

@@ -1,1 +1,1 @@
-"""One run's samples: pooled, compared, judged, priced."""
+"""Pools, compares, judges and prices the samples of one run."""

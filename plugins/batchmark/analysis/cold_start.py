@@ -1,10 +1,10 @@
-"""A target's cold start: where time and money go from a job's submission to its steady state.
+"""A target's cold start: the time and cost from a job's submission to its steady state.
 
 Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
-job itself. A timestamp that some job lacks is left out, and its step is joined with the next one.
-An instance is billed from its boot. That falls within RUNNABLE, and neither Batch nor the job sees
-it, so dollars are a lower bound, at the On-Demand price. Outside EC2 no instance starts or bills:
-there a cold start begins with the job's turn on the machine.
+job itself. If any job lacks a timestamp, it is dropped for all, and its step merges with the next.
+An instance is billed from its boot, which happens during RUNNABLE where neither Batch nor the job
+sees it, so costs are a lower bound, at the On-Demand price. Outside EC2 no instance starts or is
+billed: there a cold start begins when the job gets its turn on the machine.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark_job.result.document import Device, Marks
 
-# Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
+# Batch's events carry whole seconds, so timestamps may be out of order by that much.
 RESOLUTION = timedelta(seconds=1)
-# With the timestamps at their ends, of Batch's record and events and of the job's marks.
+# Each step with the timestamp at its end, from Batch's record and events or the job's marks.
 STEPS = {
     "submission": "runnable_at",
     "RUNNABLE": "starting_at",
@@ -50,9 +50,9 @@ NO_INSTANCE = "Outside EC2 no instance starts, so the wait for a turn on the mac
 
 
 class Step(Record):
-    """What happened between two known timestamps; `seconds` and `usd` are medians over the jobs."""
+    """The time between two known timestamps; `seconds` and `usd` are medians over the jobs."""
 
-    name: str = Field(description="several, joined by ', ', where a timestamp between is not known")
+    name: str = Field(description="several, joined by ', ', if a timestamp between them is unknown")
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
@@ -60,24 +60,27 @@ class Step(Record):
 
 
 class ColdStart(Record):
-    """One target's jobs from submission to steady state, or to the last known timestamp."""
+    """A target's jobs from submission to steady state, or to the last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)
     steps: tuple[Step, ...]
-    seconds: float = Field(ge=0, description="of all steps; median over the jobs")
+    seconds: float = Field(ge=0, description="total of all steps; median over the jobs")
     billed_from: str | None = Field(description="first step known to be billed; null if none is")
-    billed_seconds: float = Field(ge=0, description="from there on; median over the jobs")
+    billed_seconds: float = Field(
+        ge=0, description="seconds from billed_from on; median over the jobs"
+    )
     usd: float | None = Field(
-        description="of the billed seconds, so the least it costs On-Demand; null without a price"
+        description="cost of the billed seconds, a lower bound at On-Demand prices; null without "
+        "a price"
     )
     notes: tuple[str, ...]
 
 
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
-    """The cold start of a target's jobs; None where no job's first attempt tells of a step.
+    """Summarise the cold starts of a target's jobs; None if no first attempt recorded a step.
 
-    Own jobs on an instance that was there before had none.
+    Own jobs that ran on an already running instance had none.
     """
     why = {job.job_id: _why_left_out(job) for job in target.jobs}
     jobs = [job for job in target.jobs if not why[job.job_id]]
@@ -88,7 +91,7 @@ def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
     if not timeline.steps:
         return None
     for reason, count in Counter(filter(None, why.values())).items():
-        note = f"{count} of {len(target.jobs)} jobs are left out: {reason}."
+        note = f"{count} of {len(target.jobs)} jobs are not included: {reason}."
         timeline.notes.insert(0, note)
     billed = median(timeline.seconds(timeline.billed_from)) if on_ec2 else 0.0
     return ColdStart(
@@ -107,13 +110,13 @@ def _why_left_out(job: JobRecord) -> str | None:
     if job.job_attempt > 1:
         return "they were retried"
     if job.failed:
-        return "they left no figure"
-    return "their instance was there before" if job.start == "warm" else None
+        return "they have no result"
+    return "their instance was already running" if job.start == "warm" else None
 
 
 @dataclass(frozen=True)
 class _Timeline:
-    """The timestamps that all jobs have, by job and in order, with the steps between them."""
+    """The timestamps that all jobs have, in order for each job, and the steps between them."""
 
     moments: list[list[datetime]]
     steps: list[str]
@@ -138,7 +141,7 @@ class _Timeline:
         return cls(ordered, steps, known.index(billed_from), notes)
 
     def seconds(self, start: int, end: int = -1) -> list[float]:
-        """From one timestamp to another, of each job."""
+        """Each job's seconds between two timestamps."""
         return [(row[end] - row[start]).total_seconds() for row in self.moments]
 
     def step(self, n: int, price: PriceBasis) -> Step:
@@ -159,7 +162,7 @@ def _usd(seconds: float, price: PriceBasis) -> float | None:
 
 
 def _moments(job: JobRecord) -> list[datetime | None]:
-    """The submission, then the end of each step.
+    """List a job's submission time and the end of each step.
 
     The container's start is the ECS agent's, or Batch's RUNNING (startedAt), which comes a little
     later.
@@ -179,7 +182,7 @@ def _name(steps: Sequence[str], device: Device | None) -> str:
 def _in_order(
     moments: Sequence[datetime | None], names: Sequence[str], job: JobRecord, notes: list[str]
 ) -> list[datetime]:
-    """The timestamps, none before its predecessor: clocks differ, and a note says by how much."""
+    """Make timestamps non-decreasing, as clocks differ; a note says by how much."""
     ordered: list[datetime] = []
     for name, moment in zip(("submission", *names), filter(None, moments), strict=True):
         earliest = ordered[-1] if ordered else moment

@@ -1,4 +1,4 @@
-"""What a run says: of each GPU target against each CPU target, and of each study that it has.
+"""Compares a run's targets: each GPU target with each CPU target, plus the run's studies.
 
 Only rows that both targets measured are compared; all others are listed with the reason. Each
 target's samples are pooled once, for its rows, whole jobs and crossovers alike.
@@ -34,20 +34,20 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def _read(stored: Any) -> Any:
-    """Each study as the record of its name; one that this release doesn't know is refused."""
+    """Parse stored studies by name; refuse names that this release doesn't know."""
     if not isinstance(stored, Mapping):
         return stored
     if unknown := stored.keys() - set(STUDIES):
         raise ValueError(
-            f"unknown studies {', '.join(sorted(unknown))}: read it by a newer release"
+            f"unknown studies {', '.join(sorted(unknown))}: use a newer release to read them"
         )
     return {
-        name: tuple(_room(name).STUDY.model_validate(one) for one in found)
+        name: tuple(_study_module(name).STUDY.model_validate(one) for one in found)
         for name, found in stored.items()
     }
 
 
-def _room(name: str) -> Any:
+def _study_module(name: str) -> Any:
     return import_module(f"batchmark.analysis.{name}")
 
 
@@ -57,12 +57,12 @@ class Comparison(Record):
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
     failed: tuple[FailedJob, ...] = Field(
-        default=(), description="lost ones among them; none in what older releases stored"
+        default=(), description="includes lost jobs; empty in comparisons of older releases"
     )
     prices: PriceTable = Field(description="of the instance types in the pairs and studies")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
-        Field(default={}, description="of what asks no GPU against a CPU, by name")
+        Field(default={}, description="studies beyond GPU against CPU, by name")
     )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
@@ -71,14 +71,14 @@ class Comparison(Record):
 
     @property
     def targets(self) -> Iterator[TargetRecord]:
-        """All of which anything is told, some more than once."""
+        """Every target in a pair or a study; some appear more than once."""
         for pair in self.pairs:
             yield from (pair.gpu, pair.cpu)
         yield from (one.target for one in self.studied)
 
     @property
     def studied(self) -> tuple[Studied, ...]:
-        """The targets of all studies, which stand beside the pairs of two."""
+        """The targets of all studies, which are reported beside the pairs."""
         return tuple(one for study in self.of(Study) for one in study.studied)
 
 
@@ -88,12 +88,12 @@ def compare(
     calibrations: Iterable[NoiseTable] = (),
     file_system_usd_per_hour: float | None = None,
 ) -> Comparison:
-    """Compare every GPU target with every CPU target, for each suite and dtype.
+    """Compare every GPU target with every CPU target for each suite and dtype.
 
-    Several nodes that measure together are no such target: they have studies of their own. Own jobs
-    have one beside their pairs, as their targets need not be a GPU and a CPU.
+    Multi-node targets aren't paired: they have their own studies. Own jobs get a study besides
+    their pairs, as their targets need not be one GPU and one CPU.
 
-    A calibration is used in the environment that it was made in.
+    A calibration applies only in the environment that it was measured in.
     """
     groups = priced_targets(run, prices, calibrations, file_system_usd_per_hour)
     cost = run_costs(run, prices)
@@ -114,6 +114,6 @@ def compare(
 
 
 def _studies(groups: Sequence[Sequence[PricedTarget]]) -> dict[str, tuple[Study, ...]]:
-    """All that a run has, by name; those that ask something else are left out."""
-    found = {name: tuple(_room(name).find(groups)) for name in STUDIES}
+    """Find the run's studies, by name; kinds without results are left out."""
+    found = {name: tuple(_study_module(name).find(groups)) for name in STUDIES}
     return {name: studies for name, studies in found.items() if studies}

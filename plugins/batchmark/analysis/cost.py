@@ -1,9 +1,8 @@
-"""What measured time costs, in USD. A job is charged for the whole instance that it runs on, an
-array job whose children share one instance for that once, and a multi-node job for all its nodes.
+"""Converts measured time to USD. A job is charged for its whole instance, an array job whose
+children share an instance for that instance once, and a multi-node job for all its nodes.
 
-Targets are compared at On-Demand prices, so that how an instance happened to be bought plays no
-part. A job's own cost is at the price its instance was bought at. Time measured
-on a machine other than the priced one has no price.
+Targets are compared at On-Demand prices, whatever an instance was actually bought at; a job's own
+cost uses the price its instance was bought at. Time measured on another machine has no price.
 """
 
 from __future__ import annotations
@@ -21,30 +20,29 @@ from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
 EARLIER_ATTEMPTS = (
-    "Attempts before a job's last are charged as the last was: Batch does not tell how they were "
-    "bought."
+    "Earlier attempts are charged like a job's last: Batch does not report how they were bought."
 )
 
 
 class PriceBasis(Record):
-    """The prices that a target's time is charged at in comparisons."""
+    """The prices charged for a target's time in comparisons."""
 
     instance_type: str
     usd_per_hour: float | None = Field(
-        description="On-Demand, however it was bought; null where no dollars may be shown"
+        description="On-Demand price, however it was bought; null if no cost may be shown"
     )
     spot_usd_per_hour: float | None = Field(
-        default=None, description="median over the zones; null where no dollars may be shown"
+        default=None, description="median over the zones; null if no cost may be shown"
     )
     measured_on_it: bool = Field(description="the time was measured on this instance type")
     gpus: int | None = Field(
-        default=None, description="that its jobs held, of which a job uses one; null on a CPU"
+        default=None, description="GPUs held by its jobs, each of which uses one; null on a CPU"
     )
     note: str | None = Field(default=None, description="why there is no price")
 
     @property
     def idle_gpus(self) -> int:
-        """GPUs that are paid for and that no job used."""
+        """The number of GPUs that are paid for but unused by jobs."""
         return (self.gpus or 1) - 1
 
     @property
@@ -55,44 +53,46 @@ class PriceBasis(Record):
 
 
 class Cost(Record):
-    """An amount of money, and what it leaves out or rests on, or why it is unknown."""
+    """An amount in USD with its caveats, or the reason why it is unknown."""
 
     usd: float | None
     reason: str | None = None
 
 
 class JobCost(Cost):
-    """One Batch job: all its attempts, each from its container's start to its stop."""
+    """One Batch job's cost: all its attempts, each from container start to stop."""
 
     job_id: str | None = Field(description="null for a job that was never submitted")
     target: str
     repeat: int
     nodes: int = Field(default=1, ge=1, description="instances that it occupied at once")
     purchase_option: PurchaseOption | None
-    seconds: float | None = Field(description="of all nodes; null where Batch does not tell")
+    seconds: float | None = Field(
+        description="sum over all nodes; null if Batch does not report it"
+    )
 
 
 class RunCost(Cost):
-    """All jobs of a run, with and without a result."""
+    """The cost of all jobs of a run, with and without a result."""
 
     jobs: tuple[JobCost, ...]
 
 
 class Efficiency(Record):
-    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is the cheaper."""
+    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is cheaper."""
 
     estimate: Estimate | None
     reason: str | None = Field(default=None, description="why it is unknown")
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """The prices of a target's instance type, if its jobs ran on it."""
+    """Return the prices of a target's instance type, if its jobs ran on it."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}
     usd = spot = None
     if not target.jobs:
-        note: str | None = f"No dollars for {wanted}: none of its jobs left a result."
+        note: str | None = f"No cost for {wanted}: none of its jobs left a result."
     elif (note := _measured_elsewhere(wanted, seen_types)) is None:
         usd = prices.on_demand.get(wanted)
         note = _no_on_demand_price(wanted, prices) if usd is None else None
@@ -117,12 +117,12 @@ def _measured_elsewhere(wanted: str, seen_types: set[str | None]) -> str | None:
     elsewhere = sorted(name or "a machine outside EC2" for name in seen_types - {wanted})
     if not elsewhere:
         return None
-    return f"No dollars for {wanted}: its time was measured on {' and '.join(elsewhere)}."
+    return f"No cost for {wanted}: its time was measured on {' and '.join(elsewhere)}."
 
 
 def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
     return (
-        f"There is no On-Demand price of {wanted} in {prices.region} as of {prices.as_of}; `make "
+        f"There is no On-Demand price for {wanted} in {prices.region} as of {prices.as_of}; `make "
         "prices` can add it to the committed table."
     )
 
@@ -130,7 +130,7 @@ def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
 def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
     """The factor to an efficiency if both targets are bought on Spot.
 
-    None where a target lacks its On-Demand or its Spot price.
+    None if a target's On-Demand or Spot price is missing.
     """
     if not (gpu.usd_per_hour and cpu.usd_per_hour):
         return None
@@ -140,7 +140,7 @@ def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
 
 
 def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Efficiency:
-    """The speedup weighed with both prices, which are taken as exact."""
+    """Return the speedup weighted by both prices, which are taken as exact."""
     if speedup is None:
         return Efficiency(estimate=None, reason="the times are not compared")
     if gpu.usd_per_hour is None or cpu.usd_per_hour is None:
@@ -150,20 +150,20 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
 
 
 def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Cost of a million warm calls one after the other; None without a price."""
+    """Cost of a million sequential warm calls; None without a price."""
     usd = usd_per_job(seconds, basis)
     return usd and usd.scaled(MILLION)
 
 
 def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
-    """Cost of a job that takes so long, or of so many in turn; None without a price."""
+    """Cost of `jobs` jobs of this duration, run in turn; None without a price."""
     if basis.usd_per_hour is None:
         return None
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """What a run's jobs cost, each by itself and in all; what is not in the sum is counted."""
+    """Cost of each of a run's jobs and their sum, with a count of jobs missing from the sum."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
@@ -178,17 +178,17 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """A job's cost at the price its instance was bought at, without boot, idle time and disks."""
+    """A job's cost at the price its instance was bought at; excludes boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
-        reason = f"How long a job of {job.planned.target} ran is not known: its times can't be."
+        reason = f"A job of {job.planned.target} has impossible times, so its run time is unknown."
     elif job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     return _job_cost(job, job.purchase_option, job.charged_seconds, usd_per_hour, reason)
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """USD per hour of the instance that a job ran on, and a note on it or why there is none."""
+    """USD per hour of a job's instance, with a note on the price or on why there is none."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -200,11 +200,11 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """As `job_cost`, for a job without a result: it has run all the same."""
+    """The cost of a job that ran but left no result; otherwise like `job_cost`."""
     if lost.seconds is None:
         reason: str | None = (
-            f"How long a job of {lost.planned.target} ran is not known: it left no result, and "
-            "Batch tells no end."
+            f"The run time of a job of {lost.planned.target} is unknown: it left no result, and "
+            "Batch reports no end."
         )
         return _job_cost(lost, None, None, None, reason)
     if lost.seconds == 0:
@@ -251,7 +251,10 @@ def _paid(
     if usd is None:
         return None, _no_on_demand_price(wanted, prices)
     if option is None:
-        return usd, f"How {wanted} was bought is unknown; its jobs are charged as On-Demand."
+        return (
+            usd,
+            f"How {wanted} was purchased is unknown; its jobs are charged as On-Demand.",
+        )
     return usd, None
 
 
@@ -261,14 +264,14 @@ def _paid_on_spot(
     spot = prices.spot.get(wanted)
     if spot is None:
         return None, (
-            f"{wanted} ran on Spot, and there is no Spot price of it in {prices.region} as of "
+            f"{wanted} ran on Spot, but there is no Spot price for it in {prices.region} as of "
             f"{prices.as_of}."
         )
     in_zone = spot.in_zone(availability_zone)
     if in_zone is not None:
         return in_zone, None
     return spot.usd_per_hour, (
-        f"{wanted} ran on Spot in {availability_zone or 'a zone that is not known'}; its jobs "
+        f"{wanted} ran on Spot in {availability_zone or 'an unknown zone'}; its jobs "
         f"are charged at the median of {count(len(spot.zones), 'zone')}, which range from "
         f"{spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per hour."
     )

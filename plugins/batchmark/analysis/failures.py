@@ -1,4 +1,4 @@
-"""The jobs of a run that failed."""
+"""Lists the failed jobs of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from batchmark.core.run import LostJob, StoredJob, StoredRun
 
 
 def failed_jobs(run: StoredRun) -> tuple[FailedJob, ...]:
-    """Those with a result first; none of a run that an older release collected."""
+    """List failed jobs, those with a result first; empty if an older release collected the run."""
     jobs: tuple[StoredJob | LostJob, ...] = (*run.jobs, *run.lost)
     return tuple(
         FailedJob(

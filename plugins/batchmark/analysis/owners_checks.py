@@ -1,4 +1,4 @@
-"""Which own jobs count: those whose results are right by their owner's word."""
+"""Selects the own jobs whose results pass their owner's check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.values import Parameter
 
-# A row's parameters without what is no size: that of all rows of a job is the same.
+# A row's parameters without those that aren't sizes; the same for all rows of a job.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]
 SHOWN_DIGITS = 12  # of a checksum
 Found: TypeAlias = list[tuple[CollectedJob, Measurement]]
@@ -23,18 +23,18 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
     return tuple(sorted(pair for pair in parameters.items() if pair[0] not in TAKEN))
 
 
-def counts(job: CollectedJob) -> bool:
-    """Whether a job measured anything; other suites' jobs always count."""
+def has_valid_results(job: CollectedJob) -> bool:
+    """Whether a job's results are valid; jobs of other suites always are."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
 
 
 def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
-    """Why a target's own jobs of a size are not compared, by target and size.
+    """Explain which own jobs are not compared and why, by target and size.
 
-    A failed check makes all jobs of that size doubtful. Where the owner gave no checksum, all jobs
-    of a size on all targets must have left the same output.
+    One failed check discredits all jobs of that size on the target. If the owner gave no
+    checksum, all jobs of a size must produce the same output on every target.
     """
     rows = {name: _whole_jobs(jobs) for name, jobs in jobs_of.items()}
     problems = {
@@ -50,7 +50,7 @@ def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, d
         if len(set(outputs.values())) > 1:
             told = ", ".join(f"{name} has {sha[:SHOWN_DIGITS]}" for name, sha in outputs.items())
             for name in outputs:
-                problems[name][size] = f"the sides' outputs differ: {told} as SHA-256"
+                problems[name][size] = f"the sides' outputs differ by SHA-256: {told}"
     return problems
 
 
@@ -64,7 +64,7 @@ def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
 
 
 def _problem(found: Found) -> str | None:
-    """Of one target's jobs of a size; those that were interrupted say nothing."""
+    """Why a target's jobs of a size don't count; interrupted jobs are ignored."""
     ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:
@@ -76,7 +76,7 @@ def _problem(found: Found) -> str | None:
 
 
 def _output(found: Found) -> str | None:
-    """The checksum that all of a target's jobs of a size left, unless their owner gave one."""
+    """Return the output checksum that all jobs share, unless their owner gave one to expect."""
     for job, row in found:
         plan = job.planned.own_job
         if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):

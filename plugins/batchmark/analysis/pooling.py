@@ -1,6 +1,6 @@
-"""A target's jobs of one suite and dtype, with their samples pooled row by row.
+"""Pools a target's jobs of one suite and dtype row by row.
 
-Samples of several jobs are pooled only if the jobs ran in the same environment.
+Samples are pooled only across jobs that ran in the same environment.
 Durations are in seconds.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.owners_checks import Size, check_problems, counts, size_of
+from batchmark.analysis.owners_checks import Size, check_problems, has_valid_results, size_of
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.fingerprint import Fingerprint
@@ -34,7 +34,7 @@ Span = Literal["process", "batch_job"]
 
 
 class JobRecord(Provenance):
-    """A job whose document was read."""
+    """A job whose result document was read."""
 
     status: Literal["complete", "interrupted"]
     created_at: AwareDatetime
@@ -46,11 +46,11 @@ class JobRecord(Provenance):
     purchase_option: PurchaseOption | None = Field(
         description="how its instance was bought; null if unknown"
     )
-    availability_zone: str | None = Field(description="that it ran in; null if unknown")
+    availability_zone: str | None = Field(description="zone that it ran in; null if unknown")
     batch_seconds: float | None = Field(
-        description="from Batch's startedAt to stoppedAt; null where these can't be"
+        description="from Batch's startedAt to stoppedAt; null if these are impossible"
     )
-    earlier_seconds: float | None = Field(description="the same of all attempts before this one")
+    earlier_seconds: float | None = Field(description="batch_seconds of all earlier attempts")
     total_seconds: float | None = Field(
         description="process start to the document, ceilings included; null as batch_seconds"
     )
@@ -60,12 +60,13 @@ class JobRecord(Provenance):
         default=None, description="of the instance that an own job ran on; null where unknown"
     )
     failed: bool = Field(
-        default=False, description="an own job without a figure, which may not tell its machine"
+        default=False,
+        description="an own job without a result, which may not have reported its machine",
     )
 
 
 class TargetRecord(Record):
-    """One target's part in a pair."""
+    """One target's jobs as recorded in a pair."""
 
     target: str
     instance_type: str = Field(description="EC2 instance type that the target stands for")
@@ -73,7 +74,9 @@ class TargetRecord(Record):
     actual_device: Device | None = Field(description="null without a job, or where jobs differ")
     environment: Environment | None = Field(description="null without a job, or where jobs differ")
     jobs: tuple[JobRecord, ...]
-    version: Version = Field(default=Version(), description="that its jobs agree on")
+    version: Version = Field(
+        default=Version(), description="version fields that all its jobs share"
+    )
 
 
 @dataclass
@@ -104,13 +107,13 @@ class TargetJobs:
 
     @property
     def fell_back(self) -> bool:
-        """Whether this is a GPU target of which a job ran on the CPU."""
+        """Whether this is a GPU target with a job that ran on the CPU."""
         return any(fell_back(job) for job in self.jobs)
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """The jobs whose environment is known: an own job that failed may not have told of it."""
-        return [job for job in self.jobs if counts(job)] or self.jobs
+        """Jobs whose environment is known; a failed own job may not have reported it."""
+        return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
         """Why these jobs can't be pooled or compared; None if they can."""
@@ -120,7 +123,7 @@ class TargetJobs:
         if self.device == "cpu" and any(
             job.document.actual_device is not Device.CPU for job in self._telling
         ):
-            return f"{self.name} is a CPU target, but a job of it ran on {Device.CUDA}"
+            return f"{self.name} is a CPU target, but one of its jobs ran on {Device.CUDA}"
         differences = self._differences()
         if not differences:
             return None
@@ -131,7 +134,7 @@ class TargetJobs:
         )
 
     def _differences(self) -> list[str]:
-        """The properties in which the jobs' environments differ, with both values."""
+        """List the properties in which the jobs' environments differ, with all values."""
         differences = []
         environments = [(job.job_id, _environment(job)) for job in self._telling]
         for name in dict.fromkeys(name for _, values in environments for name in values):
@@ -148,7 +151,7 @@ class TargetJobs:
         return differences
 
     def total(self, span: Span) -> Median | None:
-        """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
+        """Durations of whole jobs, one sample per job; interrupted jobs don't count."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]
@@ -159,9 +162,9 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect.
+    """Group the run's jobs by (suite, dtype) and target, without reruns of suspects.
 
-    A target of own jobs stands once for each instance type that its queue chose.
+    A target of own jobs appears once for each instance type that its queue chose.
     """
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
@@ -189,11 +192,15 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
 
 
 def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
-    """Own jobs of several types apart, as a queue may choose among types; others as they are.
+    """Split own jobs by the instance type that their queue chose; leave other jobs together.
 
-    What failed without telling its machine, and sizes that no job measured, stay with the first.
+    Jobs that failed before reporting their machine go with the first type.
     """
-    types = [_instance_type(job) for job in target.jobs if job.document.own_job and counts(job)]
+    types = [
+        _instance_type(job)
+        for job in target.jobs
+        if job.document.own_job and has_valid_results(job)
+    ]
     if len(set(types)) < 2:
         return [target]
     parts = {
@@ -221,15 +228,15 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """By repeat, and own jobs by size: they ran in a mixed order."""
+    """Sort key: the repeat, and for own jobs, which ran in mixed order, the size."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Whether a job of a GPU target ran on the CPU; of an own job that failed, nobody knows."""
+    """Whether a job of a GPU target ran on the CPU; false for a failed own job, as unknown."""
     on_cpu = job.document.actual_device is Device.CPU
-    return job.planned.device == "cuda" and on_cpu and counts(job)
+    return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 
 
 def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
@@ -247,7 +254,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """What must agree between jobs whose samples are pooled; of an own job what is known."""
+    """Properties that must agree to pool jobs; for own jobs only the known ones."""
     document = job.document
     environment = document.environment
     found = {
@@ -277,5 +284,5 @@ def _job_record(job: CollectedJob) -> JobRecord:
         marks=job.document.marks,
         telemetry=job.document.telemetry,
         start=job.document.own_job and job.document.own_job.start,
-        failed=not counts(job),
+        failed=not has_valid_results(job),
     )

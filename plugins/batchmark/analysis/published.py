@@ -1,4 +1,4 @@
-"""A benchmark table that others published, judged by our rules: what do its figures carry?
+"""Judges a third party's published benchmark table by our rules.
 
 Its times have two decimals and come from one run, so a speedup has the interval that rounding and
 the assumed noise from job to job leave.
@@ -24,12 +24,12 @@ from batchmark.core.record import Record
 from batchmark_job.result.values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
-HALF_A_CENTISECOND = 0.005
+HALF_A_CENTISECOND = 0.005  # the most that rounding to two decimals moves a time
 DRAWS = 1_000
 OTHERS = "published by others"
 Defect = Literal["start-up", "repeated"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}
-# The ratio that two single runs of which nothing else is known may differ by.
+# The ratio by which two single runs may differ if nothing else is known about them.
 NOISE = math.exp(Resolution(ASSUMED, 1, ASSUMED, 1).critical_difference)
 
 
@@ -47,14 +47,14 @@ class Times(Record):
 
     @property
     def rounded(self) -> tuple[float, float]:
-        """The ratios that the same two-decimal times may stand for."""
+        """The range of ratios compatible with times rounded to two decimals."""
         return (
             (self.cpu_seconds - HALF_A_CENTISECOND) / (self.gpu_seconds + HALF_A_CENTISECOND),
             (self.cpu_seconds + HALF_A_CENTISECOND) / (self.gpu_seconds - HALF_A_CENTISECOND),
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Who is ahead by more than noise, in time, or in dollars by a factor of their prices."""
+        """Who is ahead by more than noise: in time or, with the factor of their prices, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 
@@ -66,7 +66,7 @@ class PublishedRow(Times):
 
     @property
     def judged(self) -> bool:
-        """Whether its times are its own, and the work's."""
+        """Whether the row can be judged: its times are its own and measure the work."""
         return self.defect is None
 
 
@@ -81,7 +81,7 @@ class PublishedTable(Record):
 
     @property
     def run_id(self) -> str:
-        """What it is called where it stands among runs."""
+        """The id under which the table appears among runs."""
         return f"{OTHERS.replace(' ', '_')}__{self.read_on}"
 
     @property
@@ -89,16 +89,16 @@ class PublishedTable(Record):
         return [row for row in self.rows if row.judged]
 
     def price_factor(self, prices: PriceTable) -> float:
-        """CPU price / GPU price, which turns a speedup into a ratio of dollars."""
+        """CPU price / GPU price, which converts a speedup to a cost ratio."""
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """What both whole jobs cost at On-Demand prices."""
+        """Cost of both whole jobs at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """The matrix size from which the GPU stays ahead, its start-up counted at the smallest."""
+        """Matrix size from which the GPU stays ahead; the smallest size includes its start-up."""
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The share of a device's ceilings that a row reached; ceilings are measured in the same jobs."""
+"""The share of a device's ceilings that a row reached, with ceilings from the same jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Bound = Literal["compute", "memory"]
 
 
 class Roofline(Record):
-    """A row's rates; the ceilings are medians over its jobs, null where no job measured them."""
+    """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
 
     flops_per_second: Estimate | None
     bytes_per_second: Estimate | None = Field(description="of the least bytes a call must move")
@@ -29,16 +29,16 @@ class Roofline(Record):
 
     @property
     def share(self) -> float | None:
-        """Of the ceiling that applies; None where it is not known which."""
+        """Share of the ceiling that limits the row; None if that is unknown."""
         return {"compute": self.compute_share, "memory": self.memory_share}.get(self.bound or "")
 
 
 def roofline(
     row: Measurement, documents: Sequence[ResultDocument], seconds: Estimate
 ) -> Roofline | None:
-    """A row's rates, given its seconds per call; None where its work is not counted.
+    """Return a row's rates, given its seconds per call; None if its work isn't counted.
 
-    Ceilings are of one device, so that rows of several nodes have none.
+    Ceilings apply to one device, so multi-node rows have none.
     """
     if row.scaling or not (row.flops or row.bytes_moved):
         return None
@@ -73,5 +73,5 @@ def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) 
 
 
 def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
-    """An amount per call as a rate per second; None where it is not counted."""
+    """Convert an amount per call to a rate per second; None if it isn't counted."""
     return seconds.inverse(amount) if amount else None

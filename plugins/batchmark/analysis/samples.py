@@ -1,4 +1,4 @@
-"""One row's measurements in all of a target's jobs, and the figures computed from them."""
+"""One row's measurements over a target's jobs, and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Implementation, Measurement, Trial
 from batchmark_job.result.values import Parameter
 
-# From here on a row carries a warning.
+# Thresholds from which a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median
 ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
 TOO_FAST = "of the ceiling measured in the same jobs, so one of the two is wrong"
@@ -38,7 +38,7 @@ RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
 class Keyed(Protocol):
-    """A measurement, or a row of a comparison."""
+    """Base of what a row key identifies: measurements and comparison rows."""
 
     @property
     def workload(self) -> str: ...
@@ -49,7 +49,7 @@ class Keyed(Protocol):
 
 
 class Provenance(Record):
-    """Where a figure comes from."""
+    """The documents and jobs that a figure comes from."""
 
     job_id: str
     job_attempt: int
@@ -62,7 +62,7 @@ class Provenance(Record):
 
 
 class RowWarning(NamedTuple):
-    """What limits one target's figure of one row."""
+    """A caveat about one target's figure for one row."""
 
     kind: WarningKind
     text: str
@@ -104,18 +104,18 @@ class Side(Record):
     provenance: tuple[Provenance, ...]
 
     def disturbances(self) -> Iterable[RowWarning]:
-        """What slowed its samples down."""
+        """Describe what slowed the samples down."""
         if self.throttled_left_out:
             yield RowWarning(
                 "throttled",
-                f"{self.throttled_left_out} samples left out of the median: taken while the "
-                "device was slowed down",
+                f"{self.throttled_left_out} samples left out of the median because the device was "
+                f"throttled",
             )
         if kept := self.throttled_samples - self.throttled_left_out:
             yield RowWarning(
                 "throttled",
-                f"{kept} samples in the median were taken while the device was slowed down; "
-                f"without them a job would have fewer than {MINIMUM_SAMPLES}",
+                f"{kept} samples in the median were taken while the device was throttled; without "
+                f"them a job would have fewer than {MINIMUM_SAMPLES}",
             )
         if self.steal_share and self.steal_share > MUCH_STEAL:
             yield RowWarning(
@@ -132,7 +132,7 @@ class Side(Record):
 
 @dataclass
 class RowSamples:
-    """One row's measurements in all of a target's jobs.
+    """One row's measurements over all of a target's jobs.
 
     Figures are cached, so all measurements are added before the first figure is read.
     """
@@ -144,7 +144,7 @@ class RowSamples:
 
     @cached_property
     def median(self) -> Median | None:
-        """Of all jobs' samples; None if no job measured the row."""
+        """Median of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
         return median_of(self._rows, seed=self.name)
@@ -167,7 +167,7 @@ class RowSamples:
 
     @property
     def by_trial(self) -> bool:
-        """Whether each job chose its implementation in a trial of the same rivals."""
+        """Whether each job chose its implementation in a trial of the same candidates."""
         rivals = {
             frozenset((t.implementation.name, t.implementation.version) for t in row.trials)
             for row in self._rows
@@ -176,7 +176,7 @@ class RowSamples:
 
     @cached_property
     def side(self) -> Side | None:
-        """The pooled figures; None if no job measured the row."""
+        """Return the pooled figures; None if no job measured the row."""
         rows = self._rows
         cold = known_median(row.cold_seconds or None for row in rows)
         if not (self.median and cold and self.row.implementation):
@@ -240,17 +240,17 @@ class RowSamples:
         return None
 
     def reasons(self) -> str:
-        """Why some jobs did not measure this row."""
+        """List why some jobs did not measure this row."""
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def _too_fast(self, roofline: Roofline) -> bool:
-        """Whether it is above a ceiling that holds for it: a cache is faster than memory."""
+        """Whether the rate exceeds its ceiling; rows that may fit in a cache are exempt."""
         cached = any((row.caches_filled or 0) < CACHED for row in self._rows)
         above = (roofline.share or 0) > ABOVE_CEILING
         return above and not (roofline.bound == "memory" and cached)
 
     def warnings(self) -> Iterable[RowWarning]:
-        """What to know of a measured row before trusting it."""
+        """List what to check before trusting a measured row."""
         side = self.side
         if side is None:
             return
@@ -266,12 +266,14 @@ class RowSamples:
         if side.multimodal_jobs:
             yield RowWarning(
                 "unsettled",
-                f"the samples of {side.multimodal_jobs} of {side.jobs} jobs gather around more "
-                "than one value, which no median describes",
+                f"the samples of {side.multimodal_jobs} of {side.jobs} jobs cluster around more "
+                "than one value, which a median can't describe",
             )
         yield from side.disturbances()
         if len(names := self.implementations) > 1:
-            yield RowWarning("rivals", f"nearly equal rivals: its jobs chose {' and '.join(names)}")
+            yield RowWarning(
+                "rivals", f"nearly equal implementations: its jobs chose {' and '.join(names)}"
+            )
         if self.unmeasured:
             jobs = len(self.measured) + len(self.unmeasured)
             yield RowWarning(
@@ -284,37 +286,37 @@ def row_key(row: Keyed) -> RowKey:
 
 
 def parameters_json(parameters: Mapping[str, Parameter]) -> str:
-    """A point of a workload's grid, as the history's rows spell it."""
+    """Serialise a row's parameters as in the history: JSON with sorted keys."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def codes_of(rows: Iterable[RowSamples]) -> tuple[Implementation, ...]:
-    """What was measured in some rows, each once: jobs choose each by itself."""
+    """Distinct implementations measured in some rows; each job chooses its own."""
     used = (row.implementation for samples in rows for _, row in samples.measured)
     return tuple(dict.fromkeys(code for code in used if code))
 
 
 def kept_samples(row: Measurement) -> list[float]:
-    """Samples in seconds, without throttled ones where enough for an interval remain."""
+    """Samples in seconds; throttled ones are dropped if enough remain for an interval."""
     return [row.samples_seconds[index] for index in _kept(row)]
 
 
 def median_of(rows: Sequence[Measurement], *, seed: str) -> Median:
-    """Of one row's kept samples in several jobs."""
+    """Median of one row's kept samples over several jobs."""
     return Median(
         [kept_samples(row) for row in rows], seed=seed, turns=[_kept_by_turn(row) for row in rows]
     )
 
 
 def _kept(row: Measurement) -> list[int]:
-    """Indexes of the samples that count."""
+    """Return the indexes of the samples to keep."""
     throttled = set(row.throttled_samples)
     kept = [index for index in range(len(row.samples_seconds)) if index not in throttled]
     return kept if len(kept) >= MINIMUM_SAMPLES else list(range(len(row.samples_seconds)))
 
 
 def _kept_by_turn(row: Measurement) -> list[list[int]]:
-    """How many samples count of each process' turns; none is 0."""
+    """Number of kept samples in each process's turns, without empty turns."""
     of_processes = row.process_samples or (len(row.samples_seconds),)
     process_ends = list(accumulate(of_processes))
     turn_ends = list(accumulate(row.turn_samples or of_processes))

@@ -1,4 +1,4 @@
-"""Any two targets side by side, of one run or of two: row by row, by the rules of a run's own."""
+"""Compares any two targets of one or two runs, by the same rules as within a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark.core.suites import suite_names
 from batchmark_job.result.document import MeasurementStatus
 
-# A difference that this many jobs could not have missed is none that matters; judgment.
+# A difference below this is "no difference" if the jobs would have found it; judgment.
 SMALL_CHANGE = 0.1
 
 Job = TypeVar("Job", CollectedJob, LostJob)
@@ -36,7 +36,7 @@ VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
 
 @dataclass(frozen=True)
 class Chosen:
-    """A target of a run, what its time is charged at, and its calibrations."""
+    """A target of a run, with its prices and calibrations."""
 
     run: CollectedRun
     target: str
@@ -62,14 +62,14 @@ class Chosen:
         return target_label(self.target, fell_back=on_cpu)
 
     def follows(self, other: Chosen) -> bool:
-        """Whether it is the same target, measured later."""
+        """Whether it is the same target as the other, measured later."""
         ours, theirs = ([job.started_at for job in side.run.jobs] for side in (self, other))
         is_later = bool(ours and theirs) and min(ours) > min(theirs)
         return is_later and self.target == other.target
 
     @cached_property
     def by_suite(self) -> dict[str, PricedTarget]:
-        """The target by suite; its name holds the run, which also makes its resampling its own.
+        """The target's jobs by suite; its name includes the run, so runs are resampled separately.
 
         Raises:
             CollectError: the run has no such target or ran it on several instance types.
@@ -92,18 +92,18 @@ class Chosen:
             if len(group) > 1:
                 types = ", ".join(part.pooled.instance_type for part in group)
                 raise CollectError(
-                    f"{self.label} ran on several instance types ({types}), so it has no one time; "
-                    "the run's report compares each of them"
+                    f"{self.label} ran on several instance types ({types}), so it has no single "
+                    "time; the run's report compares each of them"
                 )
         return {target.suite: target for (target,) in groups}
 
 
 class NoCommonSuiteError(CollectError):
-    """Two targets measured different suites."""
+    """The two targets have no suite in common."""
 
 
 class SideBySide(Record):
-    """The first target against the second; in its rows, `gpu` is the first and `cpu` the second."""
+    """Two targets compared; in its rows, `gpu` is the first target and `cpu` the second."""
 
     suite: str
     first: TargetRecord
@@ -114,7 +114,7 @@ class SideBySide(Record):
 
 
 class MissingRow(NamedTuple):
-    """A row that one of two targets measured, and why the other one's figure does not count."""
+    """A row that only one target measured properly, and why the other's result doesn't count."""
 
     row: RowName
     reason: str
@@ -125,7 +125,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
 
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
-        NoCommonSuiteError: they measured different ones.
+        NoCommonSuiteError: the targets have no suite in common.
     """
     ours, theirs = first.by_suite, second.by_suite
     suites = [suite for suite in ours if suite in theirs]
@@ -138,7 +138,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
 
 
 def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
-    """Rows that the second target measured, and the first did not, or in too few of its jobs.
+    """List rows that the second target measured, but the first did not or in too few jobs.
 
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
@@ -154,7 +154,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
 
 
 def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
-    """Why the first has no figure of a row that counts beside the second's; None if it has."""
+    """Why the first target has no result comparable with the second's; None if it has one."""
     if first is None:
         return f"suite {second.suite} was not measured"
     if refused := first.refused or second.refused:
@@ -172,7 +172,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
 
 
 class _Extent(NamedTuple):
-    """How much was measured of a row."""
+    """How many jobs and samples measured a row."""
 
     measured: int  # jobs
     unsettled: int  # jobs: noise, which comes and goes
@@ -195,7 +195,7 @@ class _Extent(NamedTuple):
         return f"{jobs} with {formatting.count(self.samples, 'sample')}"
 
     def lacks(self, other: Self) -> bool:
-        """Whether it is so much less than the other that too little is left, or more was lost."""
+        """Whether it falls so far short of the other that it can't be compared."""
         ran, others = self.measured + self.unsettled, other.measured + other.unsettled
         return (
             self.measured < min(other.measured, ENOUGH_REPEATS)
@@ -206,12 +206,12 @@ class _Extent(NamedTuple):
 
 
 def _stopped(job: CollectedJob) -> bool:
-    """Whether a job left rows out; an own job is one of several sizes, and leaves its own."""
+    """Whether a job stopped before all rows; own jobs measure one size each by design."""
     return job.document.status == "interrupted" and job.document.own_job is None
 
 
 def verdict(row: Row) -> Verdict:
-    """Whether the first target is the faster one, in a word."""
+    """Say in a word whether the first target is faster."""
     if sign := SIGNS[row.verdict]:
         return VERDICTS[sign]
     if row.same_cpu:

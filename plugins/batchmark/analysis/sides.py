@@ -1,4 +1,4 @@
-"""The sides of a run's comparisons: each target's jobs, pooled, priced and judged once."""
+"""A run's targets, pooled, priced and judged once for all comparisons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from batchmark.core.run import CollectedRun
 
 @dataclass(frozen=True)
 class PricedTarget:
-    """A target's pooled jobs of one suite and dtype, and what its time is charged at."""
+    """A target's pooled jobs of one suite and dtype, with the price of its time."""
 
     suite: str
     dtype: str
@@ -35,7 +35,7 @@ class PricedTarget:
 
     @cached_property
     def refused(self) -> str | None:
-        """Why nothing of it is compared; None if it is."""
+        """Why the target can't be compared; None if it can."""
         return self.pooled.refusal()
 
     @cached_property
@@ -48,15 +48,15 @@ class PricedTarget:
 
     @cached_property
     def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, if nothing that matters has changed since."""
+        """The calibration, if nothing relevant has changed since."""
         if self.calibration is None or self.calibration.changes_since(self.pooled):
             return None
         return self.calibration
 
     def against(self, other: PricedTarget, key: RowKey) -> Judgement:
-        """Which of the two is faster on a row that both measured.
+        """Judge which target is faster on a row that both measured.
 
-        Neither is known to be where one has a GPU that no job used, and both the same CPU.
+        Undecided if one is a GPU target that ran on the CPU and both have the same CPU.
         """
         asked = other.pooled.name, key
         if asked not in self._judged:
@@ -79,9 +79,9 @@ def priced_targets(
     calibrations: Iterable[NoiseTable] = (),
     file_system_usd_per_hour: float | None = None,
 ) -> list[list[PricedTarget]]:
-    """The targets that can be compared with each other, by suite and dtype, in their one order.
+    """Group comparable targets by suite and dtype, in the standard target order.
 
-    A calibration is used for the target, suite and dtype that it names.
+    A calibration applies only to the target, suite and dtype that it names.
     """
     tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
     return [
@@ -101,7 +101,7 @@ def priced_targets(
 
 
 def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
-    """The CPU that two targets' jobs ran on, if one of them has a GPU that no job used."""
+    """The CPU that both targets' jobs ran on, if one has a GPU that no job used."""
     ours, theirs = first.jobs[0].document, second.jobs[0].document
     model = ours.environment.cpu_model
     fell_back = first.fell_back or second.fell_back

@@ -1,4 +1,4 @@
-"""What studies of all kinds have in common: they say something of some of a run's targets."""
+"""Base records of all kinds of studies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from batchmark.core.record import Record
 
 
 class Studied(NamedTuple):
-    """A target that a study says something of."""
+    """A target that a study covers."""
 
     suite: str
     target: TargetRecord
@@ -19,7 +19,7 @@ class Studied(NamedTuple):
 
 
 class Study(Record):
-    """The facts that answer one question about a run: figures with their intervals, no words."""
+    """Facts that answer one question about a run: figures with intervals, no prose."""
 
     suite: str
 
@@ -29,12 +29,12 @@ class Study(Record):
 
     @property
     def cold_starts(self) -> tuple[ColdStart, ...]:
-        """That the study tells itself; those of a GPU and a CPU target stand with their pair."""
+        """Cold starts that the study reports itself; those of paired targets stay with the pair."""
         return ()
 
 
 class TargetStudy(Study):
-    """What one target measured."""
+    """A study of one target."""
 
     target: TargetRecord
     price: PriceBasis

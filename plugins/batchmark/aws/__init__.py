@@ -1,1 +1,1 @@
-"""Calls to AWS, and the parsing of its responses."""
+"""Calls AWS and parses its responses."""

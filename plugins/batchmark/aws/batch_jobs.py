@@ -1,4 +1,4 @@
-"""Describes, finds, submits and terminates Batch jobs through a boto3 client."""
+"""Describes, lists, submits and terminates Batch jobs through a boto3 client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
 from batchmark.aws.job_parts import (
     ON_THE_WAY,
@@ -22,10 +22,10 @@ from batchmark.aws.job_parts import (
 )
 from batchmark.core.names import INSTALLATION_TAG
 
-# Jobs with these reasons did not fail by themselves: their tasks submit others.
+# Jobs with these reasons did not fail on their own: their tasks submit new ones.
 KILLED = "The Airflow task was killed on its worker"
 STEPPED_BACK = "Another job of its queue was submitted just before; it is submitted again after it"
-DESCRIBE_JOBS_LIMIT = 100
+DESCRIBE_JOBS_LIMIT = 100  # job ids per call, by the API reference
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
 SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
 THROTTLING_CODES = ("TooManyRequestsException", "RequestLimitExceeded", "SlowDown")
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
-    """Jobs by id, in as few calls as possible; jobs that Batch does not know are left out.
+    """Describe jobs in as few calls as possible; jobs that Batch doesn't know are left out.
 
-    Array jobs have their children with them, and multi-node jobs their main node.
+    Array jobs include their children, and multi-node jobs their main node.
     """
     found = _described(batch, job_ids)
     parts = {job_id: child_ids(job) or main_node_ids(job) for job_id, job in found.items()}
@@ -59,16 +59,16 @@ def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
 
 
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
-    """ListJobs' summaries of the jobs whose names begin with `prefix`, in any state, newest first.
+    """ListJobs summaries of jobs in any state whose names begin with `prefix`, newest first.
 
-    Queues are names or ARNs; None is left out. Of array jobs that have ended, only their children
-    know why, so these are described.
+    Queues are names or ARNs; None is skipped. Only the children of an ended array job know why it
+    ended, so they are described.
     """
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
     found = [
         job
         for queue in dict.fromkeys(filter(None, queues))
-        for job in listed(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=named)
+        for job in all_pages(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=named)
         if job["jobName"].startswith(prefix)  # Batch ignores case
     ]
     arrays = describe_jobs(
@@ -78,10 +78,10 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
     return sorted(found, key=lambda job: int(job["createdAt"]), reverse=True)
 
 
-def ours(
+def with_installation_tag(
     batch: Any, jobs: Iterable[dict[str, Any]], installation: str | None
 ) -> list[dict[str, Any]]:
-    """Of listed jobs those with an installation's tag: by hand, a job is soon copied, name and all.
+    """Keep listed jobs with an installation's tag; a name proves nothing, as users copy jobs.
 
     Jobs that Batch can't describe are left out.
     """
@@ -100,15 +100,15 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether its task ended it only to submit another."""
+    """Whether its own task ended it in order to submit it again later."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
 
 def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
-    """ListJobs' summaries of a queue's live jobs, oldest first; of array jobs the parents alone.
+    """ListJobs summaries of a queue's live jobs, oldest first, without array jobs' children.
 
-    States are asked for in the order of a job's life, so that none moves on unseen.
+    States are listed in the order of a job's life, so that no job slips past the listing.
     """
     found = {
         job["jobId"]: job
@@ -119,9 +119,9 @@ def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
-    """Whether a job occupies an instance of these queues, besides the job `but`.
+    """Whether any job except `but` occupies an instance of these queues.
 
-    The parent of an array job stays PENDING while its children run, and they are not listed.
+    An array job's parent stays PENDING while its children run, and ListJobs omits the children.
     """
     return any(
         occupies_instance(job) and job["jobId"] != but
@@ -138,16 +138,15 @@ def submit_job(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> str:
-    """Submit a job at most once, as far as Batch allows; return its id.
+    """Submit a job at most once, as far as Batch allows, and return its id.
 
-    SubmitJob takes no idempotency token, so after a lost response the job may exist. Before each
-    repetition `find` therefore searches it by name. One gap remains: ListJobs can lag SubmitJob by
-    some seconds, so a caller that searches too early submits a second job. That has the same name,
-    and collecting the run terminates whatever still runs then. `batch` must repeat no call by
-    itself.
+    SubmitJob takes no idempotency token, so after a lost response the job may exist. `find`
+    therefore looks it up by name before each retry. One gap remains: ListJobs can lag SubmitJob by
+    a few seconds, so a retry that looks too early submits a second job. It has the same name, and
+    collecting the run terminates whatever still runs then. `batch` must not retry by itself.
 
     Raises:
-        BotoCoreError, ClientError: Batch refused it, or did not answer five times.
+        BotoCoreError, ClientError: Batch refused the job or failed to answer five times.
     """
     for seconds in SUBMIT_AGAIN_AFTER_SECONDS:
         try:
@@ -155,7 +154,7 @@ def submit_job(
         except (BotoCoreError, ClientError) as error:
             if not is_passing(error):
                 raise
-            log.warning("Submitting %s again in %.0f s: %s", request["jobName"], seconds, error)
+            log.warning("Retrying to submit %s in %.0f s: %s", request["jobName"], seconds, error)
         sleep(seconds)
         if job_id := find():
             return job_id
@@ -163,7 +162,7 @@ def submit_job(
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether it is transient: throttling, an outage, a lost connection, expired credentials."""
+    """Whether the error is transient: throttling, outage, lost connection, expired credentials."""
     if isinstance(error, ClientError):
         code = str(error.response["Error"].get("Code"))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -173,6 +172,6 @@ def is_passing(error: Exception) -> bool:
 
 
 def terminate_job(batch: Any, job_id: str, reason: str) -> None:
-    """Terminate a job in any state; a finished job is not changed."""
+    """Terminate a job in any state; does nothing to a finished job."""
     log.warning("Terminating Batch job %s: %s", job_id, reason)
     batch.terminate_job(jobId=job_id, reason=reason[:REASON_CHARACTERS])

@@ -1,4 +1,4 @@
-"""The AWS resources of the published targets, as boto3 describes them."""
+"""Describes the AWS resources of the published targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.boto_clients import Clients, all_pages
 from batchmark.core.config import Config, PurchaseOption, Target
 
 NO_ANSWER = (BotoCoreError, ClientError)
@@ -45,8 +45,8 @@ def error_code(error: BotoCoreError | ClientError) -> str | None:
     return error.response["Error"]["Code"] if isinstance(error, ClientError) else None
 
 
-def answer_of(call: Callable[..., Any], **arguments: Any) -> Any | None:
-    """What AWS answers; None if there is no such resource. Other errors are raised."""
+def none_if_missing(call: Callable[..., Any], **arguments: Any) -> Any | None:
+    """Call AWS and return its answer; None if the resource is missing. Other errors are raised."""
     try:
         return call(**arguments)
     except ClientError as error:
@@ -56,7 +56,7 @@ def answer_of(call: Callable[..., Any], **arguments: Any) -> Any | None:
 
 
 def why_unread(error: BotoCoreError | ClientError) -> str:
-    """Why a call failed, and how to fix it."""
+    """Explain why a call failed and how to fix it."""
     if (code := error_code(error)) is None:
         return f"no answer from AWS: {error}"
     message = error.response["Error"].get("Message", "")
@@ -67,7 +67,7 @@ def why_unread(error: BotoCoreError | ClientError) -> str:
 
 
 def name_of(arn: str) -> str:
-    """The name at the end of an ARN, such as that of a queue or a role."""
+    """Return the name at the end of an ARN, such as a queue's or a role's."""
     return arn.rpartition("/")[2]
 
 
@@ -82,7 +82,7 @@ class Image(NamedTuple):
 
     @classmethod
     def parse(cls, uri: str) -> Image | None:
-        """None for an image outside ECR, or without tag and digest."""
+        """Parse an image URI; None if it isn't in ECR or has neither tag nor digest."""
         found = _ECR_IMAGE.match(uri)
         if not found:
             return None
@@ -95,7 +95,7 @@ class Image(NamedTuple):
 
 
 class BatchEnvironment:
-    """The AWS resources of some targets, each described once, when it is first needed.
+    """The AWS resources of some targets, each described once, on first use.
 
     Every property and method may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
@@ -118,16 +118,16 @@ class BatchEnvironment:
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:
-        """How many instances the largest job of a target needs at the same time."""
+        """Number of instances that a target's largest job needs at once."""
         return self._nodes if target.most_nodes else 1
 
     def container_of(self, target: Target) -> dict[str, Any]:
-        """The container in a target's job definition, of the first nodes if it has several."""
+        """The container of a target's job definition; of its first node range if it has several."""
         return container_of(self.job_definitions.get(target.job_definition, {}))
 
     @cached_property
     def compute_environments(self) -> dict[str, dict[str, Any]]:
-        """DescribeComputeEnvironments, by name."""
+        """The compute environments' descriptions, by name."""
         names = [
             name
             for target in self.targets.values()
@@ -138,13 +138,13 @@ class BatchEnvironment:
 
     @cached_property
     def job_queues(self) -> dict[str, dict[str, Any]]:
-        """DescribeJobQueues, by ARN."""
+        """The job queues' descriptions, by ARN."""
         answer = self.client("batch").describe_job_queues(jobQueues=published_queues(self.targets))
         return {found["jobQueueArn"]: found for found in answer["jobQueues"]}
 
     @cached_property
     def job_definitions(self) -> dict[str, dict[str, Any]]:
-        """DescribeJobDefinitions, by ARN."""
+        """The job definitions' descriptions, by ARN."""
         arns = [target.job_definition for target in self.targets.values()]
         answer = self.client("batch").describe_job_definitions(jobDefinitions=arns)
         return {found["jobDefinitionArn"]: found for found in answer["jobDefinitions"]}
@@ -163,32 +163,32 @@ class BatchEnvironment:
 def newest_definition(batch: Any, name: str) -> dict[str, Any] | None:
     """The newest ACTIVE revision of a job definition; None if there is none."""
     asked = {"jobDefinitionName": name, "status": "ACTIVE"}
-    revisions = listed(batch, "describe_job_definitions", "jobDefinitions", **asked)
+    revisions = all_pages(batch, "describe_job_definitions", "jobDefinitions", **asked)
     return max(revisions, key=lambda found: int(found["revision"]), default=None)
 
 
 def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """What a job definition says of its container, or of that of its first nodes."""
+    """Return a job definition's container properties, or those of its first node range."""
     ranges = definition.get("nodeProperties", {}).get("nodeRangeProperties", ())
     found = definition.get("containerProperties") or (ranges[0].get("container") if ranges else {})
     return dict(found or {})
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """What a container asks for, by VCPU, MEMORY (MiB) and GPU; old definitions have fields."""
+    """A container's requests by VCPU, MEMORY (MiB) and GPU, also from legacy fields."""
     fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
     named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
     return {kind: float(value) for kind, value in (fields | named).items() if value}
 
 
 def environment_names(queue: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names or ARNs of a queue's compute environments, in the order in which it tries them."""
+    """Names or ARNs of a queue's compute environments, in the order it tries them."""
     order = sorted(queue.get("computeEnvironmentOrder", ()), key=lambda each: int(each["order"]))
     return tuple(each["computeEnvironment"] for each in order)
 
 
 def wanted_vcpus(batch: Any, environment: str) -> int:
-    """How many vCPUs Batch keeps in a compute environment; 0 of one that is not there."""
+    """The desired vCPUs of a compute environment; 0 if it doesn't exist."""
     answer = batch.describe_compute_environments(computeEnvironments=[environment])
     resources = [each.get("computeResources") or {} for each in answer["computeEnvironments"]]
     return sum(each.get("desiredvCpus") or 0 for each in resources)

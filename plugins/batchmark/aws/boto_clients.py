@@ -1,4 +1,4 @@
-"""boto3 clients with the environment's credentials; orchestration has those of connections."""
+"""boto3 clients with the environment's credentials; orchestration uses Airflow connections."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PATIENT = Config(
 
 
 def client(service: str, region: str | None, config: Config | None = None) -> Any:
-    """A new client; without a region, for the default region of the AWS settings."""
+    """Create a client, by default for the default region of the AWS settings."""
     return boto3.client(service, region_name=region, config=config)
 
 
-def listed(client: Any, operation: str, field: str, **asked: Any) -> Iterator[Any]:
-    """What all pages of an answer list in a field."""
+def all_pages(client: Any, operation: str, field: str, **asked: Any) -> Iterator[Any]:
+    """Yield a field's items from all pages of an operation's answer."""
     for page in client.get_paginator(operation).paginate(**asked):
         yield from page.get(field, ())
 
 
 def patient_clients(region: str) -> Clients:
-    """One client per service, created on first use."""
+    """Return a factory that creates one client per service, on first use."""
     return cache(lambda service: client(service, region, PATIENT))

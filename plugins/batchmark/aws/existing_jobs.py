@@ -1,4 +1,4 @@
-"""Queues, job definitions, instances and their types in the account, whoever made them.
+"""Looks up any queues, job definitions, instances and instance types of the account.
 
 Every function may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
 """
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from batchmark.aws.batch_targets import newest_definition
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 
-# Of which families Batch may launch: the API reference and, of `optimal` before it was the same as
-# default_x86_64, the user guide.
+# The families that Batch may launch, by the API reference and, for `optimal` before it became the
+# same as default_x86_64, the user guide.
 _X86_64 = ("m6i", "c6i", "r6i", "c7i")
 BUNDLES: Mapping[str, tuple[str, ...]] = {
     "optimal": ("c4", "m4", "r4", "c5", "m5", "r5", *_X86_64),
@@ -25,7 +25,7 @@ MOST_INSTANCES = 100  # of DescribeContainerInstances
 
 
 class InstanceType(NamedTuple):
-    """One type that a compute environment may launch."""
+    """An instance type that a compute environment may launch."""
 
     name: str
     vcpus: int
@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job of that size fits; the system and ECS always keep some of the memory."""
+        """Whether a job of this size fits; the system and ECS always keep some of the memory."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib
@@ -51,17 +51,17 @@ class InstanceType(NamedTuple):
 
 
 def find_queue(batch: Any, queue: str) -> dict[str, Any] | None:
-    """A queue by its name or ARN; None if there is none."""
+    """Find a queue by name or ARN; None if there is none."""
     return next(iter(batch.describe_job_queues(jobQueues=[queue])["jobQueues"]), None)
 
 
 def queue_names(batch: Any) -> list[str]:
-    queues = listed(batch, "describe_job_queues", "jobQueues")
+    queues = all_pages(batch, "describe_job_queues", "jobQueues")
     return [queue["jobQueueName"] for queue in queues]
 
 
 def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
-    """A job definition by name or ARN; the newest ACTIVE revision if none is named."""
+    """Find a job definition by name or ARN; without a revision, the newest ACTIVE one."""
     if not _REVISION.search(definition):
         return newest_definition(batch, definition.rpartition("/")[2])
     answer = batch.describe_job_definitions(jobDefinitions=[definition])
@@ -69,7 +69,7 @@ def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
 
 
 def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The compute environments with these names or ARNs, in the order asked for."""
+    """Describe the compute environments with these names or ARNs, in the given order."""
     answer = batch.describe_compute_environments(computeEnvironments=list(names))
     found = {each["computeEnvironmentArn"]: each for each in answer["computeEnvironments"]}
     found |= {each["computeEnvironmentName"]: each for each in answer["computeEnvironments"]}
@@ -77,7 +77,7 @@ def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
-    """The types that an environment's `instanceTypes` stand for: types, families and bundles."""
+    """Expand an environment's `instanceTypes`: types, families and bundles such as `optimal`."""
     values = [value for name in named for value in BUNDLES.get(name, (name,))]
     patterns = sorted({value if "." in value else f"{value}.*" for value in values})
     found = map(InstanceType.of, described_types(ec2, patterns))
@@ -85,14 +85,14 @@ def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
 
 
 def instances(ec2: Any, **asked: Any) -> Iterator[dict[str, Any]]:
-    """EC2's description of the instances with these `InstanceIds`, or that pass the `Filters`."""
-    for reservation in listed(ec2, "describe_instances", "Reservations", **asked):
+    """Describe EC2 instances by `InstanceIds` or `Filters`."""
+    for reservation in all_pages(ec2, "describe_instances", "Reservations", **asked):
         yield from reservation["Instances"]
 
 
 def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, Any]]:
-    """ECS's description of a cluster's instances, of as many as one call describes."""
-    found = listed(
+    """Describe an ECS cluster's container instances, up to the limit of one call."""
+    found = all_pages(
         ecs,
         "list_container_instances",
         "containerInstanceArns",
@@ -107,6 +107,6 @@ def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, 
 
 
 def described_types(ec2: Any, patterns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """EC2's description of the types that the patterns name."""
+    """Describe the EC2 instance types that match the patterns."""
     filters = [{"Name": "instance-type", "Values": patterns}]
-    return listed(ec2, "describe_instance_types", "InstanceTypes", Filters=filters)
+    return all_pages(ec2, "describe_instance_types", "InstanceTypes", Filters=filters)

@@ -1,4 +1,4 @@
-"""FSx for Lustre file systems and their links to S3, and the SSM parameter that names one."""
+"""FSx for Lustre file systems, their links to S3, and the SSM parameter with a file system's id."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from batchmark.aws.batch_targets import answer_of
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.batch_targets import none_if_missing
+from batchmark.aws.boto_clients import all_pages
 from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.names import INSTALLATION_TAG
 
@@ -15,7 +15,7 @@ Described = dict[str, Any]
 
 
 def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str]) -> Described:
-    """Create a file system, or return the one that was created with this token before."""
+    """Create a file system, or return the one already created with this token."""
     lustre: dict[str, object] = {"DeploymentType": settings.deployment_type}
     if settings.throughput is not None:
         lustre["PerUnitStorageThroughput"] = settings.throughput
@@ -36,15 +36,15 @@ def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str
 
 
 def describe(fsx: Any, file_system_id: str) -> Described | None:
-    """None once it is gone."""
-    answer = answer_of(fsx.describe_file_systems, FileSystemIds=[file_system_id])
+    """Describe a file system; None once it is gone."""
+    answer = none_if_missing(fsx.describe_file_systems, FileSystemIds=[file_system_id])
     return answer and answer["FileSystems"][0]
 
 
 def link(
     fsx: Any, settings: FileSystem, file_system_id: str, *, token: str, tags: Mapping[str, str]
 ) -> None:
-    """Let its folder show what is in S3: names at once, contents when they are first read."""
+    """Link its folder to S3: names are imported now, contents when first read."""
     fsx.create_data_repository_association(
         ClientRequestToken=token,
         FileSystemId=file_system_id,
@@ -56,13 +56,13 @@ def link(
 
 
 def link_of(fsx: Any, file_system_id: str) -> Described | None:
-    """The link of a file system; None before it has one."""
+    """Return a file system's S3 link; None before it has one."""
     answer = fsx.describe_data_repository_associations(Filters=_of(file_system_id))
     return next(iter(answer["Associations"]), None)
 
 
 def tasks_of(fsx: Any, file_system_id: str) -> list[Described]:
-    """What FSx does between a file system and S3, such as the import of names."""
+    """List a file system's data repository tasks, such as the import of names from S3."""
     return list(
         fsx.describe_data_repository_tasks(Filters=_of(file_system_id))["DataRepositoryTasks"]
     )
@@ -73,32 +73,32 @@ def _of(file_system_id: str) -> list[dict[str, Any]]:
 
 
 def delete(fsx: Any, file_system_id: str) -> None:
-    """Delete a file system with its links; what is in S3 stays."""
-    answer_of(fsx.delete_file_system, FileSystemId=file_system_id)
+    """Delete a file system and its links; the objects in S3 stay."""
+    none_if_missing(fsx.delete_file_system, FileSystemId=file_system_id)
 
 
 def of_installation(fsx: Any, name: str) -> list[Described]:
-    """All file systems of an installation, those that are being deleted included."""
+    """List an installation's file systems, including those being deleted."""
     return [
         described
-        for described in listed(fsx, "describe_file_systems", "FileSystems")
+        for described in all_pages(fsx, "describe_file_systems", "FileSystems")
         if tags_of(described).get(INSTALLATION_TAG) == name
     ]
 
 
 def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
-    """Tags as a dictionary; FSx, as EC2, lists them as pairs."""
+    """Convert tags to a dictionary; FSx, like EC2, lists them as pairs."""
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
 
 
 def why_failed(described: Mapping[str, Any]) -> str:
-    """What FSx says of a file system or link that failed."""
+    """FSx's reason for a failed file system or link."""
     details = described.get("FailureDetails", {})
-    return str(details.get("Message") or "FSx gives no reason")
+    return str(details.get("Message") or "FSx gave no reason")
 
 
 class Parameter(NamedTuple):
-    """The SSM parameter that nodes read when they boot."""
+    """The SSM parameter with the file system's id, which nodes read at boot."""
 
     value: str  # id of a file system, or NO_FILE_SYSTEM
     changed_at: datetime

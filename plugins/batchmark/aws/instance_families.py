@@ -1,4 +1,4 @@
-"""EC2's instance families: their GPUs, what Terraform refuses and why, and their vCPU quotas.
+"""EC2 instance families: their GPUs, the ones Terraform refuses and why, and vCPU quotas.
 
 Terraform's copy of the table lies in `terraform/modules/batch`; the job's `machine/cards.py`
 repeats its cards.
@@ -39,13 +39,13 @@ class GpuFamily(Record):
 class FamilyQuotas(Record):
     families: str = Field(description="expression that an instance type's name begins with")
     on_demand: Quota
-    spot: Quota | None = Field(description="null where AWS documents none")
+    spot: Quota | None = Field(description="null if AWS documents none")
 
 
 class InstanceFamilies(Record):
-    sources: dict[str, str] = Field(description="source and date by what it is the source of")
+    sources: dict[str, str] = Field(description="source and date of each kind of fact")
     ecs_gpu_ami_driver: int = Field(description="branch of the ECS-optimised GPU AMI's driver")
-    refusals: dict[str, str] = Field(description="clauses that say why, and what to use instead")
+    refusals: dict[str, str] = Field(description="clauses that give the reason and the alternative")
     gpu_families: dict[str, GpuFamily]
     quotas: tuple[FamilyQuotas, ...]
 
@@ -60,7 +60,7 @@ def family_of(instance_type: str) -> str:
 
 
 def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
-    """The quota that instances of this type count against; None where it is not known."""
+    """The vCPU quota that this instance type counts against; None if unknown."""
     for quotas in instance_families().quotas:
         if re.match(quotas.families, instance_type):
             return quotas.spot if purchase == "spot" else quotas.on_demand
@@ -68,7 +68,7 @@ def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
 
 
 def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
-    """A quota of the account in the region: its `Value` in vCPUs, and its `UsageMetric`.
+    """Get the account's quota in the region: its `Value` in vCPUs and its `UsageMetric`.
 
     Raises:
         ClientError, BotoCoreError: Service Quotas did not answer.

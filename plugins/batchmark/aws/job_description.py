@@ -1,4 +1,4 @@
-"""Reads a job description as DescribeJobs returns it."""
+"""Reads job descriptions as returned by DescribeJobs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 ENDED_BY_ITSELF = "Essential container in task exited"  # as that, and says nothing else
-# After which ends Batch tries a job again, as in the job definitions
-# (terraform/modules/batch/main.tf): a retry strategy that is sent with a job takes the place of the
-# definition's, rules included.
+# When Batch retries a job, as in the job definitions (terraform/modules/batch/main.tf): a retry
+# strategy sent with a job replaces the definition's, including its rules.
 RETRY_RULES = (
     {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
     {"action": "RETRY", "onReason": "CannotPullContainer*"},
     {"action": "RETRY", "onReason": "DockerTimeoutError*"},
     {"action": "EXIT", "onReason": "*"},
 )
-# Where a description has those of its array job, or the main node of its multi-node job
+# Keys under which a description holds its array job's children or multi-node job's main node
 # (job_parts.py).
 CHILDREN = "children"
 PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's
@@ -43,15 +42,15 @@ class LogLocation(NamedTuple):
 
 
 def container_instance(job: JobDescription) -> str | None:
-    """The ARN of the container instance of the job's last attempt; None before it has one."""
+    """ARN of the last attempt's container instance; None before it has one."""
     arn: str | None = job.get("container", {}).get("containerInstanceArn")
     return arn
 
 
 def log_location(job: JobDescription) -> LogLocation | None:
-    """The log stream of the job's last attempt; None before it has started, or off CloudWatch.
+    """Find the last attempt's log stream; None if it hasn't started or logs elsewhere.
 
-    The group is that of the job definition, or Batch's default.
+    The log group comes from the job definition or is Batch's default.
     """
     container = job.get("container", {})
     stream = container.get("logStreamName")
@@ -61,25 +60,25 @@ def log_location(job: JobDescription) -> LogLocation | None:
 
 
 def log_driver(container: Mapping[str, Any]) -> str:
-    """Of a job's container, or a definition's."""
+    """The log driver of a job's or a job definition's container."""
     return str((container.get("logConfiguration") or {}).get("logDriver", AWSLOGS))
 
 
 def log_options(container: Mapping[str, Any]) -> dict[str, str]:
-    """Of its log driver."""
+    """The options of the container's log driver."""
     return dict((container.get("logConfiguration") or {}).get("options") or {})
 
 
 def may_drop_lines(container: Mapping[str, Any]) -> bool:
-    """Whether a container's log driver, or a definition's, may drop lines where it lags behind.
+    """Whether the container's log driver may drop lines when it lags behind.
 
-    Without a mode it does so, by ECS's default since 25 June 2025.
+    Without a mode it may: non-blocking is ECS's default since 25 June 2025.
     """
     return log_driver(container) == AWSLOGS and log_options(container).get("mode") != BLOCKING
 
 
 def log_url(location: LogLocation, region: str) -> str:
-    """The stream in the CloudWatch console, whose URLs have names escaped twice."""
+    """URL of a log stream in the CloudWatch console, which escapes names twice."""
     group, stream = (quote_plus(quote_plus(part)).replace("%", "$") for part in location)
     return (
         f"https://{quote(region)}.console.aws.amazon.com/cloudwatch/home?region={quote(region)}"
@@ -87,48 +86,48 @@ def log_url(location: LogLocation, region: str) -> str:
     )
 
 
-def moment(milliseconds: int) -> datetime:
-    """A timestamp of Batch, which counts from the epoch."""
+def batch_time(milliseconds: int) -> datetime:
+    """Convert Batch's epoch timestamp in milliseconds."""
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def has_run(attempt: Mapping[str, Any]) -> bool:
-    """Whether the container of an attempt, or of a job's last, ran: not all tell a start."""
+    """Whether an attempt's (or a job's last) container ran; a start time is not always set."""
     return "startedAt" in attempt or attempt.get("container", {}).get("exitCode") is not None
 
 
 def seconds_between(start: int | None, stop: int | None) -> float | None:
-    """From a start to a stop of Batch's, which are in milliseconds; None where these can't be.
+    """Seconds between Batch's millisecond timestamps; None if they are impossible.
 
-    No container starts and stops within one.
+    Start and stop at the same millisecond are impossible, too.
     """
     return None if start is None or stop is None or stop <= start else (stop - start) / 1000
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float | None:
-    """How long an attempt ran; 0 if its container never did, None if its times can't be."""
+    """Seconds an attempt ran; 0 if its container never did, None if its times are impossible."""
     if not has_run(attempt):
         return 0.0
     return seconds_between(attempt.get("startedAt"), attempt.get("stoppedAt"))
 
 
-def total(seconds: Iterable[float | None]) -> float | None:
-    """Their sum; None if one is not known, as it would be too low."""
+def sum_or_none(seconds: Iterable[float | None]) -> float | None:
+    """Sum the values; None if one is unknown, as the sum would be too low."""
     every = list(seconds)
     known = [each for each in every if each is not None]
     return sum(known) if len(known) == len(every) else None
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """How long all attempts of a job ran; None if unknown, or not finished yet.
+    """Seconds that all attempts of a job ran; None if unknown or unfinished.
 
-    Of an array job, how long any of its children ran, as they share one instance.
+    For an array job, the time during which any child ran, as they share one instance.
     """
     if job is None or job["status"] not in FINISHED:
         return None
     jobs = job.get(CHILDREN) or [job]
     attempts = [each for one in jobs for each in one.get("attempts", ()) if has_run(each)]
-    in_all = total(map(run_seconds, attempts))
+    in_all = sum_or_none(map(run_seconds, attempts))
     if in_all is None or len(jobs) == 1:
         return in_all
     seconds, until = 0.0, 0
@@ -138,37 +137,37 @@ def all_seconds(job: JobDescription | None) -> float | None:
     return seconds
 
 
-def doubt_of_container(job: JobDescription) -> str | None:
-    """What Batch says of the container of a job that ended well: a process of it may be killed."""
+def container_warning(job: JobDescription) -> str | None:
+    """Batch's reason on a successful job's container: a process in it may have been killed."""
     told = (job, job["attempts"][-1])  # the reason may stand in either
     reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
     if job["status"] != "SUCCEEDED" or reason is None:
         return None
-    return f"Batch says of its container, though that ended with exit code 0: {reason}"
+    return f"Batch reports a problem with its container, which exited with code 0: {reason}"
 
 
 def waiting_since(job: JobDescription) -> float:
-    """Since when a pending job has waited for its next attempt, in seconds since the epoch."""
+    """Epoch seconds since when a pending job has waited for its next attempt."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]
     return float(max(job["createdAt"], *stops, 0)) / 1000
 
 
 def host_terminated(attempt: Mapping[str, Any]) -> bool:
-    """Whether an attempt, or a job by its last attempt, ended because its instance did."""
+    """Whether an attempt (or a job's last one) ended because its instance did."""
     return str(attempt.get("statusReason", "")).startswith(HOST_TERMINATED)
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, and not by termination."""
+    """Whether a job failed because its last attempt lost its host, not by termination."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 
 
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """A job's phases in seconds and its timestamps, as JSON.
+    """Return a job's phases in seconds and its timestamps, as JSON.
 
-    Batch records no time of RUNNABLE and STARTING: `first_seen` is when a watcher first saw the job
-    in a state, in seconds since the epoch.
+    Batch does not record when a job became RUNNABLE or STARTING: `first_seen` is when a watcher
+    first saw the job in a state, in seconds since the epoch.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
@@ -186,7 +185,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
         "phases": {
             "until_first_start_seconds": None if waited and waited < 0 else waited,
             "last_attempt_seconds": seconds[-1] if seconds else None,
-            "earlier_attempts_seconds": total(seconds[:-1]),
+            "earlier_attempts_seconds": sum_or_none(seconds[:-1]),
         },
         "attempts": [
             {
@@ -201,15 +200,15 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
 
 
 def _moment_text(record: Mapping[str, Any], field: str) -> str | None:
-    return moment(record[field]).isoformat() if field in record else None
+    return batch_time(record[field]).isoformat() if field in record else None
 
 
 def failure_message(
     job: JobDescription, log_lines: Sequence[str], problem: str | None = None
 ) -> str:
-    """Why a job failed: exit code, reasons, all attempts and the end of its log.
+    """Describe why a job failed: exit code, reasons, all attempts and the end of its log.
 
-    `problem` says why a job that Batch calls SUCCEEDED counts as failed, or what else is known.
+    `problem` says why a job that Batch calls SUCCEEDED counts as failed, or adds other facts.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     if problem and job["status"] == "SUCCEEDED":
@@ -224,7 +223,9 @@ def failure_message(
         )
         lines += [line[:LINE_CHARACTERS].expandtabs() for line in log_lines]
     elif (driver := log_driver(job.get("container", {}))) != AWSLOGS:
-        lines.append(f"Its log is not in CloudWatch: its definition logs by {driver}.")
+        lines.append(
+            f"Its log is not in CloudWatch: its job definition uses the log driver {driver}."
+        )
     else:
         lines.append("It has no log: no attempt was started.")
     return in_lines(lines)
@@ -233,7 +234,7 @@ def failure_message(
 def _facts(job: JobDescription) -> list[str]:
     container = job.get("container", {})
     code = container.get("exitCode")
-    never = "no exit code: its container never ran to an end"
+    never = "no exit code: its container never finished"
     reason = job.get("statusReason")
     was_stopped = reason not in (None, ENDED_BY_ITSELF)
     facts = [never if code is None else exit_code(code, was_stopped=was_stopped)]
@@ -245,7 +246,7 @@ def _facts(job: JobDescription) -> list[str]:
 
 
 def _child_lines(job: JobDescription) -> list[str]:
-    """Each child that failed, and why; what the main node said of a multi-node job."""
+    """List an array job's failed children with reasons, or a multi-node job's main node."""
     children = job.get(CHILDREN, ())
     if job.get("nodeProperties") and children:
         return [f"Its main node: {'; '.join(_facts(children[0]))}"]
@@ -263,8 +264,8 @@ def _attempt_lines(job: JobDescription) -> list[str]:
     for number, attempt in enumerate(job.get("attempts", []), start=1):
         when = "never started"
         if "startedAt" in attempt:
-            until = f"{moment(attempt['stoppedAt']):%X}" if "stoppedAt" in attempt else "?"
-            when = f"{moment(attempt['startedAt']):%Y-%m-%d %X} to {until} UTC"
+            until = f"{batch_time(attempt['stoppedAt']):%X}" if "stoppedAt" in attempt else "?"
+            when = f"{batch_time(attempt['startedAt']):%Y-%m-%d %X} to {until} UTC"
         code = attempt.get("container", {}).get("exitCode")
         ended = "no exit code" if code is None else f"exit code {code}"
         lines.append(f"Attempt {number}: {when}, {ended}, {_reason(attempt) or 'no reason given'}")

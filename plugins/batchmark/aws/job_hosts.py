@@ -1,6 +1,6 @@
-"""What ECS, EC2 and Batch know of the instance that a job ran on.
+"""Asks ECS, EC2 and Batch about the instance that a job runs on.
 
-They forget it soon after the instance is gone, so ask while the job runs.
+They forget an instance soon after it is gone, so ask while the job runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class JobHost(Record):
-    """The instance of a job's last attempt; null where AWS did not say."""
+    """The instance of a job's last attempt; fields that AWS did not report are null."""
 
     container_instance: str | None = None
     instance_id: str | None = None
@@ -42,7 +42,7 @@ class JobHost(Record):
 
 
 def host_of(clients: Clients, job: JobDescription) -> JobHost:
-    """Ask for a job's host; what AWS refuses or has forgotten is null, and logged."""
+    """Look up a job's host; facts that AWS refuses or has forgotten are null and logged."""
     arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()
@@ -90,7 +90,7 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
 
 
 def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
-    """A queue's compute environment with this cluster, or the only one if it is not known."""
+    """Find the queue's compute environment with this cluster; its only one if that is unknown."""
     batch = clients("batch")
     names = environment_names(find_queue(batch, queue) or {})
     found = find_environments(batch, names) if names else []
@@ -100,18 +100,18 @@ def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, An
 
 
 def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
-    """The first that AWS describes; nothing where it does not answer."""
+    """Return the first item that AWS describes; empty if it doesn't answer."""
     try:
         return next(iter(find()), {})
     except NO_ANSWER as error:
-        log.info("What the job ran on is not fully known: AWS does not tell %s: %s", what, error)
+        log.info("The job's host is not fully known: AWS did not return %s: %s", what, error)
         return {}
 
 
 def _purchase_option(
     instance: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> PurchaseOption | None:
-    """How EC2 says that the instance was bought, or else how its environment buys."""
+    """The purchase option according to EC2, or else of the compute environment."""
     if instance:
         return "spot" if instance.get("InstanceLifecycle") == "spot" else "on_demand"
     bought: dict[str | None, PurchaseOption] = {"SPOT": "spot", "EC2": "on_demand"}

@@ -1,4 +1,4 @@
-"""Reads a job's log stream: its end, or those of its lines that own jobs are told by."""
+"""Reads a job's log stream: its last lines, or the marked lines of own jobs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from batchmark_job.result.metric import PREFIX as METRIC_MARK
 
 MOST_BYTES = 16 * 2**20  # a job of all suites writes some hundred kilobytes
 EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message
-# What lines begin with that tell of an own job: its metrics, those of its file, and facts.
+# Prefixes of an own job's marked lines: its metrics, those of its file, and facts.
 FILE_MARK = "BATCHMARK_METRIC_FILE "
 FACT_MARK = "BATCHMARK_JOB "
 WRAPPERS_MARKS = (FILE_MARK, FACT_MARK)
 MARKS = (METRIC_MARK, *WRAPPERS_MARKS)
-# A regular expression of CloudWatch's, which knows no brackets: words would not be found behind a
-# colour code, whose last letter sticks to them.
+# A CloudWatch filter regex, which has no groups; plain terms would miss marks after a colour code,
+# whose last letter joins the word.
 MARKED = f"%{METRIC_MARK.strip()}|{FACT_MARK.strip()}%"
 # A metric's mark anywhere in a line; not the name of the file's variable, BATCHMARK_METRICS.
 METRIC_ANYWHERE = re.compile(rf"({METRIC_MARK.strip()}|{FILE_MARK.strip()})\b")
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class MarkedLine(NamedTuple):
-    """A line that begins with one of MARKS, or has a metric's elsewhere."""
+    """A log line that begins with one of MARKS, or has a metric's mark anywhere."""
 
     milliseconds: int  # since the epoch
     text: str
@@ -38,11 +38,11 @@ class MarkedLine(NamedTuple):
 
 
 def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -> str:
-    """The last lines of a log stream, each with its line feed.
+    """Return the last lines of a log stream, each with its line feed.
 
-    They are of `most_bytes` at most, as CloudWatch counts them in its pages of a megabyte; so a log
-    of many short lines asks for no more pages. Where lines are left out, the first one says so. At
-    the beginning CloudWatch repeats the token. Empty if the stream does not exist.
+    They have at most `most_bytes`, counted as CloudWatch does for its pages of 1 MB, so that many
+    short lines cost no more pages. If lines are left out, the first one says so. CloudWatch repeats
+    its token at the beginning of the stream. Empty if the stream does not exist.
     """
     pages: deque[bytes] = deque()
     left = most_bytes
@@ -57,7 +57,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
         pages.appendleft(b"".join(kept))
         if len(kept) < len(lines):
             where = f"log stream {location.stream} of {location.group}"
-            pages.appendleft(f"(earlier lines are left out; see {where})\n".encode())
+            pages.appendleft(f"(earlier lines are omitted; see {where})\n".encode())
             break
         left -= sum(map(_size, lines))
         if page["nextBackwardToken"] == asked.get("nextToken"):
@@ -67,7 +67,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
 
 
 def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
-    """The last lines of a log stream, one for each event."""
+    """Return the last lines of a log stream, one per event."""
     asked = {"logGroupName": location.group, "logStreamName": location.stream, "limit": most}
     page = logs.get_log_events(startFromHead=False, **asked)
     return [event["message"] for event in page["events"]]
@@ -76,14 +76,14 @@ def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
 def marked_lines(
     logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES, numbered: bool = False
 ) -> Iterator[MarkedLine]:
-    """The lines of a stream that begin with one of MARKS, or have a metric's elsewhere, in order.
+    """Return the stream's lines that begin with one of MARKS or contain a metric's, in order.
 
-    CloudWatch finds them, so that all others cost a page now and then, and no more than one page is
-    held. An event may have several lines; a carriage return ends one, too, as that of a progress
-    bar. What is no Unicode in a line is replaced. `numbered` reads all lines, to count them.
+    CloudWatch filters them, so other lines cost little, and only one page is held in memory. An
+    event may have several lines; a carriage return, as in progress bars, also ends a line. Invalid
+    Unicode is replaced. `numbered` reads all lines, to number the marked ones.
 
     Raises:
-        BotoCoreError, ClientError: the stream does not exist, or may not be read.
+        BotoCoreError, ClientError: the stream does not exist or access is denied.
     """
     asked: dict[str, Any] = {"logGroupName": location.group, "logStreamNames": [location.stream]}
     if not numbered:
@@ -101,7 +101,7 @@ def marked_lines(
         if not page.get("nextToken"):
             return
         asked["nextToken"] = page["nextToken"]
-    log.warning("After %d pages no more of log stream %s is read", most_pages, location.stream)
+    log.warning("Stopped after %d pages of log stream %s", most_pages, location.stream)
 
 
 def _last_that_fit(lines: Sequence[bytes], most_bytes: int) -> Sequence[bytes]:
@@ -115,7 +115,7 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines of a text that ends with a line feed, without a wrapper's and empty ones."""
+    """Return a text's last lines, without the wrapper's own and empty ones."""
     kept = (
         line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
     )

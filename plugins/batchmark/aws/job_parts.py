@@ -1,11 +1,11 @@
-"""Jobs of several parts, described here as one job with its children beside it.
+"""Array and multi-node jobs, each described as one job that includes its children.
 
-The parent of an array job has neither container nor log, and is PENDING while its children run.
-Batch gives children no tags, so nothing but the parent is ever terminated.
+An array job's parent has neither container nor log, and is PENDING while its children run. Batch
+gives children no tags, so only the parent is ever terminated.
 
-A multi-node job has neither container nor log, its main node has both, and is its one child here.
-Its state is Batch's own: it follows the main node's. Other nodes are not described, as the main
-node's log says what became of them; nothing but the job itself is ever terminated.
+A multi-node job has neither container nor log; its main node has both and is its only child here.
+Its state comes from Batch and follows the main node's. Other nodes are not described, as the main
+node's log says what became of them. Only the job itself is ever terminated.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ def child_id(job_id: str, index: int) -> str:
 
 
 def child_ids(job: JobDescription) -> list[str]:
-    """The ids of an array job's children; none for any other job, a child included."""
+    """Return the ids of an array job's children; empty for other jobs, including children."""
     size = job.get("arrayProperties", {}).get("size", 0)
     return [child_id(job["jobId"], index) for index in range(size)]
 
 
 def occupies_instance(job: Mapping[str, Any]) -> bool:
-    """Whether a job, or a child of it, is on an instance, by what ListJobs says of it, too."""
+    """Whether a job or one of its children is on an instance; also takes ListJobs summaries."""
     counts = job.get("arrayProperties", {}).get("statusSummary") or {}
     return job["status"] in ON_AN_INSTANCE or any(counts.get(each) for each in ON_AN_INSTANCE)
 
 
 def with_children(parent: JobDescription, children: Sequence[JobDescription]) -> JobDescription:
-    """An array job as one job: as far as the child that is furthest behind.
+    """Merge an array job and its children; its state is that of the slowest child.
 
-    Container, attempts and times are those of the child that tells most: the first, or, if the job
-    has failed, the one that failed first. Where several failed, one that lost its host comes before
-    those that waited for it in vain.
+    Container, attempts and times are those of the most informative child: the first one or, if the
+    job failed, the one that failed first. A child that lost its host takes precedence over those
+    that waited for it in vain.
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent
-    told = telling_child(parent | {CHILDREN: children})
+    told = most_informative_child(parent | {CHILDREN: children})
     whole = parent | {CHILDREN: list(children), "container": told.get("container", {})}
     if parent["status"] in FINISHED:
         shown = ("attempts", "startedAt", "stoppedAt")
@@ -67,8 +67,8 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
     return whole
 
 
-def telling_child(job: JobDescription) -> JobDescription:
-    """The child whose container and log tell most of an array job; any other job itself."""
+def most_informative_child(job: JobDescription) -> JobDescription:
+    """Return an array job's most informative child, or any other job itself."""
     children = job.get(CHILDREN)
     if not children:
         return job
@@ -79,7 +79,7 @@ def telling_child(job: JobDescription) -> JobDescription:
 
 
 def first_child(job: JobDescription) -> JobDescription:
-    """What writes the result document: an array job's first child, a multi-node job's main node.
+    """The job that writes the result: an array job's first child or a multi-node job's main node.
 
     Any other job itself.
     """
@@ -89,24 +89,24 @@ def first_child(job: JobDescription) -> JobDescription:
 
 
 def main_node_id(job_id: str) -> str:
-    """The id of the main node, which is the first by terraform/stacks/multi_node."""
+    """The id of the main node, which is node 0 in terraform/stacks/multi_node."""
     return f"{job_id}{NODE_SEPARATOR}0"
 
 
 def main_node_ids(job: JobDescription) -> list[str]:
-    """The id of a multi-node job's main node; none for any other job, a node included."""
+    """Return the id of a multi-node job's main node; empty for other jobs, including nodes."""
     has_nodes = job.get("nodeProperties", {}).get("numNodes")
     is_node = NODE_SEPARATOR in job["jobId"]
     return [main_node_id(job["jobId"])] if has_nodes and not is_node else []
 
 
 def job_id_of(node_or_job_id: str) -> str:
-    """The id of the job that a node belongs to, or of any other job itself."""
+    """Return the id of the job that a node belongs to; other ids are returned as they are."""
     return node_or_job_id.partition(NODE_SEPARATOR)[0]
 
 
 def with_main_node(job: JobDescription, nodes: Sequence[JobDescription]) -> JobDescription:
-    """A multi-node job with the container and attempts of its main node, once there is one."""
+    """Add the main node's container and attempts to a multi-node job, once it has one."""
     if not nodes:
         return job
     (node,) = nodes

@@ -1,6 +1,6 @@
-"""AWS's price list of EC2 as a file, which everybody may download: a region's On-Demand prices.
+"""Reads a region's On-Demand prices from AWS's public EC2 price list file.
 
-Of its two formats the CSV is read, a line at a time: in JSON it is some 400 MB, in one piece.
+The CSV format is read line by line; the JSON format is a single object of some 400 MB.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ GZIP = b"\x1f\x8b"
 
 
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
-    """The prices of all sizes of these types' families, and of the GPU families that can be used.
+    """Read the prices of all sizes of these types' families and of the usable GPU families.
 
-    The table has no Spot prices, and says which of these types the file lists no price of.
+    The table has no Spot prices and notes which of these types the file has no price for.
 
     Raises:
-        PriceError: the file can't be read, is not AWS's, or has no price of them in the region.
+        PriceError: the file can't be read, is not AWS's, or has none of these prices in the region.
     """
     hint = f"`curl -O {LISTS}/current/{region}/index.csv` fetches it"
     asked = set(instance_types)
@@ -64,7 +64,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
             rows = csv.reader(file)
             about, columns = _head(rows)
             if about.get("OfferCode") != "AmazonEC2" or not {*about, *columns} >= NEEDED:
-                raise PriceError(f"{path.name} is no price list of AmazonEC2 as CSV; {hint}")
+                raise PriceError(f"{path.name} is not a CSV price list of AmazonEC2; {hint}")
             published = datetime.fromisoformat(about["Publication Date"]).date()
             for name, price in _offers(rows, columns, region):
                 if family_of(name) in families and price > 0:  # else prepaid by a reservation
@@ -74,13 +74,13 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     if not found:
         raise PriceError(f"{path.name} has no On-Demand price in {region}; {hint}")
     notes = {
-        name: f"No On-Demand price of {name} is listed in {region}."
+        name: f"The file lists no On-Demand price for {name} in {region}."
         for name in sorted(asked - set(found))
     }
     for name, prices in sorted(found.items()):
         if len(prices) > 1:
             listed = ", ".join(f"{price:g}" for price in sorted(prices))
-            notes[name] = f"There is no On-Demand price of {name}: several are listed: {listed}."
+            notes[name] = f"No On-Demand price for {name}: the file lists several ({listed})."
     return PriceTable(
         region=region,
         as_of=published,
@@ -98,7 +98,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
-    """What stands above the columns' names, and these names; none of it in another file."""
+    """Read the metadata above the header, and the header; empty for any other file."""
     about: dict[str, str] = {}
     for row in islice(rows, MOST_LINES_ABOVE):
         if row[:1] == ["SKU"]:
@@ -110,7 +110,7 @@ def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
 def _offers(
     rows: Iterable[list[str]], columns: Sequence[str], region: str
 ) -> Iterator[tuple[str, float]]:
-    """Yield the instance type and the USD per hour of each plain offer in the region."""
+    """Yield instance type and USD per hour of each plain Linux On-Demand offer in the region."""
     asked = HOURLY | {"Region Code": region}
     asked |= {COLUMNS[field]: value for field, value in PLAIN_LINUX.items()}
     cells = [(columns.index(name), value) for name, value in asked.items()]

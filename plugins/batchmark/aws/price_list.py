@@ -1,7 +1,7 @@
-"""Fetches today's instance prices. As a program it rewrites the committed table (`make prices`).
+"""Fetches current instance prices; as a program, rewrites the committed table (`make prices`).
 
-On-Demand prices come from the Price List API or a file of AWS's price list, Spot prices from EC2's
-price history.
+On-Demand prices come from the Price List API or AWS's price list file, Spot prices from EC2's price
+history.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.boto_clients import client, listed
+from batchmark.aws.boto_clients import all_pages, client
 from batchmark.aws.offer_file import PLAIN_LINUX, prices_of_file
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
@@ -43,7 +43,7 @@ CLIENT_CONFIG = ClientConfig(
 
 
 def price_clients(region: str) -> tuple[Any, Any]:
-    """Clients of the Price List API and of the region's EC2."""
+    """Create clients for the Price List API and the region's EC2."""
     return (
         client("pricing", PRICE_LIST_REGION, CLIENT_CONFIG),
         client("ec2", region, CLIENT_CONFIG),
@@ -53,15 +53,15 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Today's prices of some instance types; notes in the table say which have none.
+    """Fetch current prices of some instance types; the table notes which have none.
 
     Raises:
-        PriceError: AWS lists no price at all.
-        BotoCoreError, ClientError: the Price List API did not answer, or denied access.
+        PriceError: AWS lists no price for any of them.
+        BotoCoreError, ClientError: the Price List API did not answer or denied access.
     """
     names = sorted(set(instance_types))
     if not names:
-        raise PriceError("no instance type was asked for")
+        raise PriceError("no instance type was given")
     on_demand: dict[str, float] = {}
     an_offer: str | None = None
     type_notes: dict[str, str] = {}
@@ -71,10 +71,10 @@ def fetch_prices(
         try:
             price = on_demand_price(offers)
         except PriceError as error:
-            type_notes[name] = f"There is no On-Demand price of {name}: {error}."
+            type_notes[name] = f"No On-Demand price for {name}: {error}."
             continue
         if price is None:
-            type_notes[name] = f"No On-Demand price of {name} is listed in {region}."
+            type_notes[name] = f"AWS lists no On-Demand price for {name} in {region}."
             continue
         on_demand[name] = price
         an_offer = an_offer or offers[0]
@@ -82,7 +82,7 @@ def fetch_prices(
     try:
         spot = spot_prices(_spot_history(ec2, names, now))
     except (BotoCoreError, ClientError) as error:
-        notes.append(f"There are no Spot prices: {_clause(error)}.")
+        notes.append(f"Spot prices are missing: {_clause(error)}.")
     if not (on_demand or spot):
         raise PriceError(" ".join((*type_notes.values(), *notes)))
     return PriceTable(
@@ -96,13 +96,13 @@ def fetch_prices(
 
 
 class RunPrices(NamedTuple):
-    """A run's prices, and whether they came from AWS when it was planned."""
+    """A run's prices, and whether AWS supplied them when the run was planned."""
 
     table: PriceTable
     asked: bool
 
     def store(self, store: RunStore) -> None:
-        """Write them to the run's folder, and AWS's own by date as well."""
+        """Store the prices in the run's folder and, if they came from AWS, by date as well."""
         text = self.table.model_dump_json(indent=2)
         if self.asked:
             store.put(
@@ -114,7 +114,7 @@ class RunPrices(NamedTuple):
 def current_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> RunPrices:
-    """Today's prices, or else the committed ones with a note that says why."""
+    """Fetch current prices, or fall back to the committed ones with a note that says why."""
     try:
         table = fetch_prices(pricing, ec2, region=region, instance_types=instance_types, now=now)
     except Exception as error:  # whatever it is, it must not cost the run its measurements
@@ -123,10 +123,10 @@ def current_prices(
 
 
 def stored_prices(store: RunStore, region: str, now: datetime) -> PriceTable:
-    """The prices that a run was planned with, or the committed ones."""
+    """Read the prices that a run was planned with, or the committed ones."""
     text = store.read_if_there(store.prefix + PRICES)
     if text is None:
-        return committed_prices(region, "the task plan_jobs left none", now)
+        return committed_prices(region, "the task plan_jobs stored none", now)
     return PriceTable.model_validate_json(text)
 
 
@@ -136,7 +136,7 @@ def _offers(pricing: Any, region: str, instance_type: str) -> list[str]:
         {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
     ]
     asked = {"ServiceCode": "AmazonEC2", "FormatVersion": "aws_v1", "Filters": filters}
-    return list(listed(pricing, "get_products", "PriceList", **asked))
+    return list(all_pages(pricing, "get_products", "PriceList", **asked))
 
 
 def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> list[dict[str, Any]]:
@@ -146,33 +146,34 @@ def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> lis
         "StartTime": now - SPOT_HISTORY,
         "EndTime": now,
     }
-    return list(listed(ec2, "describe_spot_price_history", "SpotPriceHistory", **asked))
+    return list(all_pages(ec2, "describe_spot_price_history", "SpotPriceHistory", **asked))
 
 
 def _clause(error: Exception) -> str:
-    """An error message as part of a sentence."""
+    """Turn an error message into a clause."""
     return (str(error) or repr(error)).rstrip(".")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite a region's committed table with newer prices; return 1 if there are none."""
+    """Update a region's committed table with current prices; return 1 if there are none."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
-    parser.add_argument("--file", type=Path, help="the region's committed one, if not given")
+    parser.add_argument("--file", type=Path, help="default: the region's committed table")
     parser.add_argument(
         "--from",
         dest="offers",
         type=Path,
         metavar="FILE",
-        help="AWS's price list of AmazonEC2 in that region as CSV, as it is or gzipped, in the "
-        "place of questions to AWS",
+        help="CSV price list of AmazonEC2 for the region, plain or gzipped, to read instead of "
+        "asking AWS",
     )
-    parser.add_argument("instance_types", nargs="*", help="beside those committed already")
+    parser.add_argument(
+        "instance_types", nargs="*", help="further types, besides those in the table"
+    )
     options = parser.parse_args(arguments)
     if options.region not in (known := boto3.Session().get_available_regions("ec2")):
         say(
-            f"prices: AWS has no region {options.region!r} that boto3 knows: give one of "
-            f"{', '.join(known)}",
+            f"prices: boto3 knows no region {options.region!r}; choose one of {', '.join(known)}",
             error=True,
         )
         return 1
@@ -191,14 +192,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 now=datetime.now(UTC),
             )
     except (PriceError, BotoCoreError, ClientError) as error:
-        say(f"prices: {_clause(error)}; {path.name} is as it was", error=True)
+        say(f"prices: {_clause(error)}; {path.name} is unchanged", error=True)
         return 1
     path.write_text(table.model_dump_json(indent=2) + "\n")
     for note in table.all_notes:
         say(note)
     say(
         f"{path.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
-        f"of {table.region}, {table.as_of}; look at the difference and commit it"
+        f"of {table.region}, {table.as_of}; review the diff and commit it"
     )
     return 0
 

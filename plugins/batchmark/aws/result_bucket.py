@@ -1,4 +1,4 @@
-"""The result bucket: the jobs' raw documents, and a folder for each run."""
+"""Access to the result bucket: the jobs' raw documents and a folder for each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
-from batchmark.aws.boto_clients import client, listed
+from batchmark.aws.boto_clients import all_pages, client
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug, url_safe
@@ -48,42 +48,42 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 def rerun_name(number: int) -> str:
-    """The name of the plan of a round of fresh jobs, counted from 1, in a run's folder."""
+    """File name, in a run's folder, of the plan for a rerun round; rounds count from 1."""
     return f"rerun-{number}.json"
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """The key of the calibration in use for a target; each run's folder keeps that run's."""
+    """Key of the noise table in use for a target; each run's folder keeps its own copy."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
 def dated_key(folder: str, day: date, run_id: str, ending: str) -> str:
-    """The key of a report that belongs to no benchmark run; `ending` is json or html."""
+    """Key of a report that belongs to no benchmark run; `ending` is json or html."""
     return f"{folder}/{day:%Y-%m-%d}/{slug(run_id)}.{ending}"
 
 
 def is_aws(client: Any) -> bool:
-    """Whether a boto3 client talks to AWS itself, not to a local cloud."""
+    """Whether a boto3 client talks to AWS and not to a local cloud."""
     return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))
 
 
 def browser_endpoint(client: Any) -> str:
-    """The address of the client's local cloud for a browser.
+    """The client's local cloud address as a browser reaches it.
 
-    Containers reach it by another name; then the environment holds the one for browsers.
+    Containers reach it by another name; the environment then holds the one for browsers.
     """
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
 
 class _Naming(BaseModel):
-    """What plan, booking and collected run have of these."""
+    """The identifying fields shared by plans, bookings and collected runs."""
 
     run_id: str | None = None
     spending_key: str | None = None
 
 
 class Bucket:
-    """The objects of the result bucket. Writing a key again replaces what it had."""
+    """The objects of the result bucket. Writing an existing key replaces its object."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
@@ -95,7 +95,7 @@ class Bucket:
     def put(
         self, key: str, body: str | bytes, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store a text or bytes, on a condition such as `IfMatch`; return the key."""
+        """Store text or bytes, optionally on a condition such as `IfMatch`; return the key."""
         if isinstance(body, str):
             body, content_type = body.encode(), f"{content_type}; charset=utf-8"
         self._s3.put_object(
@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace the object of that version, or create one for None; whether it was so still."""
+        """Compare and swap: replace this version, or create the object if None; return success."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -124,22 +124,22 @@ class Bucket:
         self._s3.delete_object(Bucket=self.bucket, Key=key)
 
     def read(self, key: str, *, most_bytes: int | None = None) -> bytes:
-        """An object's content.
+        """Read an object's content.
 
         Raises:
-            CollectError: it is larger than `most_bytes`; it was not read.
+            CollectError: the object is larger than `most_bytes` and was not read.
         """
         answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         if most_bytes is not None and (size := answer["ContentLength"]) > most_bytes:
             answer["Body"].close()
             raise CollectError(
-                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the "
-                f"{most_bytes / 2**20:.0f} MiB that are read"
+                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the limit of "
+                f"{most_bytes / 2**20:.0f} MiB"
             )
         return bytes(answer["Body"].read())
 
     def read_if_there(self, key: str, *, most_bytes: int | None = None) -> bytes | None:
-        """An object's content, read as by `read`; None if there is no such object."""
+        """Read an object like `read`; None if it doesn't exist."""
         if len(key.encode()) > MOST_KEY_BYTES:
             return None
         try:
@@ -148,14 +148,14 @@ class Bucket:
             return None
 
     def record(self, model: type[_Record], key: str) -> _Record | None:
-        """An object as a record; None if it is not there, or is no such record."""
+        """Parse an object as a record; None if it is missing or invalid."""
         try:
             return model.model_validate_json(self.read_if_there(key) or b"")
         except ValidationError:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """An object's content, empty if that is larger, and its version; None if there is none."""
+        """Read an object and its version; too large content is empty. None if it doesn't exist."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -166,15 +166,15 @@ class Bucket:
         return answer["Body"].read(), answer["ETag"]
 
     def keys(self, folder: str, after: str = "") -> list[str]:
-        """The keys that begin with `folder` and follow `after`."""
+        """List the keys that begin with `folder` and sort after `after`."""
         return [each["Key"] for each in self._contents(folder, after)]
 
     def versions(self, folder: str) -> dict[str, str]:
-        """The versions of the objects whose keys begin with `folder`."""
+        """Versions (ETags) by key of the objects whose keys begin with `folder`."""
         return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
-        """What lies between `prefix` and the next slash in keys."""
+        """List the folder names directly below `prefix`."""
         found = self._listed("CommonPrefixes", prefix, Delimiter="/")
         return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in found]
 
@@ -186,7 +186,7 @@ class Bucket:
     def _listed(self, field: str, prefix: str, **asked: str) -> Iterator[Any]:
         if len(prefix.encode()) > MOST_KEY_BYTES:
             return iter(())
-        return listed(
+        return all_pages(
             self._s3, "list_objects_v2", field, Bucket=self.bucket, Prefix=prefix, **asked
         )
 
@@ -195,7 +195,7 @@ class Bucket:
 
 
 class RunStore(Bucket):
-    """One run's folder `runs/<run>/` in the result bucket, and the objects beside it."""
+    """One run's folder `runs/<run>/` in the result bucket, and related objects."""
 
     def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
         super().__init__(s3, bucket)
@@ -203,7 +203,7 @@ class RunStore(Bucket):
 
     @cached_property
     def name(self) -> str:
-        """The run's name in keys: its slug, or url_safe's for what release 0.1 began."""
+        """The run's name in keys: its slug, or the url_safe name if release 0.1 started it."""
         name, earlier = slug(self._run_id), url_safe(self._run_id)
         return earlier if earlier != name and self._has_begun_in(f"runs/{earlier}/") else name
 
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether a folder is this run's by what it books or collected; a plan named no run."""
+        """Whether a folder's booking or collected run names this run; plans named none."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)
@@ -223,16 +223,16 @@ class RunStore(Bucket):
         return cls(client("s3", config.region), config.bucket, run_id)
 
     def write(self, name: str, text: str, content_type: str = "application/json") -> str:
-        """Store `text` in the run's folder and return its key."""
+        """Store text in the run's folder and return its key."""
         return self.put(self.prefix + name, text, content_type)
 
     def plan(self, name: str = PLAN) -> RunPlan:
-        """The run's plan, or that of a round of fresh jobs; one of no jobs where there is none."""
+        """Read the plan of the run or of a rerun round; a plan without jobs if there is none."""
         text = self.read_if_there(self.prefix + name)
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
-        """A link for people: the S3 console in AWS, elsewhere the object itself for a week."""
+        """Browser link: the S3 console in AWS, elsewhere a presigned URL valid for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (
@@ -246,5 +246,5 @@ class RunStore(Bucket):
 
     @property
     def bucket_url(self) -> str:
-        """The common prefix of the addresses of all objects outside AWS."""
+        """URL prefix of all objects outside AWS."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"

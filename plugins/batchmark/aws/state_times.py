@@ -1,6 +1,6 @@
-"""The times of a job's state changes: DescribeJobs has none for RUNNABLE and STARTING.
+"""Finds when jobs became RUNNABLE and STARTING, which DescribeJobs does not report.
 
-Batch's events do; Terraform makes EventBridge write them to a log group.
+Batch's events do; the EventBridge rule from Terraform writes them to a log group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 
 STATE_CHANGE = "Batch Job State Change"
 
@@ -29,15 +29,15 @@ def state_times(
     created_at: datetime,
     stopped_at: datetime,
 ) -> dict[str, dict[str, datetime | None]]:
-    """When each job last became RUNNABLE and STARTING, as a collected job's fields, to the second.
+    """When each job last became RUNNABLE and STARTING, to the second, as fields of a StoredJob.
 
-    They come from EventBridge's log group; one without an event is None, as a report can do without
-    it. `created_at` is of the first job, `stopped_at` of the last.
+    The times come from EventBridge's log group. A missing event gives None, as reports can do
+    without it. `created_at` is the first job's, `stopped_at` the last job's.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
         if group and job_ids:
-            entries = listed(
+            entries = all_pages(
                 logs,
                 "filter_log_events",
                 "events",
@@ -49,7 +49,7 @@ def state_times(
             for entry in entries:
                 _note(entry["message"], job_ids, seen)
     except (BotoCoreError, ClientError) as error:
-        log.warning("Times of RUNNABLE and STARTING are missing: log group %s: %s", group, error)
+        log.warning("RUNNABLE and STARTING times are missing; log group %s: %s", group, error)
     fields = {"runnable_at": "RUNNABLE", "starting_at": "STARTING"}
     return {
         job_id: {name: seen[job_id].get(status) for name, status in fields.items()}
@@ -67,7 +67,7 @@ def _note(message: str, job_ids: Collection[str], seen: dict[str, dict[str, date
             of_job = seen[detail["jobId"]]
             of_job[detail["status"]] = max(at, of_job.get(detail["status"], at))
     except (ValueError, KeyError, TypeError) as error:
-        log.warning("An event of Batch is left out: %r: %.200s", error, message)
+        log.warning("Skipping an unreadable Batch event: %r: %.200s", error, message)
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -1,1 +1,1 @@
-"""Series over many runs: their levels, suspects and causes."""
+"""Detects changes in series over many runs: levels, suspects and causes."""

@@ -1,9 +1,9 @@
 """Groups the change points of many series into a few changes, with likely causes and costs.
 
-Points belong to one change if they share suite, target, metric and direction, and their first runs
-are the same or near each other. If they make up half of the target's rows, its environment changed;
-otherwise each workload did. Several targets that moved at once, with the same recorded cause, are
-one change, too.
+Points belong to one change if they share suite, target, metric and direction, and start at the same
+or neighbouring runs. If they cover half of the target's rows, the environment changed; otherwise
+each workload is a change of its own. Targets that moved at once with the same recorded cause also
+form one change.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ KINDS: tuple[ChangeKind, ...] = (*WORSE.values(), *BETTER.values())
 # Other differences may make a run slower, but not its instance dearer.
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
-    Metric.NOISE: "scatter by itself costs nothing",
-    Metric.SPEEDUP: "a speedup is of two targets, and dollars stand with their times",
+    Metric.NOISE: "noise by itself costs nothing",
+    Metric.SPEEDUP: "a speedup involves two targets; see the costs of their times",
 }
 
 
 @dataclass
 class _Group:
-    """Change points that become one change."""
+    """Change points that will form one change."""
 
     suite: str
     kind: ChangeKind
@@ -58,7 +58,7 @@ class _Group:
 
     @property
     def shared(self) -> set[tuple[str, str | None, str | None]]:
-        """The differences that all targets have."""
+        """The differences shared by all targets."""
         return set.intersection(
             *({cause.difference for cause in causes} for causes in self.causes.values())
         )
@@ -71,17 +71,17 @@ def group_changes(
     measured: Iterable[SeriesKey],
     confirmations: Iterable[Confirmation] = (),
 ) -> tuple[Change, ...]:
-    """Group change points; worse changes come first, then by kind, environments first, by size.
+    """Group change points; regressions come first, then by kind, environments first, by size.
 
-    Runs are those of `runs_around`, where one may be missing. All series `measured` tell which
-    share of a target's rows moved. A confirmation goes to the change of its series and run.
+    `runs` are those of `runs_around`; some may be missing. `measured` are all series, to see which
+    share of a target's rows moved. A confirmation is attached to the change of its series and run.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:
         rows[series.suite, series.target].add(row_name(series))
     found = sorted(points, key=_place)
     explained = {point: times for point in found if (times := _explanation(point, found))}
-    # Those that can be one change at all.
+    # Points that could belong to one change.
     buckets: dict[tuple[str, str, str | None, ChangeKind], list[ChangePoint]] = defaultdict(list)
     for point in found:
         if point not in explained:
@@ -104,7 +104,7 @@ def runs_around(points: Iterable[ChangePoint]) -> set[str]:
 
 
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
-    """Whether both may begin with the same run."""
+    """Whether both changes may begin with the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
@@ -125,9 +125,9 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 
 
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
-    """The changed times that explain a changed speedup.
+    """Return the changes of times that explain a change of a speedup.
 
-    The GPU's got worse or better as the speedup did, the CPU's the other way.
+    The GPU time moved in the speedup's direction (better or worse), the CPU time the other way.
     """
     if speedup.metric != Metric.SPEEDUP:
         return []
@@ -146,7 +146,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Split points by first run: those that fit the most common one, then the rest alike."""
+    """Split points by first run: those near the commonest one, then the rest likewise."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -157,7 +157,7 @@ def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
 
 
 def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Iterator[_Group]:
-    """One group for the environment, or one for each workload, of a target's points of a kind."""
+    """Group a target's points of one kind: one environment group, or one per workload."""
     kind, of_all = points[0].kind, points[0].series
     moved = len({row_name(point.series) for point in points})
     most = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
@@ -180,7 +180,7 @@ def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Itera
 def _add_speedups(
     groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
 ) -> None:
-    """Add each speedup to the groups of the times that explain it."""
+    """Add each changed speedup to the groups of the times that explain it."""
     group_of = {point: group for group in groups for point in group.points}
     for speedup, times in explained.items():
         for group in {id(group_of[time]): group_of[time] for time in times}.values():
@@ -188,7 +188,7 @@ def _add_speedups(
 
 
 def _join(group: _Group, groups: list[_Group]) -> None:
-    """Add a group; it joins one of another target that has the same time and cause."""
+    """Add a group, merging it with another target's group of the same time and cause."""
     for other in groups:
         if (
             group.points[0].metric in {Metric.TIME, Metric.NOISE}
@@ -205,10 +205,10 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """What differs at the run that most points name, or else at the nearest run where any does.
+    """List differences at the run that most points begin with, or else at the nearest one with any.
 
-    Where a version is new, perhaps with each run, another difference nearby is looked for as well.
-    A property of rows, such as the implementation, must differ for half of the points.
+    A version may be new with every run, so other nearby differences are looked for as well. A row
+    property, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
     at_change = named[0][0]
@@ -234,7 +234,7 @@ def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tup
 def _shared_differences(
     points: Sequence[ChangePoint], before: RunConditions, after: RunConditions
 ) -> list[Cause]:
-    """What differs between two runs for half of the points or more."""
+    """List differences between two runs that hold for at least half of the points."""
     counts = Counter(
         cause
         for point in points
@@ -274,7 +274,7 @@ def _fell_back(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> 
 
 
 def _named_causes(group: _Group) -> tuple[Cause, ...]:
-    """The causes that all targets share, then each target's own with its name."""
+    """List the causes shared by all targets, then each target's own with its name."""
     shared = group.shared
     first = next(iter(group.causes.values()))
     common = [cause for cause in first if cause.difference in shared]
@@ -288,7 +288,7 @@ def _named_causes(group: _Group) -> tuple[Cause, ...]:
 
 
 def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float | None]:
-    """USD an hour of each target at the change; None off EC2 and if it is not recorded."""
+    """Each target's USD per hour at the change; None off EC2 or if not recorded."""
     prices: dict[str, float | None] = {}
     for point in points:
         target = point.series.target
@@ -306,13 +306,13 @@ def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float 
 def _usd_per_month(
     points: Sequence[ChangePoint], prices: Mapping[str, float | None]
 ) -> tuple[float | None, str | None]:
-    """`Change.usd_per_month`, or why it is unknown."""
+    """Compute `Change.usd_per_month`, or say why it is unknown."""
     metric = points[0].metric
     if reason := WITHOUT_USD.get(metric):
         return None, reason
     points = [point for point in points if not point.series.is_metric]
     if not points:
-        return None, "a metric by itself costs nothing that is known"
+        return None, "the cost of a metric is unknown"
     usd = 0.0
     for target, price in prices.items():
         own = [point for point in points if point.series.target == target]
@@ -321,7 +321,7 @@ def _usd_per_month(
         if price is None:
             on_ec2 = any(point.series.instance_type for point in own)
             why = "the history has no price of it" if on_ec2 else "it did not run on EC2"
-            return None, f"no dollars for {target}: {why}"
+            return None, f"no cost for {target}: {why}"
         extra = (
             own[0].after.median - own[0].before.median
             if metric == Metric.PRICE

@@ -1,9 +1,9 @@
-"""Where a series of logs changes its level, found run by run as a schedule would.
+"""Finds changes of level in series of logs, run by run as a schedule would.
 
 A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans. Autom. Control 21
 (1976) 108; Lai, J. R. Stat. Soc. B 57 (1995) 613): after each run, every earlier run is a candidate
-for the first of a new level. The first with evidence enough (`evidence`) is a change, and the
-search continues behind it. In the end, changes that the later runs do not bear out are dropped.
+for the first of a new level. The first with enough evidence (`evidence`) is a change, and the
+search continues after it. Finally, changes that later runs do not confirm are dropped.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, Candidates, Eviden
 from batchmark.changes.noise_model import Array, NoiseDensity, Prior
 from batchmark.changes.steps import LevelChange, still_shown
 
-LEAST_WITH_FRESH = 3  # figures on a new level, as fresh jobs are asked for where few leave it open
+LEAST_WITH_FRESH = 3  # figures on a new level, since fresh jobs are requested if few leave it open
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 
 @dataclass(frozen=True)
 class Newest:
-    """What a series' newest figures say of a slower level that does not show yet."""
+    """Evidence in a series' newest figures for a slower level that is not a change yet."""
 
     index: int  # first figure of the level that they speak for most
     gathered: float  # evidence that there is, counted as that of few figures
@@ -35,11 +35,11 @@ class Newest:
     correlation: float  # of neighbouring figures; 0 unless there is surely one
 
     def tail(self, log_value: float) -> float:
-        """Probability that noise alone is at least as slow."""
+        """Probability that noise alone produces figures at least as slow."""
         return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
     def evidence(self, log_shift: float, logs: Array) -> float:
-        """Log likelihood ratio of this shift of the level, for all of some figures, shape (n,)."""
+        """Log likelihood ratio of this level shift over all of some figures of shape (n,)."""
         about = (logs - self.center)[None, :]
         return float(
             np.sum(self.noise.log_density(about - log_shift) - self.noise.log_density(about))
@@ -55,11 +55,11 @@ def search(
     evidence: Sequence[float] | None = None,
     hindsight: bool = True,
 ) -> list[list[LevelChange]]:
-    """Find the changes of each series, by index.
+    """Find each series' changes, by index.
 
-    Series are finite logs in the order of the runs, each of shape (n,); `fresh` says which have
-    figures of fresh jobs, `evidence` how much each needs. Shifts below `least_log_shift` are no
-    changes; with hindsight, neither are those that later runs do not bear out.
+    Series are finite logs in run order, each of shape (n,); `fresh` says which include fresh jobs,
+    and `evidence` how much each needs. Shifts below `least_log_shift` are not changes, and neither
+    are those that later runs do not confirm.
     """
     searches = chain.from_iterable(_searched(series, priors, fresh, evidence, least_log_shift))
     return [still_shown(one.values, one.found) if hindsight else one.found for one in searches]
@@ -71,9 +71,9 @@ def newest(
     fresh: Sequence[bool],
     evidence: Sequence[float],
 ) -> list[Newest | None]:
-    """Weigh the newest figures of each series, whose last level may be too young for them: None.
+    """Weigh each series' newest figures; None if its last level is too recent.
 
-    All as in `search`.
+    The arguments are those of `search`.
     """
     searched = _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
     return list(chain.from_iterable(map(_newest_figures, searched)))
@@ -86,7 +86,7 @@ def _searched(
     evidence: Sequence[float] | None,
     least_log_shift: float,
 ) -> Iterator[list[Search]]:
-    """Search the series, so many at a time."""
+    """Search the series in batches."""
     known = priors or [Prior()] * len(series)
     least = [LEAST_WITH_FRESH if one else LEAST_AFTER for one in fresh or [False] * len(series)]
     needed = evidence or [EVIDENCE] * len(series)
@@ -125,7 +125,7 @@ def _newest_figures(searches: Sequence[Search]) -> list[Newest | None]:
 
 
 def _next_changes(searches: Sequence[Search], least_log_shift: float) -> list[Search]:
-    """Find the next change of each series; return the searches that found one."""
+    """Find each series' next change; return the searches that found one."""
     candidates = Candidates.of(searches, [one.candidates for one in searches]).worth_a_look()
     if not candidates.index.size:
         return []

@@ -1,9 +1,9 @@
-"""Shifts that the rows of a target have in common, and that no row need show by itself.
+"""Finds shifts shared by a target's rows, even if no single row shows them.
 
-A new driver or image moves most rows of a target at once. Row by row, a shift of 3 % may drown in
-the noise. The median over the rows of how far each is off its own median has far less of it, and a
-change in a single row hardly moves it. So it is searched like any other series, and what it shows
-is added to the rows that moved with it.
+A new driver or image moves most rows of a target at once. In a single row, a shift of 3 % may drown
+in noise. The median over the rows of each row's distance from its own median is far less noisy, and
+a change in a single row hardly moves it. So it is searched like any other series, and its changes
+are added to the rows that moved with it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LATE_RUNS = 10  # by which a row's noise may make its own change of the same lev
 
 
 class Common(NamedTuple):
-    """What the rows of a machine have in common, as a series without a unit."""
+    """The shared movement of a machine's rows, as a series without a unit."""
 
     series: Series
     rows: list[int]  # places of the rows' series among all
 
 
 class Shift(NamedTuple):
-    """A change of what the rows of a machine have in common."""
+    """A change in the shared movement of a machine's rows."""
 
     run_ids: frozenset[str]  # from its first run on
     log_shift: float
@@ -47,10 +47,10 @@ class Shift(NamedTuple):
 
 
 def common_series(histories: Sequence[Series]) -> list[Common]:
-    """Find it for each machine with rows enough. Histories are of times.
+    """Build the common series of each machine with enough rows, from histories of times.
 
-    A row that is far younger than others is left out: its own median is its newest level. So are
-    metrics that own jobs told: they need not move as times do.
+    Rows far younger than the others are left out, as their median is their newest level. So are
+    metrics reported by own jobs, which need not move as times do.
     """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):
@@ -95,7 +95,7 @@ def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
 def shifts_of(
     common: Timeline, shown: Sequence[LevelChange], least_log_shift: float
 ) -> list[Shift]:
-    """What the changes shown in a common series amount to by now, in logs; none too small."""
+    """Return a common series' changes and their current size in logs, without small ones."""
     if not shown:
         return []
     borders = [0, *(change.index for change in shown), common.logs.size]
@@ -110,9 +110,9 @@ def shifts_of(
 def with_common(
     own: Sequence[LevelChange], line: Timeline, shifts: Sequence[Shift]
 ) -> list[LevelChange]:
-    """Add to a row's own changes, in figures of its line, the common ones that it moved with.
+    """Add to a row's own changes the common ones that it moved with, in the row's figures.
 
-    The row's own change of the same level, which its noise made begin later, gives way.
+    A common change replaces the row's own change to the same level, which noise made start later.
     """
     at = [
         next((place for place, run_id in enumerate(line.run_ids) if run_id in shift.run_ids), None)

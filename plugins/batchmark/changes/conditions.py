@@ -1,4 +1,4 @@
-"""The conditions that a target's jobs ran under, and how those of two runs differ."""
+"""The conditions that a target's jobs ran under, and their differences between two runs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ PROPERTIES: Final = {
     "region": "region",
     "price_usd_per_hour": "price",
 }
-# An own job's image, as its definition names it, says what else would be said of the same image.
+# Redundant for an own job whose image name in the definition already shows the change.
 SAID_BY_IMAGE = {"image_digest", "implementation"}
-# Here null means that there is none, as of a CPU target; elsewhere that it is unknown.
+# Null means "none" here, as on a CPU target; elsewhere it means "unknown".
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
-# Without its number of threads, which each job chooses anew: it moves where two are hardly apart.
+# Without the number of threads, which each job chooses anew and which may flip between near equals.
 OF_A_ROW = ("implementation_name", "implementation_version")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
 IN_WORDS: Mapping[str, Callable[[float], str]] = {
@@ -64,7 +64,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunConditions:
-    """A target's jobs in one run."""
+    """The recorded conditions of a target's jobs in one run."""
 
     recorded_at: datetime
     fell_back: bool = False  # a job of a GPU target ran on the CPU
@@ -79,11 +79,11 @@ class RunConditions:
 
     @property
     def version(self) -> Version:
-        """What they measured, as far as they agree."""
+        """The version that the jobs measured, in the fields on which they agree."""
         return Version.agreed(self.of_jobs)
 
     def values(self, name: str, row: str = "") -> tuple[str, ...]:
-        """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
+        """Values of one of `PROPERTIES` as text; `row` is a name from `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         return tuple(map(IN_WORDS.get(name, str), self.of_jobs.get(name, ())))
@@ -93,7 +93,7 @@ RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]  # by run id and
 
 
 def row_name(series: SeriesKey) -> str:
-    """Identifies a row among those of its target."""
+    """Return a name that is unique among a target's rows."""
     return _row_name(series.workload, series.parameters, series.dtype)
 
 
@@ -102,21 +102,21 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 
 
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
-    """Conditions by run id and target; fresh jobs are left out, as they are of the series.
+    """Collect conditions by run id and target, without fresh jobs, as in the series.
 
-    The history's rows have `COLUMNS`, of which any may be missing.
+    The history's rows have `COLUMNS`; any value may be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         if row.get("purpose") != CONFIRMATION:
             groups[row["run_id"], row["target"]].append(row)
-    return {key: _of(group) for key, group in groups.items()}
+    return {key: _collect(group) for key, group in groups.items()}
 
 
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
-    """What is known of both and differs, the likeliest cause first.
+    """List properties that are known in both runs and differ, the likeliest cause first.
 
-    Two Spot prices are not compared: they move by themselves.
+    Two Spot prices are not compared, as they move anyway.
     """
     spot = before.values("purchase_option") == after.values("purchase_option") == ("spot",)
     images = before.values("image"), after.values("image")
@@ -132,9 +132,9 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
 
 def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
-    """What was measured by the last run before a change and the first run since.
+    """Versions measured by the last run before a change and by the first run after it.
 
-    No price is of a version.
+    Prices have no version.
     """
     target = point.series.target
     before, after = (runs.get((run, target)) for run in (point.last_run_id, point.first_run_id))
@@ -143,7 +143,7 @@ def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
     return before.version, after.version
 
 
-def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
+def _collect(rows: list[Mapping[str, Any]]) -> RunConditions:
     return RunConditions(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(

@@ -1,7 +1,7 @@
-"""Changes of level in the histories of many series, and recoveries.
+"""Detects changes of level in many series' histories, and recoveries.
 
-`detect_changes` is what a run calls. `detect` does the same for bare numbers: harnesses that judge
-detectors call it. The search itself is in `change_points`, `noise_model` and `steps`.
+Runs call `detect_changes`. `detect` does the same for plain numbers, for harnesses that evaluate
+detectors. The search itself is in `change_points`, `noise_model` and `steps`.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def detect_changes(
     settings: DetectorSettings | None = None,
     priors: Mapping[SeriesKey, Prior] | None = None,
 ) -> list[ChangePoint]:
-    """Find every change of level, in both directions, that still shows at the end of the histories.
+    """Find all changes of level, in both directions, that persist to the end of the histories.
 
-    The more series, the more evidence each needs, so that false alerts are as rare as the settings
-    want them. Priors are what calibrations say of the noise of times.
+    With more series each needs more evidence, to keep false alerts as rare as the settings demand.
+    Priors are the calibrated noise of times.
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
@@ -91,9 +91,9 @@ def detect_changes(
 
 
 def detect(series: Sequence[float]) -> list[int]:
-    """Find the indexes of the first run of each new level in a figure per run, oldest first.
+    """Return the index of each new level's first run, given one figure per run, oldest first.
 
-    What is not finite and above 0 counts as missing.
+    Values that aren't finite and above 0 count as missing.
 
     Raises:
         ValueError: there are figures below 0 and none above.
@@ -102,14 +102,14 @@ def detect(series: Sequence[float]) -> list[int]:
     if (values < 0).any() and not (values > 0).any():
         raise ValueError(
             f"the figures are {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
-            "changes are found in logs, so give figures above 0"
+            "give figures above 0, as changes are found in their logs"
         )
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
     return [int(places[change.index]) for change in search([np.log(values[places])])[0]]
 
 
 def level(logs: Array, runs: int) -> Level:
-    """Summarise the figures of so many runs between two changes: logs of shape (n,), n >= 1."""
+    """Summarise the figures between two changes: logs of shape (n,), n >= 1."""
     center = float(np.median(logs))
     spread = MAD_TO_SD * float(np.median(np.abs(logs - center)))
     return Level(
@@ -131,7 +131,7 @@ def _points(
 
 
 def change_point(history: Series, line: Timeline, start: int, index: int, end: int) -> ChangePoint:
-    """Describe a change of a series.
+    """Build the record of a series' change.
 
     The levels' figures in `line` are those from `start` on and from `index` on, up to `end`.
     """
@@ -156,9 +156,9 @@ def change_point(history: Series, line: Timeline, start: int, index: int, end: i
 
 
 def p_value(before: Array, after: Array) -> float:
-    """Probability that equal levels look as different as these logs, of shapes (m,) and (n,).
+    """Probability that equal levels look as different as these logs of shapes (m,) and (n,).
 
-    Student's t between the runs nearest to the change, outliers clipped, times the number of
+    Student's t between the runs nearest to the change, with clipped outliers, times the number of
     lengths that the search tries (Bonferroni).
     """
     near = (before[-WINDOW:], after[:WINDOW])
@@ -173,7 +173,7 @@ def p_value(before: Array, after: Array) -> float:
 
 
 def _clipped(logs: Array) -> Array:
-    """With outliers pulled in to CLIP robust standard deviations."""
+    """Clip outliers to CLIP robust standard deviations."""
     center = np.median(logs)
     bound = CLIP * MAD_TO_SD * np.median(np.abs(logs - center)) + LEAST_SPREAD
     return np.clip(logs, center - bound, center + bound)
@@ -182,10 +182,10 @@ def _clipped(logs: Array) -> Array:
 def controlled_false_discoveries(
     p_values: Sequence[float], tests: int, rate: float
 ) -> NDArray[np.bool_]:
-    """Tell which results count if at most a share of `rate` of these is expected to be false.
+    """Select results such that at most a share `rate` of them is expected to be false.
 
-    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); of so
-    many `tests`, those without a p-value have 1.
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); tests
+    beyond the given p-values, up to `tests`, count as p = 1.
     """
     others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
@@ -193,10 +193,10 @@ def controlled_false_discoveries(
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Find the series of times that are back on their level from before an alert, and since when.
+    """Find times that are back on their level from before an alert, and since which run.
 
-    `slower` are change points of alerts that are not closed. Those that only the rows of a target
-    together show are left to the search: three runs of one row may be back by its noise alone.
+    `slower` are change points of open alerts. Common shifts are left to the search, because one
+    row's noise alone may bring it back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):

@@ -1,14 +1,14 @@
-"""How much evidence the runs from a candidate on are that its series has a new level.
+"""Computes the evidence that a series has a new level from a candidate run on.
 
-They are weighed against the noise of up to WINDOW runs before it (`noise_model`): by the likelihood
-ratio of a shift, averaged over shifts of many sizes, as in Wald's sequential test. Noise with a
-memory makes stretches of runs that look like a level. So evidence is divided by what the
-correlation of neighbouring runs adds to the variance of their mean.
+The runs are weighed against the noise of up to WINDOW earlier runs (`noise_model`), by the
+likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's sequential test.
+Autocorrelated noise produces stretches of runs that look like a level, so evidence is divided by
+what the correlation of neighbouring runs adds to the variance of their mean.
 
-The density is an estimate, and noise may be of a shape that it doesn't know. So the window's own
-runs judge it: of the right density, likelihood ratios of the old level's runs average to 1. If
-theirs are above it, they are raised to about the power at which they do, the adjustment coefficient
-of Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
+The density is an estimate, and the noise may have a shape it doesn't know, so the window's own runs
+check it: under the right density, likelihood ratios of the old level's runs average to 1. If they
+average more, they are raised to about the power that makes it 1, the adjustment coefficient of
+Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.
@@ -49,7 +49,7 @@ EVIDENCE = 4.4  # log likelihood ratio that a change needs, or more (`false_aler
 # Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
 EVIDENCE_PER_DOUBLING = 0.1  # share of it, added per doubling of the stretch from ...
 SHORT = 5  # ... so many runs; both tuned
-# Nobody waits for good news, and after a false one the old level would look like a slowdown.
+# Good news can wait, and after false good news the old level would look like a slow-down.
 DOWN_FACTOR = 2.0  # tuned
 PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
 UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
@@ -66,7 +66,7 @@ AGAINST = 1.5  # evidence of its first or last runs by which these are not on a 
 
 @dataclass
 class Search:
-    """How far the search through one series has come."""
+    """The state of the search through one series."""
 
     values: Array
     prior: Prior
@@ -89,11 +89,11 @@ class Search:
 
     @property
     def newest(self) -> NDArray[np.int64]:
-        """Candidates for a level that goes on to the end, however few its runs."""
+        """Candidates for a level that lasts to the end, however few runs it has."""
         return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
 
     def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
-        """Go on behind a step; say so unless it belongs to a drift that was told before."""
+        """Continue after a step; return whether it is news, not part of a reported drift."""
         self.steps.append(index)
         self.first = index + LEAST_BETWEEN
         last, self.last = self.last, Step(index, shift, self.start, self.base)
@@ -113,7 +113,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Candidates(PerRow):
-    """What may be the first run of a new level: q candidates of many series."""
+    """Possible first runs of new levels: q candidates from many series."""
 
     own: NDArray[np.int64]  # shape (q,), place of their series among those searched
     index: NDArray[np.int64]  # shape (q,), in the series
@@ -165,9 +165,9 @@ class Candidates(PerRow):
 
     @cached_property
     def stand_out(self) -> Array:
-        """By how many standard errors the mean of some later runs is off the level, at most.
+        """The most standard errors by which the mean of later runs is off the level.
 
-        Below it, < 0; shape (q,).
+        Negative if below the level; shape (q,).
         """
         noise, runs = self.noise, np.arange(1, MOST_AFTER + 1)
         bound = CLIP * noise.scale[:, None]
@@ -182,12 +182,12 @@ class Candidates(PerRow):
 
     @property
     def up(self) -> NDArray[np.bool_]:
-        """Whether the later runs stand out above the level rather than below; shape (q,)."""
+        """Whether the later runs are above the level rather than below; shape (q,)."""
         return self.stand_out >= 0
 
     @cached_property
     def shifts(self) -> Array:
-        """SHIFTS in the direction of each, one of them its first runs'; shape (q, shifts)."""
+        """SHIFTS in each candidate's direction, one replaced by its first runs'; (q, shifts)."""
         sign = np.where(self.up, 1, -1)
         first = self.later[:, :LEAST_AFTER]
         first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign
@@ -196,18 +196,18 @@ class Candidates(PerRow):
 
     @property
     def correlation(self) -> Array:
-        """Of neighbouring runs in the window; 0 unless there is surely one. Shape (q,)."""
+        """Correlation of neighbouring runs in the window; 0 unless significant. Shape (q,)."""
         runs, about = self.noise.runs, self.scattered
         products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
         seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
-        # Independent runs about their own mean have 1 / runs less than none.
+        # The sample correlation of independent runs about their own mean is biased by -1 / runs.
         sure = runs * seen + 1 - SURE_CORRELATION * np.sqrt(runs)
         return np.asarray(np.clip(sure / (runs + CORRELATION_RUNS), 0, MOST_CORRELATION))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the first 1 to MOST_AFTER runs from each candidate on say of a new level."""
+    """Evidence of the first 1 to MOST_AFTER runs from each candidate for a new level."""
 
     candidates: Candidates
     ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Row and length of what shows a new level: for each of its ends in turn, the strongest."""
+        """Row and length of stretches that prove a new level: the strongest for each end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
@@ -247,7 +247,7 @@ class Evidence:
             yield int(rows[hits[place]]), int(lengths[place])
 
     def shift(self, row: int, length: int) -> float:
-        """Of the new level, the most likely one."""
+        """The most likely shift of the new level."""
         later = self.candidates.later[row, :length]
         place = self._likeliest(row, length)
         if place == SHIFTS.size - 1:  # or more
@@ -259,13 +259,13 @@ class Evidence:
         return float(sizes[np.argmax(likely[0].sum(axis=1))])
 
     def is_partial(self, row: int, length: int) -> bool:
-        """Whether the first or the last runs of a stretch speak against the level of its others."""
+        """Whether a stretch's first or last runs contradict the level of the others."""
         of_runs = self.ratios[row, :length, self._likeliest(row, length)]
         least = min(np.cumsum(of_runs).min(), np.cumsum(of_runs[::-1]).min())
         return bool(least * self.known[row, length - 1] < -AGAINST)
 
     def tempered(self, row: int, length: int) -> float:
-        """The weight of a stretch, less if the window's own runs have such evidence, too."""
+        """Weight of a stretch, reduced if the window's own runs show similar evidence."""
         candidates = self.candidates
         window = candidates.noise.windows[row]
         about = window[~np.isnan(window)] + candidates.noise.center[row] - candidates.center[row]
@@ -280,12 +280,12 @@ class Evidence:
         return float(self.weight[row, length - 1] * (honest + (1 - honest) * power))
 
     def _likeliest(self, row: int, length: int) -> int:
-        """The place in SHIFTS of the most likely one."""
+        """Index in SHIFTS of the most likely shift."""
         return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
 
 
 def _power(log_ratios: Array) -> float:
-    """The power, up to 1, to which likelihood ratios of shape (n,) average to 1 at most."""
+    """Largest power up to 1 at which likelihood ratios of shape (n,) average to at most 1."""
 
     def above(power: float) -> float:
         return float(np.logaddexp.reduce(power * log_ratios) - np.log(log_ratios.size))
@@ -298,9 +298,9 @@ def _power(log_ratios: Array) -> float:
 
 
 def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
-    """By how much neighbours' correlation r adds to the variance of a mean of runs.
+    """Factor by which neighbours' correlation r inflates the variance of a mean of runs.
 
-    Of a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 - r)^2)).
+    For a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 - r)^2)).
     """
     rest = 1 - correlation
     return np.asarray(

@@ -1,4 +1,4 @@
-"""What series of a history are of."""
+"""The metrics that a history's series measure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """What a series is of, by the name that records, settings and addresses have."""
+    """A series' metric; the values are the names in records, settings and URLs."""
 
     TIME = "time"
     PRICE = "price"

@@ -1,12 +1,12 @@
-"""The noise of a series as its earlier runs show it, and how well it explains later ones.
+"""Models a series' noise from its earlier runs, and how well it explains later ones.
 
 Values are natural logs, so a difference is a relative change. The density of a run about its level
-is a mixture: a normal core; a second one of the same width where the runs say that the series runs
-at one of two speeds by itself; and a flat part for the runs that a noisy neighbour slows down. It
-is fitted by expectation maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1),
-and the second core weighs what Schwarz's criterion gives it (Ann. Stat. 6 (1978) 461). As few runs
-leave a core's width uncertain, later runs follow Student's t about it. So a single outlier is
-hardly any evidence, and a value that the series takes by itself is none.
+is a mixture: a normal core; a second one of the same width if the series alternates between two
+speeds; and a flat part for runs that a noisy neighbour slows down. It is fitted by expectation
+maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1), and the second core is
+weighted by Schwarz's criterion (Ann. Stat. 6 (1978) 461). As few runs leave a core's width
+uncertain, later runs follow Student's t about it. So a single outlier is hardly any evidence, and
+a value that the series often takes is none.
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.
@@ -46,7 +46,7 @@ GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of the noise before the runs of a window are; best from a calibration."""
+    """The noise assumed before a window's runs are seen; best taken from a calibration."""
 
     log_sd: float = EXPECTED_LOG_SD  # standard deviation of the logs
     runs: float = EXPECTED_RUNS  # how many runs this knowledge counts as
@@ -54,7 +54,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class PerRow:
-    """A record of arrays, and of such records, whose first axes are the same rows."""
+    """A record of arrays and nested records that share their first axis, the rows."""
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Self:
         return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
@@ -91,12 +91,12 @@ class NoiseDensity(PerRow):
 
     @property
     def clipped(self) -> Array:
-        """The windows' runs about their mean, outliers pulled in; 0 where there is no run."""
+        """The windows' runs minus their mean, with clipped outliers; 0 where there is no run."""
         bound = CLIP * self.scale[:, None]
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
     def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
-        """Log density of later runs, minus the centers of their windows; shape (rows, ...)."""
+        """Log density of later runs, given relative to their windows' centers; (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
         # In place: half of the search's time is spent here.
@@ -116,9 +116,9 @@ class NoiseDensity(PerRow):
         return np.asarray(found)
 
     def tail(self, log_values: Array) -> Array:
-        """Probability that noise alone puts a run at least so far above its window's center.
+        """Probability that noise alone puts a run this far or more above its window's center.
 
-        Values are minus the centers, shape (q,).
+        Values are relative to the centers, shape (q,).
         """
         width, table = self._table
         density = np.exp(table)
@@ -162,7 +162,7 @@ class NoiseDensity(PerRow):
         return width, np.log(density)
 
     def _split(self, about: Array, there: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], _Cores]:
-        """Which windows may have two speeds, and where the best splits put these."""
+        """Find windows that may have two speeds, and the speeds by the best split."""
         ordered = np.sort(np.where(there, about, np.inf), axis=1)  # absent runs last
         sums = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
         total = sums[:, -1]
@@ -188,7 +188,7 @@ class NoiseDensity(PerRow):
         return may, start[np.flatnonzero(may)]
 
     def _fit(self, about: Array, there: NDArray[np.bool_], start: _Cores) -> tuple[_Cores, Array]:
-        """The cores that explain the windows' runs best, and their log likelihood, shape (q,)."""
+        """Fit the cores that best explain the windows' runs; log likelihood of shape (q,)."""
         cores, runs = start, self.runs
         for _ in range(ROUNDS):
             first, second, flat = cores.parts(about, there)
@@ -218,7 +218,7 @@ class NoiseDensity(PerRow):
 
 @dataclass(frozen=True)
 class _Cores(PerRow):
-    """One normal core or two of the same width, and a flat part; each of shape (q,)."""
+    """One normal core, or two of equal width, plus a flat part; each of shape (q,)."""
 
     at: Array  # mean of the first, about the window's center
     width: Array  # standard deviation
@@ -232,7 +232,7 @@ class _Cores(PerRow):
         return cls(zero, width, zero, zero, np.full(width.size, FLAT_SHARE))
 
     def parts(self, about: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-        """Densities at runs of shape (q, w): of either core, 0 where there is no run; flat."""
+        """Densities of both cores (0 where there is no run) and the flat part; runs: (q, w)."""
         height = there * ((1 - self.flat) / (self.width * np.sqrt(2 * np.pi)))[:, None]
 
         def core(at: Array, share: Array) -> Array:
@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Of later runs, shape (q, n), by Student's t with so many degrees, shape (q, 1)."""
+        """Density of later runs (q, n) by Student's t with the given degrees (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
@@ -257,19 +257,19 @@ class _Cores(PerRow):
 
 
 def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
-    """Median of each row without its NaN; far quicker than nanmedian on many short rows."""
+    """Median of each row ignoring NaN; much faster than nanmedian on many short rows."""
     ordered = np.sort(values, axis=1)  # NaN last
     rows = np.arange(counts.size)
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
 
 
 def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
-    """The WINDOW runs before each index, oldest first; NaN where there are fewer."""
+    """Return the WINDOW runs before each index, oldest first, padded with NaN."""
     return runs_at(values, indexes, np.arange(-WINDOW, 0))
 
 
 def runs_at(values: Array, indexes: NDArray[np.int64], steps: NDArray[np.int64]) -> Array:
-    """The runs so many steps from each index, shape (indexes, steps); NaN where there are none."""
+    """Return the runs at these offsets from each index, shape (indexes, steps), or NaN."""
     places = indexes[:, None] + steps
     there = (places >= 0) & (places < values.size)
     return np.where(there, values.take(places, mode="clip"), np.nan)

@@ -1,4 +1,4 @@
-"""Series and their changes: the records that detection, attribution, alerts and pages share."""
+"""Records of series and changes, shared by detection, attribution, alerts and pages."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ BETTER: dict[Metric, ChangeKind] = {
 
 
 class SeriesKey(Record):
-    """One row of a suite on one target and the machine it ran on, by the history's columns.
+    """Identifies a series: a suite's row on one target and machine, by the history's columns.
 
-    A price belongs to a target: it has no workload, parameters and dtype.
+    A price belongs to a target, so its workload, parameters and dtype are empty.
     """
 
     suite: Shown
@@ -64,17 +64,17 @@ class SeriesKey(Record):
 
     @property
     def is_metric(self) -> bool:
-        """Whether its figures are of a metric that an own job told, and no seconds."""
+        """Whether its figures are a metric reported by an own job instead of seconds."""
         return ToldMetric.of(self.values) is not None
 
     @property
     def machine(self) -> SeriesKey:
-        """The same for all rows of one machine."""
+        """Key shared by all rows of one machine."""
         return self.model_copy(update={"workload": None, "parameters": None, "dtype": None})
 
     @property
     def row(self) -> str:
-        """Its name among the series of its target, for people."""
+        """Display name of the series within its target."""
         if self.workload is None:
             return "price"
         dtype = None if self.dtype == UNKNOWN_DTYPE else self.dtype
@@ -82,7 +82,7 @@ class SeriesKey(Record):
 
     @property
     def values(self) -> dict[str, Parameter]:
-        """Its parameters; none of a price."""
+        """The row's parameters; empty for a price."""
         if self.workload is None:
             return {}
         found: dict[str, Parameter] = json.loads(self.parameters or "{}")
@@ -91,7 +91,7 @@ class SeriesKey(Record):
 
 @dataclass(frozen=True)
 class Series:
-    """A series: one figure a run, in any order. Runs without a figure are NaN or left out."""
+    """One figure per run, in any order. Runs without a figure are NaN or left out."""
 
     key: SeriesKey
     metric: Metric
@@ -111,7 +111,7 @@ class Series:
         return formatting.target_label(self.key.target, fell_back=self.fell_back)
 
     def usable(self) -> NDArray[np.int64]:
-        """Indexes of the runs with a figure above 0, in order of time."""
+        """Indexes of the runs with a figure above 0, in chronological order."""
         return self._usable
 
     @cached_property
@@ -127,7 +127,7 @@ class Series:
 
 
 class Level(Record):
-    """A series between two of its changes."""
+    """A series' level between two changes."""
 
     median: float = Field(
         ge=0,
@@ -178,7 +178,7 @@ class ChangePoint(Record):
 
 
 class Confirmation(Record):
-    """What fresh jobs say of a suspect."""
+    """The verdict of fresh jobs on a suspect."""
 
     series: SeriesKey
     kind: Literal["run", "level"] = Field(
@@ -215,7 +215,7 @@ class Cause(Record):
 
 
 class Change(Record):
-    """One event: a series that moved, or several that moved together."""
+    """One event: one or several series that moved together."""
 
     kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="the largest change first")
@@ -256,7 +256,7 @@ class Change(Record):
 
 
 class RunChanges(Record):
-    """All changes that one run found: `runs/<run>/changes.json`."""
+    """All changes found by one run, stored as `runs/<run>/changes.json`."""
 
     run_id: str
     changes: tuple[Change, ...]
@@ -266,6 +266,6 @@ class RunChanges(Record):
 
 
 def moment(recorded_at: np.datetime64) -> datetime:
-    """As a Python datetime in UTC."""
+    """Convert a numpy time to a datetime in UTC."""
     found: datetime = recorded_at.astype("datetime64[us]").item()
     return found.replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""The level that the newest run of each series is held against, and what the distance is worth.
+"""Compares each series' newest run with its current level, and judges the distance.
 
-It is that of the runs since the last change before the newest run. Of a single run beyond the noise
-nobody knows yet whether it is an outlier or the first of a level.
+The level is that of the runs since the last change. A single run beyond the noise may be an outlier
+or the first of a new level, so its verdict stays open.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Word = Literal["a change", "within the noise", "beyond the noise", "not known ye
 
 
 class Standing(NamedTuple):
-    """Where the newest run of a series stands."""
+    """Where a series' newest run stands relative to its level."""
 
     # "a change" if a level begins with it; None for a price, which has no noise to stand out from.
     word: Word | None = None
@@ -45,9 +45,9 @@ def standings(
     settings: DetectorSettings | None = None,
     alerted: Iterable[ChangePoint] = (),
 ) -> dict[SeriesKey, Standing]:
-    """Judge the newest runs of a metric's series; false findings are controlled over all.
+    """Judge the newest runs of a metric's series, with false discoveries controlled over all.
 
-    `alerted` are changes of that metric in alerts: they count beside those that still show.
+    `alerted` are the metric's changes in alerts; they count besides those that are still detected.
     """
     chosen = settings or DetectorSettings()
     points = _points(detect_changes(histories, chosen), alerted)
@@ -67,7 +67,7 @@ def standings(
 def _points(
     detected: Iterable[ChangePoint], alerted: Iterable[ChangePoint]
 ) -> dict[SeriesKey, list[ChangePoint]]:
-    """The changes of each series; one that was detected, and that an alert tells of, once."""
+    """Changes by series; one that is both detected and in an alert appears once."""
     points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
     for point in detected:
         points[point.series].append(point)
@@ -80,7 +80,7 @@ def _points(
 def _by_levels(
     series: Series, points: Iterable[ChangePoint], runs: int
 ) -> tuple[Standing, float | None]:
-    """Where its newest run stands; its tail, too, where the noise is still to judge it."""
+    """Return the standing, plus the tail probability if noise has yet to be ruled out."""
     line = timeline(series, runs)
     begins = {
         line.run_ids.index(point.first_run_id): point
@@ -102,9 +102,9 @@ def _by_levels(
 
 
 def _tail(newest: float, levels: Sequence[Array]) -> float:
-    """Probability that noise alone puts the newest run so far off the last level, either way.
+    """Two-sided probability that noise alone puts the newest run this far off its level.
 
-    The noise is that of the runs of all levels, each about its own.
+    The noise is estimated from the runs of all levels, each relative to its own level.
     """
     about = np.concatenate([logs - np.median(logs) for logs in levels])
     prior = Prior()

@@ -1,4 +1,4 @@
-"""What the steps of a search amount to: a bump that is over, a drift, or a change that lasts.
+"""Classifies the steps of a search: a bump that has ended, a drift, or a lasting change.
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"). The
 others are judgment.
@@ -25,7 +25,7 @@ LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A level that begins, or a drift: a level that moves a little with each run."""
+    """The start of a level, or of a drift: a level that moves a little with each run."""
 
     index: int  # first run of the new level
     shown_after: int  # number of runs of the series after which the change showed, at most
@@ -34,7 +34,7 @@ class LevelChange:
 
 
 class Step(NamedTuple):
-    """A step, and the level before it."""
+    """A step and the level before it."""
 
     first: int  # run of the new level
     shift: float
@@ -50,9 +50,9 @@ def is_back(last: Step, step: Step) -> bool:
 
 
 def drift_of(values: Array, last: Step, step: Step, scale: float) -> float | None:
-    """The slope of the logs if a ramp explains them better than two steps; else None.
+    """Return the slope of the logs if a ramp explains them better than two steps, else None.
 
-    By Schwarz's criterion: two steps have two parameters more.
+    Uses Schwarz's criterion: two steps have two more parameters.
     """
     if last.shift * step.shift < 0:
         return None
@@ -77,7 +77,7 @@ def drift_of(values: Array, last: Step, step: Step, scale: float) -> float | Non
 
 
 def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
-    """The changes that all runs together still show; the weakest is dropped first."""
+    """Keep the changes that all runs together still support, dropping the weakest first."""
     kept = list(found)
     while kept:
         borders = [0, *(change.index for change in kept), values.size]
@@ -93,7 +93,7 @@ def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange
 
 
 def _strength(before: Array, after: Array) -> float:
-    """Student's t between two levels, outliers clipped, over the t that a change must keep."""
+    """Student's t between two levels (clipped outliers), over the t needed to keep a change."""
     if after.size < SETTLED_AFTER:
         return np.inf
     degrees = before.size + after.size - 2

@@ -1,10 +1,10 @@
-"""Which series are measured again by fresh jobs, and what these say.
+"""Selects series for fresh jobs to measure again, and judges their results.
 
-A run is a suspect if its noise hardly explains it, or if it makes up, with those before it, much of
-the evidence that a slower level needs. Its fresh jobs are further figures of its series: the search
-weighs them with all others (`detection.ledger`), so a level that they bear out shows in the same
-run. One job runs first, and two more if the level may still be there. So an outlier, which most
-suspects are, costs one job.
+A run is a suspect if noise hardly explains it, or if it and the runs before it provide much of the
+evidence that a slower level needs. Its fresh jobs add figures to its series, which the search
+weighs like all others (`timelines.ledger`), so a level that they confirm shows in the same run. One
+job runs first, and two more if the level is still possible. So an outlier, as most suspects are,
+costs one job.
 
 `make bench-reruns` measures the constants, and
 `python -m benchmarks.detector.reruns HARNESS --set NAME=VALUE` what another value would do.
@@ -34,8 +34,8 @@ LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # runs, before any change can show w
 TAIL = 0.02  # false discovery rate among the newest runs of all series of a target
 ODD_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
 ASK = 0.55  # share of EVIDENCE, from which on fresh jobs may complete it
-# What fresh jobs could not settle in so many of the newest runs, others hardly would: the history
-# decides, and a series whose fresh jobs are always the faster ones costs no job in each run.
+# If fresh jobs settled nothing in this many of the newest runs, more hardly would: the history
+# decides, and a series whose fresh jobs are always faster doesn't cost a job in each run.
 MOST_ASKED, ASKED_RUNS = 3, 10
 MORE = 0.77  # share of it, with a first fresh job, from which on two more follow
 MEMORY = 0.4  # correlation of neighbouring runs with which a level needs more than twice the runs
@@ -43,7 +43,7 @@ COUNTER_EVIDENCE = 3.0  # log likelihood ratio of the old level that refutes a s
 
 
 class Suspect(Record):
-    """A run, or several in a row, that may be on a slower level."""
+    """One or more consecutive runs that may be on a slower level."""
 
     series: SeriesKey
     run_id: str = Field(description="the run itself, or the first of several")
@@ -57,7 +57,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, why some can't be measured again, and what is hard to watch."""
+    """A run's suspects, why some can't be measured again, and series that are hard to watch."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()
@@ -69,14 +69,14 @@ class Suspects(Record):
 
 
 def too_early(runs: int) -> str | None:
-    """Say why no change can show yet if the longest series has so many runs; None if one can."""
+    """Say why no change can be found if the longest series has `runs` runs; None if one can."""
     if (missing := runs_missing(runs)) is None:
         return None
     return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
 
 
 def runs_missing(runs: int) -> str | None:
-    """Say how many more runs an alert needs, and what shortens that; None if it needs no more."""
+    """Say how many more runs an alert needs and how to shorten that; None if it needs none."""
     more, if_measured_again = LEAST_HISTORY - runs, LEAST_BEFORE + 1 - runs
     if more <= 0:
         return None
@@ -84,7 +84,7 @@ def runs_missing(runs: int) -> str | None:
     return (
         f"An alert needs {more} more, {sooner} a slow run is measured again and stays slow. "
         f"Daily, that takes {formatting.count(more, 'day')}; weekly, "
-        f"{formatting.count(more, 'week')}. More repeats let smaller changes show."
+        f"{formatting.count(more, 'week')}. More repeats reveal smaller changes."
     )
 
 
@@ -94,10 +94,10 @@ def weigh(
     priors: Mapping[SeriesKey, Prior],
     evidence: float = EVIDENCE,
 ) -> dict[SeriesKey, Newest]:
-    """Weigh what the figures up to a run say of a slower level, for each series that it ends.
+    """Weigh the evidence for a slower level in each series that ends with this run.
 
-    Histories are of times, and their changes need that evidence. A series whose newest level has
-    too few runs is left out.
+    Histories are of times; `evidence` is what their changes need. Series whose newest level has too
+    few runs are left out.
     """
     lines = [(one, ledger(one)) for one in histories]
     ending = [(one, line) for one, line in lines if line.run_ids[-1:] == [run_id]]
@@ -110,8 +110,8 @@ def weigh(
     return {one.key: found for (one, _), found in zip(ending, weighed, strict=True) if found}
 
 
-def hard_to_watch(weighed: Mapping[SeriesKey, Newest]) -> str | None:
-    """Name the series whose noise has a memory, and what would help; None if there is none."""
+def why_unwatchable(weighed: Mapping[SeriesKey, Newest]) -> str | None:
+    """Name the series with autocorrelated noise, and a remedy; None if there are none."""
     found = [
         f"{key.row} on {key.target}" for key, one in weighed.items() if one.correlation >= MEMORY
     ]
@@ -119,9 +119,9 @@ def hard_to_watch(weighed: Mapping[SeriesKey, Newest]) -> str | None:
         return None
     return (
         f"{len(found)} of {formatting.count(len(weighed), 'series', 'series')} can't be watched "
-        f"closely ({formatting.some(found)}): slow runs come in a row by themselves, so a change "
-        "needs more than twice the runs to show, and more of what is told is noise. Pin the "
-        "zone, or raise repeats."
+        f"closely ({formatting.shortened_list(found)}): their slow runs cluster, so a change "
+        f"takes more than twice as many runs to show, and more alerts are noise. Pin the "
+        f"availability zone, or raise repeats."
     )
 
 
@@ -130,10 +130,10 @@ def suspects_among(
     weighed: Mapping[SeriesKey, Newest],
     uncertainty: Mapping[SeriesKey, float],
 ) -> list[Suspect]:
-    """Find the series to measure again; false suspects are controlled for each target.
+    """Find the series to measure again, with false suspects controlled per target.
 
-    Weighed are those of `weigh`, without the run's fresh jobs. The uncertainty is the relative
-    half-width of a run's own median, from the samples inside it.
+    `weighed` comes from `weigh`, without the run's fresh jobs. The uncertainty is the relative
+    half-width of the interval of a run's own median, from its samples.
     """
     tails: dict[str, list[tuple[float, Suspect]]] = defaultdict(list)
     for history in histories:
@@ -153,13 +153,13 @@ def suspects_among(
 
 
 def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float, Suspect]:
-    """How seldom noise alone brings a series' newest figures about, and these as a suspect."""
+    """Probability that noise alone yields a series' newest figures, and these as a suspect."""
     line = ledger(history)
     value = float(line.logs[-1])
     shift = value - one.log_level
     certain = shift + np.log1p(-min(uncertainty, 0.99))
     odd = one.tail(value) if shift > ODD_LOG_SHIFT and certain > 0 else 1.0
-    # How seldom noise alone gathers so much evidence falls with its exponential.
+    # The probability that noise alone gathers this much evidence falls exponentially with it.
     gathered = min(1.0, TAIL * float(np.exp(EVIDENCE * ASK - one.gathered)))
     first = one.index if gathered < odd else line.logs.size - 1
     runs = list(dict.fromkeys(line.run_ids[first:]))
@@ -176,9 +176,9 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
 
 
 def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:
-    """Tell whether a suspect's first fresh job leaves it open, or left no figure.
+    """Whether a suspect's first fresh job was inconclusive or left no figure.
 
-    `now` is what all figures together say, the fresh job's among them.
+    `now` is the evidence of all figures, including the fresh job's.
     """
     return not reruns or (now is not None and now.gathered >= EVIDENCE * MORE)
 
@@ -193,11 +193,11 @@ def verdict(
     hosts: int | None,
     other_hosts: int | None = None,
 ) -> Confirmation:
-    """Say what a suspect's fresh jobs, in seconds, made of it.
+    """Judge a suspect by its fresh jobs' figures, in seconds.
 
-    `before` is what was known without them, `shown` the changes that show with them. `hosts` are
-    the instances that the jobs ran on, `other_hosts` those that are not the run's own; None where
-    not known.
+    `before` is the evidence without them, `shown` the changes found with them. `hosts` is the
+    number of instances they ran on, `other_hosts` how many of these the run did not use; None if
+    unknown.
     """
     outcome, reason = _outcome(suspect, reruns, before, shown)
     return Confirmation(
@@ -219,13 +219,13 @@ def _outcome(
     suspect: Suspect, reruns: Sequence[float], before: Newest | None, shown: Iterable[ChangePoint]
 ) -> tuple[RerunOutcome, str]:
     if not reruns:
-        return "unsettled", "no fresh job left a figure"
+        return "unsettled", "no fresh job produced a result"
     jobs = formatting.count(len(reruns), "fresh job")
     if any(
         point.worse and point.series == suspect.series and suspect.run_id in point.near_run_ids
         for point in shown
     ):
-        return "confirmed", f"with {jobs} the slower level shows"
+        return "confirmed", f"with {jobs} the slower level is certain"
     evidence = before.evidence(suspect.log_shift, np.log(reruns)) if before else 0.0
     if evidence <= -COUNTER_EVIDENCE:
         return "refuted", f"{jobs} {'was' if len(reruns) == 1 else 'were'} at the old level"

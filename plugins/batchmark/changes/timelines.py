@@ -1,4 +1,4 @@
-"""The figures of a series in order of time, as logs: of its runs, and of their fresh jobs."""
+"""A series' figures in chronological order, as logs: its runs' and their fresh jobs'."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from batchmark.changes.records import Series
 
 
 class Timeline(NamedTuple):
-    """A series' usable figures in order of time."""
+    """A series' usable figures in chronological order."""
 
     run_ids: list[str]  # of the n figures
     recorded_at: NDArray[np.datetime64]  # shape (n,)
@@ -20,7 +20,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Put a series' usable runs in order: all of them, or so many of the newest."""
+    """Sort a series' usable runs by time: all of them, or only the newest."""
     usable = series.usable()
     chosen = usable if runs is None else usable[-runs:]
     return Timeline(
@@ -31,7 +31,7 @@ def timeline(series: Series, runs: int | None = None) -> Timeline:
 
 
 def ledger(series: Series, runs: int | None = None) -> Timeline:
-    """Put all figures in order: each usable run's own, and behind it those of its fresh jobs."""
+    """Sort all figures by time: each usable run's own, followed by its fresh jobs'."""
     line = timeline(series, runs)
     if not series.fresh:
         return line

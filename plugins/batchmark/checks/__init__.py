@@ -1,1 +1,1 @@
-"""Check the environment, diagnose waiting jobs, and find leaked resources."""
+"""Checks the environment, diagnoses waiting jobs, and finds leaked resources."""

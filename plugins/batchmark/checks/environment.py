@@ -1,4 +1,4 @@
-"""Check that what Terraform published exists, is in order, and is large enough for a run."""
+"""Checks that the published AWS resources exist, are valid, and are large enough for a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
-    answer_of,
     container_of,
     environment_names,
     name_of,
     newest_definition,
+    none_if_missing,
     published_environments,
     requirements_of,
     why_unread,
@@ -28,7 +28,7 @@ from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
 APPLY = "`terraform apply`: the SSM parameter and AWS differ."
-NAME_ANOTHER = "Name another in the form."
+NAME_ANOTHER = "Choose another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
 
@@ -42,10 +42,10 @@ def check_environment(
     foreign: bool = False,
     own_jobs: bool = False,
 ) -> EnvironmentCheck:
-    """Check these targets; questions that AWS does not answer are 'not checked'.
+    """Check targets; questions that AWS doesn't answer are 'not checked'.
 
-    A multi-node target is checked for a job of so many nodes. What is `foreign` is not compared
-    with what is published; of targets with definitions of `own_jobs`, all but what jobs ask for is.
+    `nodes` is the size of a multi-node target's largest job. `foreign` resources are not compared
+    with the published configuration; for `own_jobs` definitions, only their requests are not.
     """
     chosen = {name: config.targets[name] for name in targets}
     shown = ", ".join(chosen)
@@ -65,7 +65,7 @@ def check_environment(
 
 
 def check_published(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check the published names that belong to no target."""
+    """Check published names that don't belong to a target."""
     config, client = environment.config, environment.client
     bucket, topic = config.bucket, config.topic_arn
     yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)
@@ -78,10 +78,9 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are VALID, ENABLED and large enough for one job.
+    """Check that environments are VALID, ENABLED and large enough for one job.
 
-    One whose jobs share an instance must have room for all of them at once: they wait for each
-    other.
+    If jobs share an instance, all must fit at once, because they wait for each other.
     """
     for target_name, target in environment.targets.items():
         at_once = target.max_replicas or environment.instances_at_once(target)
@@ -91,8 +90,8 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             check = _state("compute environment", target_name, name, described, environment)
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
-                asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
-                seen = f"{name} may have {most} vCPUs, and {asked} for {target.vcpus}."
+                asked = "a job needs" if at_once == 1 else f"each of {at_once} {each} at once needs"
+                seen = f"{name} is limited to {most} vCPUs, but {asked} {target.vcpus}."
                 raised = "Raise max_vcpus in target_overrides."
                 if environment.foreign:
                     raised = "Raise the environment's maxvCpus."
@@ -103,7 +102,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are VALID, ENABLED, and try the published environments in order."""
+    """Check that queues are VALID, ENABLED, and try the published environments in order."""
     for target_name, target in environment.targets.items():
         environments = published_environments(target)
         orders = {target.job_queue: list(environments.values())}
@@ -121,14 +120,14 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are ACTIVE, the newest revision, and request what is published."""
+    """Check that definitions are ACTIVE, the newest revision, and request what is published."""
     for target_name, target in environment.targets.items():
         check = partial(Check, name="job definition", target=target_name)
         described = environment.job_definitions.get(target.job_definition)
         if described is None or described["status"] != "ACTIVE":
             state = described["status"] if described else "not there"
             seen = f"{name_of(target.job_definition)} is {state}."
-            yield check(status="fail", seen=seen, remedy=_restored(environment))
+            yield check(status="fail", seen=seen, remedy=_remedy(environment))
             continue
         name, revision = described["jobDefinitionName"], described["revision"]
         differences: list[str] = []
@@ -146,7 +145,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
     """Check the jobs' roles and the compute environments' instance profiles, unless foreign.
 
-    Airflow may not look at others'.
+    Airflow may not read foreign roles.
     """
     if environment.foreign:
         return
@@ -179,17 +178,17 @@ QUESTIONS: Mapping[str, Question] = {
 def _existence(
     what: str, target: str, name: str, call: Callable[..., object], **arguments: Any
 ) -> Check:
-    ok = Check(name=what, target=target, status="ok", seen=f"{name} is there.")
+    ok = Check(name=what, target=target, status="ok", seen=f"{name} exists.")
     try:
-        if answer_of(call, **arguments) is None:
+        if none_if_missing(call, **arguments) is None:
             return ok.judged("fail", f"{name} does not exist.", APPLY)
     except NO_ANSWER as error:
         return ok.judged("not checked", why_unread(error))
     return ok
 
 
-def _restored(environment: BatchEnvironment) -> str:
-    """How something that is gone comes back."""
+def _remedy(environment: BatchEnvironment) -> str:
+    """The remedy for a missing resource."""
     return NAME_ANOTHER if environment.foreign else APPLY
 
 
@@ -200,26 +199,26 @@ def _state(
     described: Mapping[str, Any],
     environment: BatchEnvironment,
 ) -> Check:
-    """Check that a compute environment or queue is there, VALID and ENABLED."""
+    """Check that a compute environment or queue exists and is VALID and ENABLED."""
     ok = Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
     if not described:
-        return ok.judged("fail", f"{name} does not exist.", _restored(environment))
+        return ok.judged("fail", f"{name} does not exist.", _remedy(environment))
     state, status = described["state"], described["status"]
     if (state, status) == ("ENABLED", "VALID"):
         return ok
     seen = f"{name} is {state} and {status}: {described.get('statusReason', 'no reason given')}"
     if state == "ENABLED" and status in CHANGING:
-        return ok.judged("warn", seen, "Wait until the change is done.")
+        return ok.judged("warn", seen, "Wait until the change is complete.")
     mend, apply = (
         ("Enable it in the Batch console", ", or `terraform apply`")
         if state != "ENABLED"
-        else ("Fix what its reason names", ", then `terraform apply`")
+        else ("Fix the problem in its status reason", ", then `terraform apply`")
     )
     return ok.judged("fail", seen, f"{mend}{'' if environment.foreign else apply}.")
 
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each way in which a job definition differs from what is published."""
+    """Yield each difference between a job definition and the published configuration."""
     asked = requirements_of(container_of(definition))
     seconds = definition.get("timeout", {}).get("attemptDurationSeconds")
     pairs: dict[str, tuple[float | None, float | None]] = {

@@ -1,4 +1,4 @@
-"""Whether a run needs the file systems of the installation, which bill for all their storage."""
+"""Finds the installation's file systems that no run needs; FSx bills all their storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, MultiNode
 def file_system_resources(
     name: str, judge: Judge, *, live_jobs: int, nodes: MultiNode | None = None
 ) -> Iterator[Resource]:
-    """The installation's file systems, and what nodes would mount if that is none of them."""
+    """List the file systems, and the SSM parameter if it names none of them."""
     found = file_systems.of_installation(judge.client("fsx"), name)
     for described in found:
         yield _judge(described, live_jobs, judge)
@@ -26,7 +26,7 @@ def file_system_resources(
 
 
 def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resource:
-    """Used while the run that its tags name is live; without one, while any job of ours is."""
+    """A file system is in use while its tagged run, or without one any of our jobs, is live."""
     run, limits = run_of(file_systems.tags_of(described)), judge.limits
     seen = Resource(
         kind="file system",
@@ -36,14 +36,14 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
         since=described["CreationTime"],
         run=run,
         verdict="in use",
-        reason="Its run is live." if run else f"{live_jobs} job(s) of the installation live.",
+        reason="Its run is live." if run else f"{live_jobs} job(s) of the installation are live.",
     )
     if described["Lifecycle"] == "DELETING":
         return seen.judged("ending", "It is being deleted.")
     if run is None:
         if live_jobs:
             return seen
-        unused = "No job of ours is live."
+        unused = "No job of the installation is live."
         return judge.leaked(seen, unused, "file_systems", hours=limits.file_system_hours)
     # As nodes of EKS: what a run has stood up for itself is its own to end.
     endable: Endable = "run_file_systems"
@@ -57,7 +57,7 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
 
 
 def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[Resource]:
-    """The SSM parameter, if it names a file system that is gone: no node could mount it."""
+    """Return the SSM parameter if it names a missing file system, which no node could mount."""
     parameter = nodes.file_system.id_parameter
     value, changed_at = file_systems.parameter(client("ssm"), parameter)
     if value not in {NO_FILE_SYSTEM, *there}:
@@ -68,15 +68,15 @@ def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[R
             target=nodes.target,
             since=changed_at,
             verdict="leaked",
-            reason="No such file system is there, so nodes that boot can't mount it.",
+            reason="The file system does not exist, so new nodes can't mount it.",
             endable="run_file_systems",
         )
 
 
 def end_file_system(client: Clients, file_system_id: str, nodes: MultiNode | None) -> str:
-    """Delete a file system; nodes that boot from now on mount none, if they would mount this.
+    """Delete a file system, and stop nodes that boot from now on from mounting it.
 
-    It bills, so it is deleted even if nodes can't be told.
+    As it is billed, it is deleted even if the parameter can't be changed.
     """
     problem = ""
     if nodes:

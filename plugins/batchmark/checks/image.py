@@ -1,4 +1,4 @@
-"""Check that the job image is in ECR, and what its vulnerability scan found."""
+"""Checks that the job image is in ECR, and what its vulnerability scan found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.batch_targets import BatchEnvironment, Image, answer_of, container_of, error_code
+from batchmark.aws.batch_targets import (
+    BatchEnvironment,
+    Image,
+    container_of,
+    error_code,
+    none_if_missing,
+)
 from batchmark.aws.result_bucket import is_aws
 from batchmark.checks.records import Check
 
@@ -19,7 +25,7 @@ SERIOUS = ("CRITICAL", "HIGH")
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
     """Yield two checks per image: that it exists, and that its scan found nothing serious.
 
-    A local cloud scans none.
+    A local cloud scans no images.
     """
     # Batchmark's job, which `make` builds.
     is_ours = not (environment.foreign or environment.own_jobs)
@@ -35,7 +41,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
         found = find_image(ecr, image)
         if found is None:
             made = "`make image`, then `terraform apply`."
-            remedy = made if is_ours else "Push it, or name another."
+            remedy = made if is_ours else "Push it, or choose another image."
             yield check(status="fail", seen=f"{uri} is not in ECR.", remedy=remedy)
             continue
         yield check(status="ok", seen=f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}.")
@@ -44,7 +50,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
-    """Return each image of the job definitions, and the targets that run it."""
+    """Return each image in the job definitions with the targets that run it."""
     images: dict[str, list[str]] = {}
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition)
@@ -54,12 +60,12 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
 
 
 def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
-    """Return ECR's details of an image; None if it, or its repository, does not exist.
+    """Return ECR's details of an image; None if it or its repository does not exist.
 
     Raises:
-        ClientError, BotoCoreError: ECR does not answer.
+        ClientError, BotoCoreError: ECR did not answer.
     """
-    answer = answer_of(
+    answer = none_if_missing(
         ecr.describe_images,
         registryId=image.account,
         repositoryName=image.repository,
@@ -69,7 +75,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
-    """Check the scan. DescribeImages does not know the newer kinds of scan."""
+    """Check the image's scan. DescribeImages does not cover the newer kinds of scan."""
     check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(
@@ -96,7 +102,7 @@ def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | Non
 
 
 def _why_not_scanned(ecr: Any, image: Image) -> tuple[str, str]:
-    """And what to do."""
+    """Explain why an image was not scanned, and what to do."""
     answer = ecr.describe_repositories(registryId=image.account, repositoryNames=[image.repository])
     if answer["repositories"][0].get("imageScanningConfiguration", {}).get("scanOnPush", False):
         return (
@@ -105,5 +111,5 @@ def _why_not_scanned(ecr: Any, image: Image) -> tuple[str, str]:
         )
     return (
         "This image was not scanned: its repository does not scan on push.",
-        "Switch scanning on in ECR.",
+        "Enable scan on push in ECR.",
     )

@@ -1,4 +1,4 @@
-"""How the leak guard judges whatever it finds: by its age, and by the run that it names."""
+"""Judges the leak guard's finds by their age and by the run that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AskRun = Callable[[RunName], RunState]
 
 @dataclass(frozen=True)
 class Judge:
-    """Who is asked of resources and runs, and which age counts by now."""
+    """What the leak guard's judgements need: clients, run lookup, age limits and the time."""
 
     client: Clients
     ask_run: AskRun
@@ -28,27 +28,27 @@ class Judge:
     now: datetime
 
     def is_younger(self, seen: Resource, **age: float) -> bool:
-        """Whether it is younger than an age such as `minutes=15`."""
+        """Whether the resource is younger than an age such as `minutes=15`."""
         return self.now - seen.since < timedelta(**age)
 
     def leaked(self, seen: Resource, reason: str, endable: Endable, **age: float) -> Resource:
-        """The resource as a leak, or as new if it is younger than an age such as `hours=24`."""
+        """Mark the resource as leaked, or as new if younger than an age such as `hours=24`."""
         if self.is_younger(seen, **age):
             ((unit, amount),) = age.items()
             return seen.judged("new", f"It is younger than {amount:g} {unit}.")
         return seen.judged("leaked", reason, endable)
 
     def of_live_run(self, seen: Resource, run: RunName, hours: float, endable: Endable) -> Resource:
-        """What a run has stood up for itself: in use for so many hours, as `seen` says."""
+        """Judge a live run's own resource: in use until it is older than the given hours."""
         if self.is_younger(seen, hours=hours):
             return seen
         reason = (
-            f"Its run {run.run_id} is live for more than {hours:g} hours: cancel it if it hangs."
+            f"Its run {run.run_id} has been live for over {hours:g} hours: cancel it if it hangs."
         )
         return seen.judged("leaked", reason, endable)
 
     def running_instances(self, name: str, **tags: str) -> Iterator[Resource]:
-        """The installation's instances; each counts as in use until it is judged."""
+        """List the installation's instances; each counts as in use until it is judged."""
         tagged = {INSTALLATION_TAG: name} | tags
         filters = [{"Name": f"tag:{tag}", "Values": [value]} for tag, value in tagged.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
@@ -56,7 +56,7 @@ class Judge:
 
 
 def run_of(tags: Mapping[str, str]) -> RunName | None:
-    """The run that a resource's tags name."""
+    """Read the run from a resource's tags."""
     run_id = tags.get(RUN_ID_TAG)
     return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
 
@@ -74,4 +74,4 @@ def _instance(described: Mapping[str, Any]) -> Resource:
 
 
 def unknown_run(run_id: str) -> str:
-    return f"This Airflow has no run {run_id}: it was deleted, or is another Airflow's."
+    return f"This Airflow has no run {run_id}: it was deleted or belongs to another Airflow."

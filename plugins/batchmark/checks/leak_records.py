@@ -1,4 +1,4 @@
-"""What the leak guard reports: each resource that may bill, and whether a run needs it."""
+"""The leak guard's report: each resource that may be billed, and whether a run needs it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
 class LeakAges(Record):
-    """How old a resource must be to count as leaked."""
+    """The age from which each kind of resource counts as leaked."""
 
     grace_minutes: float = Field(default=15, ge=0, description="A younger job is left alone.")
     idle_minutes: float = Field(
         default=30,
         ge=0,
-        description="An instance has leaked when no job of its target ran for so long.",
+        description="An instance has leaked if no job of its target ran for this long.",
     )
     file_system_hours: float = Field(
         default=24, ge=0, description="A younger file system is left alone."
@@ -34,22 +34,22 @@ class LeakAges(Record):
     run_file_system_hours: float = Field(
         default=72,
         ge=0,
-        description="A file system that is older has leaked, though its run is live.",
+        description="An older file system has leaked even if its run is live.",
     )
     node_hours: float = Field(
-        default=6, ge=0, description="An EKS node that is older has leaked, though its run is live."
+        default=6, ge=0, description="An older EKS node has leaked even if its run is live."
     )
 
 
 class RunName(Record):
-    """The Airflow run that a job or file system names; without a DAG if only the run is named."""
+    """The Airflow run named by a job or file system; the DAG is None if only the run is named."""
 
     dag_id: str | None
     run_id: str
 
 
 class Resource(Record):
-    """A job, instance, file system, cluster or its node, with the verdict on it and the reason."""
+    """A job, instance, file system, cluster or node, with a verdict and its reason."""
 
     kind: LeakKind
     id: str
@@ -70,7 +70,7 @@ class Resource(Record):
 
 
 class GuardReport(Record):
-    """Everything found at one time."""
+    """Everything that one check found."""
 
     installation: str
     region: str
@@ -83,12 +83,12 @@ class GuardReport(Record):
 
     @property
     def summary(self) -> str:
-        """The number of resources by verdict, the worst first."""
+        """Count the resources by verdict, the worst first."""
         counts = [f"{len(self.of(verdict))} {verdict}" for verdict in VERDICTS if self.of(verdict)]
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """One line per leak, with what was done about it; empty if there is none."""
+        """One line per leak, with the action taken; empty if there are none."""
         return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

@@ -1,4 +1,4 @@
-"""Resources that bill although no Airflow run needs them: found, and ended where that is allowed.
+"""Finds billed resources that no Airflow run needs, and ends them where allowed.
 
 Only resources with the installation's tag are ever ended, and none within its grace period.
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
-from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.boto_clients import Clients, all_pages
 from batchmark.aws.existing_jobs import container_instances
-from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
+from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, batch_time
 from batchmark.aws.job_parts import child_ids
 from batchmark.checks.file_system_leaks import end_file_system, end_parameter, file_system_resources
 from batchmark.checks.leak_judge import AskRun, Judge, unknown_run
@@ -34,7 +34,7 @@ Jobs = Mapping[str, list[JobDescription]]
 Ending = Callable[[Clients, str], str]  # ends a resource by its id, and says what it did
 
 
-def look(
+def find_leaks(
     config: Config,
     client: Clients,
     ask_run: AskRun,
@@ -45,14 +45,14 @@ def look(
     nodes: MultiNode | None = None,
     queues: Collection[str] = (),
 ) -> GuardReport:
-    """List and judge everything that runs for this installation, and in its EKS cluster if any.
+    """List and judge everything that runs for this installation, including any EKS cluster.
 
-    With the multi-node stack, `config` has its target. In `queues`, which are others', only jobs
-    with the installation's tag are looked at.
+    With the multi-node stack, `config` includes its target. In `queues`, which belong to others,
+    only jobs with the installation's tag are considered.
 
     Raises:
-        ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
-            can't be listed are named in the report's `unread`.
+        ClientError, BotoCoreError: Batch can't list the jobs. Failures to list instances or file
+        systems go to the report's `unread` instead.
     """
     judge = Judge(client, ask_run, limits, now)
     jobs = _jobs(config, client("batch"), now)
@@ -93,7 +93,7 @@ def end_leaks(
     cluster: Cluster | None = None,
     nodes: MultiNode | None = None,
 ) -> GuardReport:
-    """End the leaks that may be ended; the returned report says what was done about each."""
+    """End the leaks that may be ended; return the report with the action for each."""
     endings: dict[LeakKind, Ending] = {
         "job": _end_job,
         "instance": _end_instance,
@@ -103,11 +103,11 @@ def end_leaks(
     if cluster:
         endings["node"] = lambda client, _: end_node(cluster, client)
 
-    def done_about(resource: Resource) -> dict[str, object]:
+    def action_on(resource: Resource) -> dict[str, object]:
         if resource.verdict != "leaked":
             return {}
         if resource.endable not in may_end:
-            return {"action": f"Left alone: end_leaks does not name {resource.endable}."}
+            return {"action": f"Left alone: end_leaks does not include {resource.endable}."}
         if resource.run and ask_run(resource.run) == "live":
             return {"action": "Left alone: its run is live."}
         try:
@@ -115,14 +115,14 @@ def end_leaks(
         except NO_ANSWER as error:
             return {"action": f"Could not be ended: {why_unread(error)}"}
 
-    resources = (each.model_copy(update=done_about(each)) for each in report.resources)
+    resources = (each.model_copy(update=action_on(each)) for each in report.resources)
     return report.model_copy(update={"resources": tuple(resources)})
 
 
 def _end_job(client: Clients, job_id: str) -> str:
     batch = client("batch")
     if not any(map(is_live, describe_jobs(batch, [job_id]).values())):
-        return "It has ended by itself meanwhile."
+        return "It ended by itself in the meantime."
     terminate_job(batch, job_id, REASON)
     return "Ended."
 
@@ -133,12 +133,12 @@ def _end_instance(client: Clients, instance_id: str) -> str:
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """Each queue's jobs: live ones and array jobs described, finished ones as ListJobs has them."""
+    """List each queue's jobs: live ones and array jobs described, others as in ListJobs."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
         recent = [{"name": "AFTER_CREATED_AT", "values": [since]}]
-        jobs = list(listed(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=recent))
+        jobs = list(all_pages(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=recent))
         asked = [job["jobId"] for job in jobs if is_live(job) or child_ids(job)]
         found[queue] = [job for job in jobs if not (is_live(job) or child_ids(job))]
         found[queue] += describe_jobs(batch, asked).values()
@@ -146,7 +146,7 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
 
 
 def _jobs_elsewhere(config: Config, judge: Judge, queue: str) -> Iterator[Resource]:
-    """Our live jobs in a queue of others, which may be gone."""
+    """List our live jobs in a foreign queue, which may no longer exist."""
     batch = judge.client("batch")
     there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
     named = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
@@ -163,15 +163,15 @@ def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
         id=job["jobId"],
         what=f"{job['jobName']}, {job['status']}",
         target=tags.get("batchmark:target") or _target_of(config, job["jobQueue"]),
-        since=moment(job["createdAt"]),
+        since=batch_time(job["createdAt"]),
         run=_run_of(job),
         verdict="in use",
         reason="Its run is live.",
     )
     if tags.get(INSTALLATION_TAG) != config.name:
-        return seen.judged("by hand", "It has no tag of ours, so it is never touched.")
+        return seen.judged("by hand", "It lacks the installation's tag, so it is never touched.")
     if job.get("isTerminated") or job.get("isCancelled"):
-        return seen.judged("ending", "It was told to stop.")
+        return seen.judged("ending", "Its termination was requested.")
     state = judge.ask_run(seen.run) if seen.run else "unknown"
     if state == "live":
         return seen
@@ -196,10 +196,10 @@ def _run_of(job: JobDescription) -> RunName | None:
 def _instances(
     config: Config, judge: Judge, jobs: Jobs, *, of_cluster: Cluster | None
 ) -> Iterator[Resource]:
-    """The instances of the installation, without the nodes of its cluster.
+    """Judge the installation's instances, except the nodes of its EKS cluster.
 
-    An instance counts as used while any job of its target runs, on whichever instance; one whose
-    target is not published, such as one that Terraform removed, while a job runs on itself.
+    An instance is in use while any job of its target runs, on any instance. If its target is not
+    published, for example because Terraform removed it, only jobs on the instance itself count.
     """
     of_none = []
     for seen in judge.running_instances(config.name):
@@ -215,14 +215,14 @@ def _instances(
     clusters = _clusters(config, judge.client) if of_none else []
     for seen in of_none:
         if seen.verdict == "leaked" and (tasks := _tasks_on(seen.id, clusters, judge.client)):
-            yield seen.judged("in use", f"{tasks} job(s) run on it.")
+            yield seen.judged("in use", f"{tasks} job(s) are running on it.")
         else:
             yield seen
 
 
 def _clusters(config: Config, client: Clients) -> list[str]:
-    """The ECS clusters of all compute environments of the installation, published or not."""
-    found = listed(client("batch"), "describe_compute_environments", "computeEnvironments")
+    """ECS clusters of all the installation's compute environments, published or not."""
+    found = all_pages(client("batch"), "describe_compute_environments", "computeEnvironments")
     return [
         environment["ecsClusterArn"]
         for environment in found
@@ -232,7 +232,7 @@ def _clusters(config: Config, client: Clients) -> list[str]:
 
 
 def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
-    """How many ECS tasks an instance runs or is about to."""
+    """Number of ECS tasks running or pending on an instance."""
     filter_ = f"ec2InstanceId == {instance_id}"
     return sum(
         one["runningTasksCount"] + one["pendingTasksCount"]
@@ -242,13 +242,15 @@ def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
 
 
 def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge) -> Resource:
-    """Idle since its launch, or since its target's last job ended if that is later."""
+    """Judge an instance by its idle time since launch or its target's last job."""
     single = [one for job in jobs for one in job.get(CHILDREN) or [job]]
     running = sum(job["status"] in ON_AN_INSTANCE for job in single)
     if running:
-        return seen.judged("in use", f"{running} job(s) of its target run.")
+        return seen.judged("in use", f"{running} job(s) of its target are running.")
     waiting = sum(job["status"] == "RUNNABLE" for job in single)
-    since = max([seen.since, *(moment(one["stoppedAt"]) for one in single if "stoppedAt" in one)])
+    since = max(
+        [seen.since, *(batch_time(one["stoppedAt"]) for one in single if "stoppedAt" in one)]
+    )
     idle = judge.limits.idle_minutes
     if judge.now - since < timedelta(minutes=idle):
         return seen.judged("new", f"Idle for less than {idle:g} minutes.")

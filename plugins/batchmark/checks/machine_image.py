@@ -1,4 +1,4 @@
-"""Check whether hosts boot the AMI that ECS recommends for their kind by now."""
+"""Checks whether hosts boot the AMI that ECS currently recommends for them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from batchmark.aws.batch_targets import BatchEnvironment, published_environments
 from batchmark.checks.records import Check
 
 NAME = "AMI"
-# The public parameters that Terraform takes AMIs from (terraform/modules/batch/hosts.tf), by
-# Batch's type of image. AMIs are there by id, too: not in AWS's pages, but in moto's copy of them
-# of September 2026.
+# The public parameters from which Terraform takes AMIs (terraform/modules/batch/hosts.tf), by
+# Batch's image type. They also list AMIs by id: undocumented, but in moto's copy of September 2026.
 _ALL = "/aws/service/ecs/optimized-ami/amazon-linux-2023/"
 _PARAMETERS = {"ECS_AL2023": _ALL, "ECS_AL2023_NVIDIA": f"{_ALL}gpu/"}
 _DAY = re.compile(r"\.(\d{4})(\d\d)(\d\d)-")  # in an AMI's name
@@ -22,10 +21,10 @@ _WITHOUT_MPS = "2026-08-20"
 
 
 def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield a check per AMI that Terraform chose; those that a user gave, or others', are theirs.
+    """Yield a check per AMI that Terraform chose; user-supplied and foreign AMIs are skipped.
 
-    Jobs that share a GPU by MPS measure nothing on one without the folder of its daemon: it fails.
-    Batch itself does not tell: its `batchImageStatus` is on AMIs of Batch's own choice alone.
+    The check fails if jobs share a GPU by MPS and the AMI lacks the MPS daemon's folder, as they
+    would measure nothing. Batch reports `batchImageStatus` only for AMIs that it chose itself.
     """
     for (image_type, used), targets in _chosen_by_terraform(environment).items():
         recommended, own = (_PARAMETERS[image_type] + name for name in ("recommended", used))
@@ -38,14 +37,14 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
         newest = images[recommended]["image_id"]
         hosts = f"Hosts boot {_dated(used, images.get(own))}"
         if used == newest:
-            yield check.judged("ok", f"{hosts}, which ECS recommends.")
+            yield check.judged("ok", f"{hosts}, the one ECS recommends.")
             continue
         seen = f"{hosts}; ECS recommends {_dated(newest, images[recommended])}."
         nodes = all(environment.targets[name].most_nodes for name in targets)
         where = " in terraform/stacks/multi_node" if nodes else ""
         remedy = (
-            f"Set ami_release to another text and `terraform apply`{where}, between two runs: "
-            "results then name the new AMI as a change."
+            f"Change ami_release to any other text and `terraform apply`{where} between two runs; "
+            "results then show the new AMI as a change."
         )
         yield check.judged("warn", seen, remedy)
         by_mps = [name for name in targets if environment.targets[name].sharing == "mps"]
@@ -56,7 +55,7 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _chosen_by_terraform(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """Return the targets that boot each AMI; its key is (type of image, AMI)."""
+    """Return the targets that boot each AMI, by (image type, AMI)."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for name, target in environment.targets.items():
         if environment.foreign or target.given_ami:
@@ -72,10 +71,10 @@ def _chosen_by_terraform(environment: BatchEnvironment) -> dict[tuple[str, str],
 
 def _dated(ami: str, image: dict[str, str] | None) -> str:
     day = _day(image)
-    return f"{ami} of {day}" if day else ami
+    return f"{ami} from {day}" if day else ami
 
 
 def _day(image: dict[str, str] | None) -> str:
-    """The day in an AMI's name; empty where it is not known."""
+    """The date in an AMI's name; empty if unknown."""
     day = _DAY.search(image["image_name"]) if image else None
     return "-".join(day.groups()) if day else ""

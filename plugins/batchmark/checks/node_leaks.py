@@ -1,4 +1,4 @@
-"""Whether a run needs the EKS cluster's GPU node, which bills as long as it is there."""
+"""Checks whether a run needs the EKS cluster's GPU node, which is billed while it exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.core.names import TARGET_TAG
 
 
 def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
-    """The control plane, and the node or, where none is wanted, what is left of it."""
+    """List the control plane, and the node or, if none is wanted, leftover instances."""
     eks = judge.client("eks")
     described = eks.describe_cluster(name=cluster.cluster)["cluster"]
     found = Resource(
@@ -23,7 +23,7 @@ def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
         what=f"EKS, Kubernetes {described['version']}",
         since=described["createdAt"],
         verdict="in use",
-        reason="Terraform keeps it; it bills until `terraform destroy` in eks_gpu_sharing.",
+        reason="Managed by Terraform; billed until `terraform destroy` in eks_gpu_sharing.",
     )
     group = describe(eks, cluster)
     if group.size:
@@ -47,14 +47,14 @@ def _judge(cluster: Cluster, group: NodeGroup, judge: Judge) -> Resource:
         return judge.of_live_run(seen, run, judge.limits.node_hours, "nodes")
     grace = judge.limits.grace_minutes
     if judge.is_younger(seen, minutes=grace):
-        return seen.judged("new", f"It was asked for less than {grace:g} minutes ago.")
-    reason = f"Its run {run.run_id} is not live." if run else "No run asked for it."
+        return seen.judged("new", f"It was requested less than {grace:g} minutes ago.")
+    reason = f"Its run {run.run_id} is not live." if run else "No run requested it."
     return seen.judged("leaked", reason, "nodes")
 
 
 def _left(cluster: Cluster, group: NodeGroup, judge: Judge) -> Iterator[Resource]:
-    """Instances of the node group that run although it wants none."""
-    reason, since = "Its node group wants no node", f"{group.changed_at:%Y-%m-%d %H:%M %Z}"
+    """Running instances of a node group whose desired size is 0."""
+    reason, since = "Its node group's desired size is 0", f"{group.changed_at:%Y-%m-%d %H:%M %Z}"
     may_end = judge.now - group.changed_at < timedelta(minutes=judge.limits.idle_minutes)
     for seen in judge.running_instances(cluster.name, **{TARGET_TAG: cluster.target}):
         if may_end:

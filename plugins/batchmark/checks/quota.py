@@ -1,4 +1,4 @@
-"""Check whether the account's vCPU quotas let the targets' instances start."""
+"""Checks whether the account's vCPU quotas let the targets' instances start."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield a check per quota: for a job of each target, and of all its targets at once.
+    """Yield a check per quota: for one job of each target, and for all its targets at once.
 
-    A multi-node job counts all its nodes. A quota too small for a target fails only if no other
-    purchase option is left to it. What else uses the quota is not considered.
+    A multi-node job counts all its nodes. A quota that is too small for a target fails only if the
+    target has no other purchase option. Other use of the quota is not considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
     can_start = set()  # as far as is known
@@ -32,7 +32,7 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
             if target.capacity_block:
                 bought, quota = "Capacity Block", None
             if quota is None:
-                seen = f"The {bought} quota of {target.instance_type} is not known here."
+                seen = f"The {bought} quota for {target.instance_type} is unknown."
                 yield Check(name=NAME, target=name, status="not checked", seen=seen)
                 can_start.add(name)
             else:
@@ -80,7 +80,7 @@ def _judge(
         target=", ".join(stuck or asked),
         status="fail" if stuck else "warn",
         seen=seen,
-        remedy=f"Ask for at least {together} in the Service Quotas console.",
+        remedy=f"Request at least {together} in the Service Quotas console.",
     )
 
 
@@ -88,4 +88,4 @@ def _takes(environment: BatchEnvironment, name: str, vcpus: int) -> str:
     nodes = environment.instances_at_once(environment.targets[name])
     if nodes == 1:
         return f"One instance of {name} takes {vcpus:,}."
-    return f"{nodes} nodes of {name} take {vcpus:,}: ask for fewer nodes, or for a larger quota."
+    return f"{nodes} nodes of {name} take {vcpus:,}: use fewer nodes or request a higher quota."

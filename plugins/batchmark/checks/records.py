@@ -1,4 +1,4 @@
-"""The results of the environment check: one per question and target."""
+"""Results of the environment check: one per question and target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the wors
 
 
 class Check(Record):
-    """One question, what AWS answered, and what to do about it."""
+    """One question, AWS's answer, and the remedy."""
 
     name: str
     target: str = Field(description="a target, several, or 'all'")
@@ -30,7 +30,7 @@ class Check(Record):
 
 
 class EnvironmentCheck(Record):
-    """All checks made at one time."""
+    """The results of one environment check."""
 
     installation: str
     region: str
@@ -42,12 +42,12 @@ class EnvironmentCheck(Record):
 
     @property
     def summary(self) -> str:
-        """The number of checks of each status, the worst first."""
+        """Count the checks by status, the worst first."""
         counts = Counter(check.status for check in self.checks)
         return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
 
     def failures(self) -> str:
-        """Return every failed check with its remedy, one per line; empty if there is none."""
+        """List failed checks with their remedies, one per line; empty if there are none."""
         return in_lines(
             f"{check.name} of {check.target}: {check.seen}"
             + (f" Remedy: {check.remedy}" if check.remedy else "")

@@ -1,11 +1,11 @@
-"""Check the Capacity Reservations and Capacity Blocks that targets' instances start in."""
+"""Checks the Capacity Reservations and Capacity Blocks that targets' instances start in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from batchmark.aws.batch_targets import BatchEnvironment, answer_of
+from batchmark.aws.batch_targets import BatchEnvironment, none_if_missing
 from batchmark.checks.records import Check
 from batchmark.core.config import Target
 
@@ -15,16 +15,16 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 
 
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each is there, active, of the target's type, and named as what it is.
+    """Check that each exists, is active, has the target's type, and is configured as its kind.
 
-    A Capacity Block has the id of any reservation, but no instance starts in it unless it is asked
-    for as a block, nor in another reservation then. Resource groups are not looked into.
+    A Capacity Block has an id like any reservation, but instances only start in it if requested as
+    a block; then they start in no other reservation. Resource groups are not resolved.
     """
     for name, target in environment.targets.items():
         wanted = target.capacity_block or target.capacity_reservation
         if wanted is None or not wanted.startswith("cr-"):
             continue
-        answer = answer_of(
+        answer = none_if_missing(
             environment.client("ec2").describe_capacity_reservations,
             CapacityReservationIds=[wanted],
         )
@@ -33,7 +33,7 @@ def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
         if found:
             yield _judge(ok, wanted, target, found[0])
         else:
-            mend = "Name another in target_overrides, and `terraform apply`."
+            mend = "Set another one in target_overrides and `terraform apply`."
             yield ok.judged("fail", f"{wanted} does not exist.", mend)
 
 
@@ -44,18 +44,18 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
         right, wrong = reversed(settings) if is_block else settings
         kind = f"{'a' if is_block else 'no'} Capacity Block"
         seen = f"{wanted} is {kind}, so no instance starts in it as {wrong}."
-        mend = f"Name it as {right} in target_overrides instead, and `terraform apply`."
+        mend = f"Set it as {right} in target_overrides instead and `terraform apply`."
         return ok.judged("fail", seen, mend)
     kind, state = found["InstanceType"], found["State"]
     if kind != target.instance_type:
-        seen = f"{wanted} is for {kind}, and the target for {target.instance_type}."
-        return ok.judged("fail", seen, "Name one of the target's type, or another target.")
+        seen = f"{wanted} is for {kind}, but the target uses {target.instance_type}."
+        return ok.judged("fail", seen, "Use one of the target's instance type, or another target.")
     if state in COMING:
         begins = found.get("StartDate")
         begun = f", and begins at {begins:%Y-%m-%d %H:%M %Z}" if begins else ""
-        mend = "Jobs wait for it until they are cancelled: start later."
+        mend = "Jobs would wait for it until they are cancelled: start later."
         return ok.judged("warn", f"{wanted} is {state}{begun}.", mend)
     if state != "active":
-        mend = "Name another in target_overrides, or none, and `terraform apply`."
+        mend = "Set another one or none in target_overrides and `terraform apply`."
         return ok.judged("fail", f"{wanted} is {state}.", mend)
     return ok

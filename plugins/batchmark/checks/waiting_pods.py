@@ -1,6 +1,6 @@
-"""Why the pods of a Kubernetes job do not start or have failed, in words, with what to do.
+"""Explains why a Kubernetes job's pods do not start or have failed, and what to do.
 
-Pods, nodes and events are JSON objects as Kubernetes' API has them.
+Pods, nodes and events are JSON objects as in the Kubernetes API.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MANIFESTS = (
 
 
 class Waiting(NamedTuple):
-    """A pod that has not started, and since when and why."""
+    """A pod that has not started, with the reason and since when."""
 
     name: str
     since: datetime
@@ -34,12 +34,12 @@ class Waiting(NamedTuple):
 
     @property
     def is_starting(self) -> bool:
-        """Whether it has its node and loads its image, which takes minutes."""
+        """Whether the pod has a node and is pulling its image, which takes minutes."""
         return self.reason == "ContainerCreating"
 
 
 def waiting(pods: Iterable[Object]) -> list[Waiting]:
-    """The pods that wait for a node, or for their container to start."""
+    """List pods that wait for a node or for their container to start."""
     return [_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending"]
 
 
@@ -52,15 +52,15 @@ def _waiting(pod: Object) -> Waiting:
     for container in status.get("containerStatuses", ()):
         if state := container.get("state", {}).get("waiting"):
             return Waiting(name, since, state.get("reason", ""), state.get("message", ""))
-    return Waiting(name, since, "", "nobody has looked at it yet")
+    return Waiting(name, since, "", "it has not been scheduled yet")
 
 
 def missing(job: Object, pods: Sequence[Object]) -> Waiting | None:
-    """That fewer pods were made than the job asks for; None if all were."""
+    """Say that fewer pods were created than the job needs; None if all were."""
     if len(pods) >= job["spec"]["completions"]:
         return None
     since = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
-    return Waiting(job["metadata"]["name"], since, f"only {len(pods)} pods were made", "")
+    return Waiting(job["metadata"]["name"], since, f"only {len(pods)} pods were created", "")
 
 
 def explain(
@@ -70,7 +70,7 @@ def explain(
     nodes: Sequence[Object],
     events: Sequence[Object] = (),
 ) -> str:
-    """What the waiting pods ask for, what the nodes offer, which pods wait, and what to do."""
+    """Describe the waiting pods and their requests, what the nodes offer, and the remedy."""
     asked = _asked(pods[0]) if pods else {}
     told = [one._replace(message=one.message or _last_event(one.name, events)) for one in waiting]
     lines = [
@@ -81,10 +81,10 @@ def explain(
     ]
     for one in told[:MOST_NAMED]:
         said = one.message or "no reason given"
-        lines.append(f"{one.name} waits since {one.since:%H:%M:%S %Z}: {one.reason} ({said})")
+        lines.append(f"{one.name} waiting since {one.since:%H:%M:%S %Z}: {one.reason} ({said})")
     if len(waiting) > MOST_NAMED:
         lines.append(f"... and {len(waiting) - MOST_NAMED} more.")
-    return in_lines([*lines, f"What to do: {_remedy(cluster, told, nodes)}."])
+    return in_lines([*lines, f"Remedy: {_remedy(cluster, told, nodes)}."])
 
 
 def _asked(pod: Object) -> dict[str, str]:
@@ -117,27 +117,28 @@ def _remedy(cluster: Cluster, waiting: Sequence[Waiting], nodes: Sequence[Object
     remedies = {
         f"Insufficient {GPU}": _more_gpus(cluster, nodes),
         "Insufficient": "ask for fewer pods, or apply the stack with a larger instance_type",
-        "taint": f"let pods want {NODE_LABEL} and tolerate the node's taints, or change the node's",
+        "taint": f"give the pods the node selector {NODE_LABEL} and tolerations for the node's "
+        "taints, or change the node",
         "affinity": f"give the node the label {NODE_LABEL}",
-        "Image": f"push {cluster.image}, or apply the stack with the image_tag that was pushed",
-        "serviceaccount": f"make the service account {cluster.service_account}: {MANIFESTS}",
+        "Image": f"push {cluster.image}, or apply the stack with an image_tag that was pushed",
+        "serviceaccount": f"create the service account {cluster.service_account}: {MANIFESTS}",
         "hostPath": f"end the node, so that a new one has the folder {cluster.sharing_folder}",
     }
     if not nodes:
-        return f"see node group {cluster.node_group} of {cluster.cluster}: it has started no node"
-    look = f"look at `kubectl -n {cluster.namespace} describe pods`"
+        return f"check node group {cluster.node_group} of {cluster.cluster}: it has started no node"
+    look = f"see `kubectl -n {cluster.namespace} describe pods`"
     return next((remedy for problem, remedy in remedies.items() if problem in said), look)
 
 
 def gpus_of(node: Object) -> int:
-    """How many GPUs, or shares of some, a node offers."""
+    """Number of GPUs or GPU shares that a node offers."""
     return int(node["status"].get("allocatable", {}).get(GPU, 0))
 
 
 def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
     offered = sum(map(gpus_of, nodes))
     if offered == 0:
-        return f"see why the device plugin offers no GPU, or {MANIFESTS}"
+        return f"find out why the device plugin offers no GPU, or {MANIFESTS}"
     if offered < cluster.pods_at_once(shared=True):
         return (
             f"ask for {offered} pods, or share the GPUs: time-slicing would offer "
@@ -147,7 +148,7 @@ def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
 
 
 def failures(pods: Iterable[Object]) -> list[str]:
-    """A line on each pod that failed, and how; equal ones together."""
+    """One line per kind of pod failure, with the number of pods."""
     found = Counter(_failure(pod) for pod in pods if pod["status"].get("phase") == "Failed")
     return [
         f"{formatting.count(number, 'pod')} failed: {reason}" for reason, number in found.items()
@@ -159,9 +160,9 @@ def _failure(pod: Object) -> str:
     if reason := status.get("reason"):  # by the node: it never ran, or was removed
         message = status.get("message", "no reason given")
         shared = "maximum request size for shared resources is 1" in message
-        hint = f" (a shared GPU is asked for by 1 {GPU}, and more of it gives no more of the GPU)"
+        hint = f" (a shared GPU is requested as 1 {GPU}; requesting more gives no larger share)"
         return f"{reason}: {message}{hint if shared else ''}"
     for container in status.get("containerStatuses", ()):
         if ended := container.get("state", {}).get("terminated"):
             return f"exit code {ended.get('exitCode')}, {ended.get('reason', 'no reason given')}"
-    return "nobody says why"
+    return "unknown reason"

@@ -1,1 +1,1 @@
-"""Shared by all packages: records, errors, names, configuration, prices, number formatting."""
+"""Shared code: records, errors, names, configuration, prices, number formatting."""

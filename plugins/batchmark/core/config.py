@@ -1,4 +1,4 @@
-"""The configuration that Terraform publishes: where to run, and where results go."""
+"""The configuration published by Terraform: where to run, and where results go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PurchaseOption = Literal["spot", "on_demand"]
 
 
 class Published(Record):
-    """What Terraform publishes in an Airflow variable."""
+    """Base of the configurations that Terraform publishes in Airflow variables."""
 
     variable: ClassVar[str]
     missing: ClassVar[str]  # what to do where there is none
@@ -29,7 +29,7 @@ class Published(Record):
         """Parse the published JSON.
 
         Raises:
-            ConfigError: it is missing, or of another release.
+            ConfigError: the variable is missing or from another release.
         """
         if not text:
             raise ConfigError(f"Airflow variable '{cls.variable}' not found: {cls.missing}")
@@ -43,14 +43,14 @@ class Published(Record):
 
 
 class ComputeEnvironments(Record):
-    """Names, as AWS_BATCH_CE_NAME has them in a job; null for an option that the target lacks."""
+    """Compute environment names as in AWS_BATCH_CE_NAME; null if the target lacks the option."""
 
     spot: Line | None
     on_demand: Line | None
     more: tuple[Line, ...] = Field(
         default=(),
         max_length=20,
-        description="of the queue; only one that Terraform did not make has some",
+        description="further environments; only queues not created by Terraform have any",
     )
 
     @property
@@ -61,17 +61,17 @@ class ComputeEnvironments(Record):
 class Target(Record):
     """One instance type on one device, with its own queues and job definition.
 
-    `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
-    null if the target buys Spot only. With `sharing`, up to `max_replicas` jobs run at once on one
-    instance and share its GPU, which none of them requires. With `most_nodes`, a job has up to so
-    many instances, each of them alone.
+    `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
+    the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
+    and share its GPU, which none of them requests. With `most_nodes`, a job spans up to that many
+    instances, each of its own.
     """
 
     device: Literal["cpu", "cuda"]
     instance_type: Line
     vcpus: PositiveCount
     memory_mib: PositiveCount | None = Field(
-        default=None, description="that a job asks for; null for multi-node jobs"
+        default=None, description="memory that a job requests; null for multi-node jobs"
     )
     gpus: Count
     job_queue: Line
@@ -88,7 +88,8 @@ class Target(Record):
         default=False, description="whether its AMI was given to Terraform, and is not ECS's newest"
     )
     capacity_reservation: Line | None = Field(
-        default=None, description="that its instances start in: an id, or a resource group's ARN"
+        default=None,
+        description="reservation that its instances start in: an id, or a resource group's ARN",
     )
     capacity_block: Line | None = Field(
         default=None, description="the id of the Capacity Block that its instances start in"
@@ -97,7 +98,7 @@ class Target(Record):
     @model_validator(mode="after")
     def _has_what_belongs_together(self) -> Self:
         if (self.sharing is None) != (self.max_replicas is None):
-            raise ValueError("sharing and max_replicas are set together")
+            raise ValueError("sharing and max_replicas must be set together")
         if self.memory_mib is None and self.most_nodes is None:
             raise ValueError("memory_mib is missing")
         return self
@@ -115,11 +116,13 @@ class Config(Published):
     region: Line
     bucket: Line
     topic_arn: Line | None = Field(
-        default=None, description="of alerts; null where only existing jobs are compared"
+        default=None, description="topic for alerts; null if only existing jobs are compared"
     )
-    log_group: Line | None = Field(default=None, description="of the targets' jobs; as topic_arn")
+    log_group: Line | None = Field(
+        default=None, description="log group of the targets' jobs; null like topic_arn"
+    )
     events_log_group: Line | None = Field(
-        default=None, description="of job state changes; null from an older Terraform"
+        default=None, description="log group of job state changes; null from an older Terraform"
     )
     monthly_cap_usd: float | None = Field(
         default=None,
@@ -130,12 +133,12 @@ class Config(Published):
         default=(),
         max_length=100,
         description="ARNs of the job definitions that comparisons may run, in any revision; NAME* "
-        "is all whose name begins so",
+        "stands for all names that begin so",
     )
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
-        """This configuration with more targets, or others in place of its own."""
+        """Return a copy with added or replaced targets."""
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 

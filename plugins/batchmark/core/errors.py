@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from batchmark_job.result.printable import printable
 
 
-def unexpected(error: BaseException) -> str:
-    """One line on an error that nobody foresaw, for the loss of what it happened to."""
+def error_summary(error: BaseException) -> str:
+    """Summarise an unexpected error in one line."""
     return printable(f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
 
-def meant(given: str, known: Iterable[str]) -> str:
-    """What else there is, with the nearest first, for the end of a sentence."""
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Suggest the nearest known name and list all, as the end of an error message."""
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1)
     asked = f" (did you mean {close[0]}?)" if close else ""
@@ -20,11 +20,11 @@ def meant(given: str, known: Iterable[str]) -> str:
 
 
 class BatchmarkError(Exception):
-    """Base class; a message states the value seen and the fix."""
+    """Base class; messages state the offending value and the fix."""
 
 
 class ConfigError(BatchmarkError):
-    """The published configuration is missing or can't be used."""
+    """The published configuration is missing or unusable."""
 
 
 class PlanError(BatchmarkError):
@@ -32,11 +32,11 @@ class PlanError(BatchmarkError):
 
 
 class BudgetError(PlanError):
-    """A run could exceed a cap on its cost."""
+    """A run could exceed a cost cap."""
 
 
 class CollectError(BatchmarkError):
-    """A job left no usable result."""
+    """A job has no usable result."""
 
 
 class NoiseError(BatchmarkError):
@@ -44,7 +44,7 @@ class NoiseError(BatchmarkError):
 
 
 class PriceError(BatchmarkError):
-    """Prices are not available or can't be used."""
+    """Prices are unavailable or unusable."""
 
 
 class HistoryError(BatchmarkError):
@@ -52,11 +52,11 @@ class HistoryError(BatchmarkError):
 
 
 class ClusterError(BatchmarkError):
-    """A Kubernetes cluster lacks what a run needs, or does not give it in time."""
+    """A Kubernetes cluster lacks a resource that a run needs, or is too slow to provide it."""
 
 
 class LayerError(BatchmarkError):
-    """A run's file system does not come up, or is not gone in time."""
+    """A run's file system could not be created, or deleted in time."""
 
 
 class DiagnosisError(BatchmarkError):
@@ -68,4 +68,4 @@ class AlertError(BatchmarkError):
 
 
 class GitHubError(BatchmarkError):
-    """GitHub, or what a workflow asks it by, does not do what is needed."""
+    """A GitHub request failed, or the workflow's event or settings are unusable."""

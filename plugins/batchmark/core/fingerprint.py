@@ -1,4 +1,4 @@
-"""What decides how fast and how steady a machine is, as seen by its jobs."""
+"""The properties that decide a machine's speed and noise, as reported by its jobs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from batchmark_job.result.document import Device, ResultDocument
 
 
 class Fingerprint(Record):
-    """What must agree for a calibration to hold.
+    """The properties that must match for a calibration to apply.
 
-    The image's digest is not part of it: a rebuilt image with the same torch is as steady, and a
+    The image digest is not included: a rebuilt image with the same torch has the same noise, and a
     row's library is checked against its `implementations`.
     """
 
@@ -30,7 +30,7 @@ class Fingerprint(Record):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Self:
-        """That of a row of the history."""
+        """Build the fingerprint of a history row."""
         driver = row["driver_version"]
         return cls(
             device=row["actual_device"],
@@ -43,7 +43,7 @@ class Fingerprint(Record):
         )
 
     def named(self) -> dict[str, str | int | None]:
-        """The values by the names that messages give them."""
+        """The values by their display names."""
         return {
             "instance type": self.instance_type,
             "CPU model": self.cpu_model,
@@ -55,10 +55,10 @@ class Fingerprint(Record):
         }
 
     def differences(self, now: Fingerprint) -> str:
-        """What has changed since, with both values; empty where nothing has."""
+        """List the changes since the other fingerprint, with both values."""
         then = self.named()
         return ", ".join(
-            f"{name} was {then[name] or 'none'} and is {value or 'none'}"
+            f"{name} was {then[name] or 'none'} and is now {value or 'none'}"
             for name, value in now.named().items()
             if value != then[name]
         )

@@ -1,7 +1,7 @@
-"""Formats figures, with no more digits than their interval supports.
+"""Formats figures with no more digits than their interval supports.
 
-Figures that stand beside each other, such as those of rivals, share their last digit, the finest
-of theirs: else 1.9 could stand beside 2 that is less.
+Figures shown beside each other share the finest last digit of all, because otherwise 1.9 could
+appear beside a 2 that is smaller.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 class Figure(NamedTuple):
-    """A formatted value and its interval; the latter is empty if there is none."""
+    """A formatted value and its interval, which is empty if there is none."""
 
     value: str
     interval: str
@@ -48,43 +48,43 @@ class Figure(NamedTuple):
 
 
 def time(estimate: Estimate, beside: Others = ()) -> Figure:
-    """A duration given in seconds, in a suitable unit."""
+    """Format a duration in seconds in a suitable unit."""
     scale, unit = _time_unit(estimate.value)
     figure = _figure(estimate, beside, 3, scale=scale)
     return Figure(f"{figure.value} {unit}", figure.interval)
 
 
 def factor(estimate: Estimate, beside: Others = ()) -> Figure:
-    """A ratio such as a speedup; if its interval excludes 1, the digits printed show it."""
+    """Format a ratio such as a speedup; if its interval excludes 1, so do the digits shown."""
     figure = number(estimate, beside)
     return Figure(f"{figure.value}{TIMES}", figure.interval)
 
 
 def number(estimate: Estimate, beside: Others = ()) -> Figure:
-    """A ratio without the sign; if its interval excludes 1, the digits printed show it."""
+    """Like `factor`, without the multiplication sign."""
     return _figure(estimate, beside, FEWEST_DIGITS, visibly_not=1.0)
 
 
 def rate(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
-    """A rate given in units per second."""
+    """Format a rate in units per second."""
     scale, prefix = _prefix(estimate.value)
     figure = _figure(estimate, beside, 3, scale=scale)
     return Figure(f"{figure.value} {prefix}{unit}/s", figure.interval)
 
 
 def quantity(value: float, unit: str) -> str:
-    """A single amount to three digits, such as 1.25 GHz."""
+    """Format an amount without interval to three digits, such as 1.25 GHz."""
     scale, prefix = _prefix(value)
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
 
 
 def amount(value: float, unit: str) -> str:
-    """A single value in a unit of which nothing is known, to three digits."""
+    """Format a value in an arbitrary unit to three digits, without SI prefixes."""
     return _with_unit(_rounded(value, _last_digit(value, 3)), unit)
 
 
 def multiple(value: float) -> str:
-    """A single ratio to three digits."""
+    """Format a ratio without interval to three digits."""
     return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
 
 
@@ -92,18 +92,18 @@ def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 
 
-def apart(change: float) -> str:
-    """How far apart two figures may lie: a share, from twice as much on a factor."""
-    return percent(change) if change < 1 else f"{about(1 + change)}{TIMES}"
+def difference_text(change: float) -> str:
+    """Format how far apart figures may be: as a percentage, or from 100 % on as a factor."""
+    return percent(change) if change < 1 else f"{two_digits(1 + change)}{TIMES}"
 
 
 def noise(share: float) -> str:
-    """A spread, or a change that noise hides; from 100 % on, too few jobs were seen to know it."""
+    """Format a spread or noise level; from 100 % on it is unknown, for want of jobs."""
     return percent(share) if share < 1 else "not known"
 
 
 def change(share: float) -> str:
-    """A relative change with its sign, unless it is rounded to none."""
+    """Format a relative change with its sign, unless it rounds to 0."""
     text = percent(abs(share))
     sign = "+" if share > 0 else MINUS
     return text if text == percent(0) else sign + text
@@ -116,17 +116,17 @@ def memory(size_bytes: float) -> str:
 
 
 def size(value: float) -> str:
-    """A whole number in full; an interpolated size to three digits."""
+    """Format a size: whole numbers in full, interpolated ones to three digits."""
     return f"{value:.0f}" if value == round(value) else _rounded(value, _last_digit(value, 3))
 
 
-def about(value: float) -> str:
-    """A rough figure to two digits."""
+def two_digits(value: float) -> str:
+    """Format a rough figure to two digits."""
     return _rounded(value, _last_digit(value, 2))
 
 
 def seconds(value: float) -> str:
-    """A single duration, without an interval."""
+    """Format a duration without interval."""
     if value == 0:
         return "0 s"
     scale, unit = _time_unit(value)
@@ -134,20 +134,20 @@ def seconds(value: float) -> str:
 
 
 def usd(value: float) -> str:
-    """An amount of money; below $1, to two significant digits."""
+    """Format an amount in USD; below $1, to two significant digits."""
     if value == 0:
         return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
 
 
 def value(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
-    """An amount in a unit of which nobody knows the prefixes, so that it stays as it is."""
+    """Format a figure in a unit that takes no SI prefixes."""
     figure = _figure(estimate, beside, 3)
     return Figure(_with_unit(figure.value, unit), figure.interval)
 
 
 def usd_figure(estimate: Estimate, beside: Others = ()) -> Figure:
-    """An amount of money with the digits that its interval supports."""
+    """Format an amount in USD with the digits that its interval supports."""
     figure = _figure(estimate, beside, FEWEST_DIGITS)
     return Figure(f"${figure.value}", figure.interval)
 
@@ -157,18 +157,18 @@ def usd_per_hour(value: float) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
-    """A number with its noun, such as '1 run' or '2 runs'."""
+    """Format a number with its noun, such as '1 run' or '2 runs'."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and the number of the others."""
+def shortened_list(names: Sequence[str], most: int = 3) -> str:
+    """List the first names and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:
-    """Names and values; a metric that an own job told stands by its own name, with its unit."""
+    """Format parameters; an own job's metric appears by its own name, with its unit."""
     hidden = OF_A_METRIC if values.keys() >= OF_A_METRIC else ()
     shown = [f"{name} {value}" for name, value in values.items() if name not in hidden]
     if hidden:
@@ -177,12 +177,12 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def point(values: Mapping[str, Parameter], dtype: str | None) -> str:
-    """A row's place in its workload's grid; the number format is left out where it is not known."""
+    """Format a row's parameters and number format, without an unknown number format."""
     return ", ".join(filter(None, (parameters(values), _known_dtype(dtype))))
 
 
 def row(workload: str, values: Mapping[str, Parameter], dtype: str | None) -> str:
-    """A row's name among those of its suite."""
+    """Format a row's name within its suite."""
     name = f"{workload} {parameters(values)}".strip()
     return ", ".join(filter(None, (name, _known_dtype(dtype))))
 
@@ -196,7 +196,7 @@ def _with_unit(number: str, unit: str) -> str:
 
 
 def _time_unit(value: float) -> tuple[float, str]:
-    """The largest suitable unit, also once the value is rounded: 0.98 ms, not 980 µs."""
+    """Choose the unit that suits the rounded value: 0.98 ms, not 980 µs."""
     return next((unit for unit in TIME_UNITS if value >= 0.95 * unit[0]), TIME_UNITS[-1])
 
 
@@ -212,7 +212,7 @@ def _figure(
     scale: float = 1.0,
     visibly_not: float | None = None,
 ) -> Figure:
-    """An estimate in the unit that is `scale`, with the last digit of those like it."""
+    """Format an estimate in the unit `scale`, with the last digit shared by its peers."""
     alike = [one.scaled(1 / scale) for one in _alike(estimate, beside)]
     last = min(_own_last_digit(one, digits_without_interval, visibly_not) for one in alike)
     shown = estimate.scaled(1 / scale)
@@ -224,7 +224,7 @@ def _figure(
 
 
 def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
-    """The figure and those beside it, as far as each is less than tenfold the one before it."""
+    """Select the figures near this one: sorted, each less than ten times the previous one."""
     found: list[Estimate] = []
     known = [estimate, *(one for one in beside if one)]
     for one in sorted(known, key=lambda one: abs(one.value)):
@@ -258,7 +258,7 @@ def _own_last_digit(
 
 
 def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
-    """Whether only rounding makes it an end of its interval."""
+    """Whether rounding alone makes the value equal an end of its interval."""
     ends = (interval.low, interval.high)
     return any(
         value != end and _rounded(value, last_digit) == _rounded(end, last_digit) for end in ends
@@ -266,7 +266,7 @@ def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
 
 
 def _last_digit(value: float, digits: int) -> int:
-    """The power of ten of the last of `digits` significant digits."""
+    """Power of ten of the last of `digits` significant digits."""
     return 1 - digits if value == 0 else math.floor(math.log10(abs(value))) - digits + 1
 
 

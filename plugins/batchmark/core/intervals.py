@@ -1,4 +1,4 @@
-"""Medians with a bootstrap interval; the same samples give the same interval."""
+"""Medians with reproducible bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DRAWS = 4_000
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
 MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
 ENDS = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)  # quantiles between which an interval lies
-_CHUNK_ELEMENTS = 1_000_000
+_CHUNK_ELEMENTS = 1_000_000  # resampled at once, to bound memory
 
 
 class Interval(Record):
-    """A confidence interval of the true value, as far as the samples represent it."""
+    """A confidence interval of the true value, as far as the samples are representative."""
 
     low: float
     high: float
@@ -30,14 +30,14 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure in its field's unit, with its interval or the reason why there is none."""
+    """A figure with its interval, or the reason why there is none; units are the field's."""
 
     value: float
     interval: Interval | None
     interval_reason: str | None = Field(default=None, description="why there is no interval")
 
     def scaled(self, factor: float) -> Estimate:
-        """This figure times a positive factor that is known exactly."""
+        """Multiply by a positive factor that is known exactly."""
         interval = self.interval and Interval(
             low=self.interval.low * factor,
             high=self.interval.high * factor,
@@ -48,7 +48,7 @@ class Estimate(Record):
         )
 
     def inverse(self, amount: float = 1) -> Estimate:
-        """An amount by this figure, as a rate is; the figure and its interval must be above 0."""
+        """Divide an amount by this figure, as for a rate; figure and interval must be above 0."""
         interval = self.interval and Interval(
             low=amount / self.interval.high,
             high=amount / self.interval.low,
@@ -60,7 +60,7 @@ class Estimate(Record):
 
 
 def overlap(first: Estimate, second: Estimate) -> bool:
-    """Whether two figures can't be told apart by their intervals; they can't without them."""
+    """Whether two figures' intervals overlap; true if either has none."""
     ours, theirs = first.interval, second.interval
     return not (ours and theirs) or (ours.low <= theirs.high and theirs.low <= ours.high)
 
@@ -68,12 +68,12 @@ def overlap(first: Estimate, second: Estimate) -> bool:
 class Median:
     """The median of all samples of one or several jobs, with its bootstrap distribution.
 
-    Jobs are resampled first, then the processes that took each job's samples, then each process'
-    turns, then samples within each, so that many samples of one turn don't pass for many. A level
-    of which there is only one is not resampled. In simulation the intervals then held the truth
-    as often as CONFIDENCE says, or more, where jobs agree; where jobs differ more than their
-    samples do, in 79 % of cases with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10.
-    The same goes for the processes of a lone job, and for the turns of a lone process.
+    Jobs are resampled first, then each job's processes, then each process's turns, then the samples
+    within a turn, so that correlated samples of one turn don't count as independent. A level with a
+    single member is not resampled. In simulation, the intervals covered the truth at least as often
+    as CONFIDENCE says if jobs agree; if jobs differ more than their samples do, in 79 % of cases
+    with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10. The same goes for the processes of a
+    single job, and for the turns of a single process.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Median:
         Args:
             jobs_samples: by job, positive, in any unit.
             seed: the name of the series.
-            turns: by job and process, how many samples each turn took, in their order; by default
-                one process took all in one turn.
+            turns: by job and process, the number of samples of each turn, in order; by default
+            one process took all samples in one turn.
         """
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
@@ -101,7 +101,7 @@ class Median:
 
     @property
     def interval_reason(self) -> str | None:
-        """Why the samples don't allow an interval; None if they do."""
+        """Why there are too few samples for an interval; None if there are enough."""
         count = self.samples.size
         if count >= MINIMUM_SAMPLES:
             return None
@@ -122,7 +122,7 @@ class Median:
         return Estimate(value=self.value, interval=interval_of(self.draws()))
 
     def relative_spread(self) -> float | None:
-        """Interquartile range over median; None below 4 samples."""
+        """Interquartile range / median; None with fewer than 4 samples."""
         if self.samples.size < 4:
             return None
         low, high = np.quantile(self.samples, [0.25, 0.75])
@@ -130,13 +130,13 @@ class Median:
 
 
 def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Estimate:
-    """The ratio of two independently measured medians, as a speedup is.
+    """Ratio of two independently measured medians, such as a speedup.
 
-    Its interval comes from the quotients of both medians' bootstrap draws, which know nothing of
-    jobs that were not run. So it is at least as wide as noise from job to job makes it.
+    The interval comes from the quotients of both medians' bootstrap draws. As these only reflect
+    jobs that ran, it is widened to at least what job-to-job noise implies.
 
     Args:
-        job_noise: how far such noise alone may move the log of the ratio.
+        job_noise: how far job-to-job noise alone may move the log of the ratio.
     """
     value = numerator.value / denominator.value
     if reason := no_interval(numerator, denominator):
@@ -148,18 +148,18 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
 
 
 def no_interval(*medians: Median) -> str | None:
-    """Why one of them has no interval; None if all have."""
+    """The reason why an estimate has no interval; None if all have one."""
     return next(filter(None, (median.interval_reason for median in medians)), None)
 
 
 def known_median(values: Iterable[float | None]) -> float | None:
-    """The median of those that are known; None where none is."""
+    """Median of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def interval_of(draws: NDArray[np.float64]) -> Interval:
-    """The interval that holds CONFIDENCE of the draws, shape (n,)."""
+    """The central interval with CONFIDENCE of the draws, shape (n,)."""
     low, high = np.quantile(draws, ENDS)
     return Interval(low=float(low), high=float(high))
 
@@ -169,7 +169,7 @@ def _bootstrap_medians(
     turns: Sequence[Sequence[Sequence[int]]],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Medians of resampled jobs' resampled processes' resampled turns' samples, shape (DRAWS,)."""
+    """Medians of hierarchically resampled samples (see `Median`), shape (DRAWS,)."""
     counts = np.array([size for job in turns for process in job for size in process])
     of_processes = np.array([len(process) for job in turns for process in job])
     of_jobs = np.array([len(job) for job in turns])
@@ -197,14 +197,14 @@ def _bootstrap_medians(
 def _draw_within(
     groups: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw from each chosen group as many members as it has.
+    """Resample each chosen group: draw as many members as it has.
 
     Args:
-        groups: indexes of groups, shape (draws, slots); -1 where a slot is empty.
-        sizes: the number of members of each group; members are counted through all groups.
+        groups: indexes of groups, shape (draws, slots); -1 for an empty slot.
+        sizes: the number of members of each group; members are numbered across all groups.
 
     Returns:
-        Indexes of members, shape (draws, slots x largest size); -1 where a group has fewer.
+        Indexes of members, shape (draws, slots x largest size), padded with -1.
     """
     most = int(sizes.max())
     first = np.cumsum(sizes) - sizes

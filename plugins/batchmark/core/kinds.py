@@ -1,4 +1,4 @@
-"""Our DAGs, one record each: who lists DAGs, on pages, for costs, or to find leaks, reads this."""
+"""The table of our DAGs, read by pages, cost accounting and the leak guard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """What a run of a DAG is."""
+    """The properties of a DAG's runs."""
 
     dag_id: str
     title: str  # as Airflow shows it
@@ -30,7 +30,7 @@ def benchmark(
     jobs: bool = True,
     no_reruns: str | None = None,
 ) -> Kind:
-    """Return a kind whose runs are planned, booked, measured and reported as all benchmarks are."""
+    """Return a kind whose runs are planned, booked, measured and reported as benchmarks."""
     pages = ("report", "plan")
     return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 
@@ -67,6 +67,6 @@ SUBMITTING = tuple(kind.dag_id for kind in KINDS.values() if kind.jobs)
 
 
 def title(dag_id: str | None) -> str:
-    """What people call a DAG; of one that isn't ours its id."""
+    """Display name of a DAG; its id if it isn't ours."""
     kind = KINDS.get(dag_id or "")
     return kind.title if kind else dag_id or ""

@@ -1,4 +1,4 @@
-"""Text on its way out: nothing in it adds a line, steers a terminal or is taken for an order."""
+"""Sanitises output: no extra lines, terminal escapes or workflow commands get through."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from batchmark_job.result.printable import printable
 
-# A log takes these for orders where a line begins with one between colons: GitHub's runner all of
+# Workflow commands, recognised at the start of a line between colons: GitHub's runner knows all of
 # them (ActionCommandManager.cs of actions/runner), Airflow's pages the groups. They are broken up
-# anywhere, as a table may break a line anywhere. Runners of Azure, GitHub and TeamCity take
+# anywhere, as a table may break a line anywhere. Runners of Azure, GitHub and TeamCity recognise
 # "##vso[", "##[error]" and "##teamcity[" anywhere, too.
 ORDERS = (
     *("add-mask", "add-matcher", "add-path", "debug", "echo", "endgroup", "error", "group"),
@@ -25,32 +25,32 @@ ORDERS = (
 )
 _ORDER = re.compile(rf":(?=:(?:{'|'.join(ORDERS)})(?: |::))|##(?=[a-z]*\[)", re.IGNORECASE)
 MARKUP = "\\`*_{}[]<>|#!&~"  # of Markdown
-# How a cell begins that a spreadsheet computes: in full width, too, and behind what it skips.
+# Prefixes of cells that a spreadsheet evaluates, also in full width, or after skipped whitespace.
 FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
 
 
 def line(text: str) -> str:
-    """Text for a terminal or a log, in one line, without orders to what reads the log."""
+    """Make text safe for a terminal or log: one line, without workflow commands."""
     return _ORDER.sub(r"\g<0>\\", _printed(text))
 
 
 def in_lines(texts: Iterable[str]) -> str:
-    """A text of so many lines."""
+    """Join lines after making each safe."""
     return "\n".join(map(line, texts))
 
 
 def markdown(text: str) -> str:
-    """Text for Markdown, in one line, that ends no cell, begins no markup and calls nobody."""
+    """Escape text for Markdown: one line, no cell breaks, no markup, no mentions."""
     plain = line(" ".join(text.split()))
     escaped = "".join(f"\\{sign}" if sign in MARKUP else sign for sign in plain)
     return re.sub(r"@(?=\w)", "@<!-- -->", escaped)  # no backslash keeps GitHub from calling a name
 
 
 def cell(value: object) -> object:
-    """A cell for CSV, in one line; a text that a spreadsheet would take for a formula is quoted.
+    """Make a one-line CSV cell; text that a spreadsheet would read as a formula is quoted.
 
-    By an apostrophe, as OWASP recommends: https://owasp.org/www-community/attacks/CSV_Injection.
-    Numbers stay numbers, those in a text, too.
+    The quote is an apostrophe, as OWASP recommends:
+    https://owasp.org/www-community/attacks/CSV_Injection. Numbers, also as text, stay numbers.
     """
     if not isinstance(value, str):
         return value
@@ -59,14 +59,14 @@ def cell(value: object) -> object:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV, each in a line, with `cell` of each value."""
+    """Format rows as CSV, one per line, passing each value through `cell`."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(map(cell, row) for row in rows)
     return out.getvalue()
 
 
 def _printed(text: str) -> str:
-    """In a line; the bytes of a path that are no text are question marks."""
+    """Make a value printable in one line; undecodable bytes of a path become '?'."""
     return printable(text.encode(errors="replace").decode())
 
 
@@ -79,28 +79,28 @@ def _is_number(text: str) -> bool:
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print a line."""
+    """Print one line, made safe."""
     print(line(text), file=sys.stderr if error else sys.stdout)
 
 
 class Parser(argparse.ArgumentParser):
-    """One whose error is a line, whatever was typed."""
+    """An argument parser that prints errors in one safe line."""
 
     def error(self, message: str) -> NoReturn:
         super().error(line(message))
 
 
 def percent(text: str) -> float:
-    """An option's value."""
+    """Parse an option's percentage."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent, such as 5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5")
     return value
 
 
 def drop_output() -> None:
-    """Once its reader has gone, who has read enough; Python would complain when it ends."""
+    """Discard output once the pipe's reader is gone, so Python doesn't complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Own jobs, not written for Batchmark: what Terraform publishes of them, and what is planned."""
+"""Own jobs, not written for Batchmark: their published configuration and their plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from batchmark_job.result.version import Given, GivenVersion
 VARIABLE = "batchmark_own_jobs"
 NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
 PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
-# What rows name beside the axis.
+# Parameter names that rows use besides the axis.
 TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
 SCHEDULED = "schedule__"  # how the ids of runs by a job's own schedule begin
@@ -42,46 +42,49 @@ MOST_SIDES = 20
 def _repeats(place: str) -> Any:
     return option(
         6,
-        f"Jobs of each {place} and size. With 6 or more they have intervals. Each queue runs one "
-        "job more, first of all, to start its instance.",
+        f"Jobs of each {place} and size. 6 or more give intervals. Each queue first runs one "
+        "extra job to start its instance.",
     )
 
 
 def _deadline() -> Any:
     return option(
         None,
-        "The report says what is cheapest within it, waiting left out. Empty for none.",
+        "The report names the cheapest target within this time, not counting waits. Empty for "
+        "none.",
     )
 
 
 class OwnJobRun(Options):
-    """What a run of one of Terraform's own jobs asks for."""
+    """Options of a run of one of Terraform's own jobs."""
 
     job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
-    sizes: Sizes = option((), "Sizes of its axis, one number per line; none means Terraform's.")
-    targets: tuple[Line, ...] = option((), "Targets; none means all that the job is defined for.")
+    sizes: Sizes = option(
+        (), "Sizes of its axis, one number per line; by default those set in Terraform."
+    )
+    targets: tuple[Line, ...] = option((), "Targets; by default all that the job is defined for.")
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
 
 
 class ComparisonRun(Options):
-    """What a comparison of jobs that run already asks for."""
+    """Options of a comparison of existing jobs."""
 
     name: JobName = option(
         "comparison",
-        "What its results are kept under; the same name goes on with its history.",
+        "Name of its results; reusing a name continues its history.",
     )
     sides: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_SIDES)] = option(
         (),
         'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
         "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell. Only job definitions that Terraform lists. Who may start "
-        "this DAG runs any command with their roles.",
+        "output, output_sha256 and shell. Only job definitions that Terraform lists. Anyone who "
+        "may start this DAG can run any command with their roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
         None,
-        "Placeholder of the sides' commands that takes the sizes, such as size for Ref::size. "
+        "Placeholder in the sides' commands that takes the sizes, such as size for Ref::size. "
         "Empty for none.",
     )
     sizes: Sizes = option((), "Sizes of the parameter, one number per line.")
@@ -92,16 +95,16 @@ class ComparisonRun(Options):
         parameter = f"{name('parameter')} is {self.parameter!r}"
         if self.parameter in TAKEN:
             return (
-                f"{parameter}, which results have already: call it other than {', '.join(TAKEN)} "
-                "in the commands"
+                f"{parameter}, a reserved name: rename it in the commands; reserved are "
+                f"{', '.join(TAKEN)}"
             )
         if self.parameter and not self.sizes:
-            return f"{parameter}, and has no sizes: give some, or leave it empty"
+            return f"{parameter} but there are no sizes: add some, or leave the parameter empty"
         return None
 
 
 class JobAxis(Record):
-    """A parameter of a job's command, and the sizes that it is measured at."""
+    """A parameter of a job's command and the sizes to measure."""
 
     parameter: str = Field(pattern=PARAMETER_PATTERN)
     sizes: tuple[JobSize, ...] = Field(min_length=1, max_length=MOST_SIZES)
@@ -110,20 +113,22 @@ class JobAxis(Record):
     @classmethod
     def _is_not_taken(cls, name: str) -> str:
         if name in TAKEN:
-            raise ValueError(f"call it other than {', '.join(TAKEN)}, as results have these")
+            raise ValueError(f"{', '.join(TAKEN)} are reserved names: choose another")
         return name
 
 
 class OwnJob(Record):
-    """One own job, with a job definition on each of its targets."""
+    """An own job, with a job definition for each of its targets."""
 
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
     parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
     axis: JobAxis | None = None
-    check: str | None = Field(default=None, description="shell command; what it ends with counts")
-    output: Line | None = Field(default=None, description="path whose SHA-256 counts")
+    check: str | None = Field(default=None, description="shell command whose exit code decides")
+    output: Line | None = Field(
+        default=None, description="path of the output whose SHA-256 is checked"
+    )
     output_sha256: Line | None = Field(
-        default=None, description="that it must have; null: all sides must agree"
+        default=None, description="expected SHA-256; null: all sides must agree"
     )
     shell: bool = Field(default=True, description="whether it runs below its image's /bin/sh")
     job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
@@ -132,13 +137,13 @@ class OwnJob(Record):
     schedule: Line | None = Field(
         default=None, description="cron line or preset of Airflow's, in UTC; null for none"
     )
-    commit: Given | None = Field(default=None, description="of what its image has")
-    branch: Given | None = Field(default=None, description="of that commit")
+    commit: Given | None = Field(default=None, description="commit of the code in its image")
+    branch: Given | None = Field(default=None, description="branch of that commit")
     label: Given | None = Field(default=None, description="any text to find its runs by")
 
     @property
     def version(self) -> GivenVersion:
-        """What a run of it measures, unless the run says otherwise."""
+        """The version that its runs measure, unless a run overrides it."""
         return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
 
 
@@ -150,24 +155,25 @@ class OwnJobs(Published):
     )
 
     schema_version: Literal[1]
-    name: Line = Field(description="of the installation that they belong to")
+    name: Line = Field(description="name of the installation that they belong to")
     region: Line
     jobs: dict[JobName, OwnJob]
 
 
 class OwnJobPlan(Record):
-    """What one Batch job runs, at one size, and how its result is judged."""
+    """The command of one Batch job at one size, and how its result is checked."""
 
-    name: Shown = Field(description="of the own job, or of the comparison; its rows' workload")
+    name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
     job_definition: Shown = Field(description="ARN")
     command: tuple[str, ...] = Field(
         default=(), description="as it runs, parameters put in; empty: the image's own"
     )
-    parameters: dict[str, str] = Field(default={}, description="that SubmitJob gets")
+    parameters: dict[str, str] = Field(default={}, description="parameters for SubmitJob")
     environment: dict[str, str] = Field(
         default={},
         exclude=True,
-        description="overrides of the definition's; never written, as a value may be a secret",
+        description="overrides of the definition's variables; never stored, as a value may be a "
+        "secret",
     )
     vcpus: float | None = Field(default=None, description="override; null: the definition's")
     memory_mib: int | None = Field(default=None, description="as vcpus")
@@ -181,10 +187,11 @@ class OwnJobPlan(Record):
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="of a job, waiting left out; null: none was asked for",
+        description="deadline for a job, not counting waits; null: none was requested",
     )
     existing: bool = Field(
-        default=False, description="its queue and definition are no installation's: a comparison"
+        default=False,
+        description="a comparison, whose queue and definition belong to no installation",
     )
 
 
@@ -192,5 +199,5 @@ parse_own_jobs = OwnJobs.parse
 
 
 def scheduled_run_id(name: str, due: datetime) -> str:
-    """The id of the run of a job by its schedule; one that Airflow gives begins otherwise."""
+    """Run id of a scheduled own job; ids generated by Airflow begin differently."""
     return f"{SCHEDULED}{name}__{due.astimezone(UTC).isoformat()}"

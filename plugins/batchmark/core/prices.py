@@ -1,7 +1,6 @@
-"""EC2 prices in USD per hour, for Linux on whole shared-tenancy instances, with their source.
+"""EC2 prices in USD per hour for Linux on shared-tenancy instances, with their source.
 
-The shapes of AWS's responses are those of GetProducts (Price List Query API, format aws_v1) and of
-DescribeSpotPriceHistory.
+Parses responses of GetProducts (Price List Query API, format aws_v1) and DescribeSpotPriceHistory.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from batchmark.core.record import Record
 SECONDS_PER_HOUR = 3600
 MILLION = 1_000_000
 
-STALE_DAYS = 30
+STALE_DAYS = 30  # older On-Demand prices get a warning
 SPOT_DAYS = 1  # how long committed Spot prices are used
 AWS_SOURCE = "AWS Price List API"
 AWS_SOURCE_URL = "https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-changes.html"
@@ -31,7 +30,7 @@ UsdPerHour = Annotated[float, Field(gt=0)]
 
 
 def price_file(region: str) -> Path:
-    """The path of a region's committed table, which may not exist."""
+    """Path of a region's committed price table; the file may not exist."""
     return Path(__file__).with_name(f"prices.{region}.json")
 
 
@@ -39,18 +38,18 @@ PRICES_FILE = price_file("us-east-1")  # which the laptop's local cloud serves
 
 
 class SpotPrice(Record):
-    """The latest Spot price of each availability zone that has one."""
+    """The latest Spot prices by availability zone."""
 
     zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
     changed_at: AwareDatetime = Field(description="the latest price change among the zones")
 
     @property
     def usd_per_hour(self) -> float:
-        """The median over the zones."""
+        """Median over the zones."""
         return median(self.zones.values())
 
     def in_zone(self, zone: str | None) -> float | None:
-        """None if the zone is unknown or has no price."""
+        """Price in a zone; None if the zone is unknown or has no price."""
         return self.zones.get(zone) if zone else None
 
     @property
@@ -92,23 +91,24 @@ class PriceTable(Record):
         return self.model_copy(update=kept)
 
     def without_old_spot(self, now: datetime) -> PriceTable:
-        """This table, without its Spot prices if they are too old to be used."""
+        """Return a copy without Spot prices if they are too old to be used."""
         if not self.spot or self.age_days(now) <= SPOT_DAYS:
             return self
-        note = f"The committed Spot prices, of {self.as_of}, are too old to be used."
+        note = f"The committed Spot prices from {self.as_of} are too old to use."
         return self.model_copy(update={"spot": {}, "notes": (*self.notes, note)})
 
     def age_days(self, now: datetime) -> int:
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """A warning if the prices are too old to trust; None otherwise, or without prices."""
+        """Return a warning if the prices are too old to trust; None if not or without prices."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None
         return (
-            f"These prices are {age} days old (as of {self.as_of}), and prices change: let Airflow "
-            "ask AWS for today's, or refresh the committed table with `make prices`."
+            f"These prices are {age} days old (as of {self.as_of}), and prices change: let "
+            "Airflow fetch current ones from AWS, or refresh the committed table with `make "
+            "prices`."
         )
 
 
@@ -116,7 +116,7 @@ def load_prices(path: Path = PRICES_FILE) -> PriceTable:
     """Read a price table.
 
     Raises:
-        PriceError: the file is missing or isn't a price table.
+        PriceError: the file is missing or is not a price table.
     """
     try:
         return PriceTable.model_validate_json(path.read_bytes())
@@ -125,30 +125,30 @@ def load_prices(path: Path = PRICES_FILE) -> PriceTable:
 
 
 def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
-    """The committed table, for a run in `region` that could not get current prices.
+    """Return the committed table for a run in `region` that could not get current prices.
 
-    Prices differ between regions, so for a region without a committed table it is empty. The reason
-    is a clause. Spot prices older than a day are left out.
+    Prices differ between regions, so a region without a committed table gets an empty one. `reason`
+    is a clause for the note. Spot prices older than a day are dropped.
     """
-    missing = f"There are no prices of today: {reason}."
+    missing = f"Current prices are unavailable: {reason}."
     if price_file(region).exists():
         prices = load_prices(price_file(region))
-        note = f"{missing} The committed ones of {prices.as_of} are used."
+        note = f"{missing} Using the committed ones of {prices.as_of}."
         return prices.model_copy(update={"notes": (note,)}).without_old_spot(now)
     prices = load_prices()
-    note = f"{missing} The committed ones are of {prices.region} and say nothing about {region}."
+    note = f"{missing} The committed ones are for {prices.region} and don't apply to {region}."
     return prices.model_copy(
         update={"region": region, "on_demand": {}, "spot": {}, "type_notes": {}, "notes": (note,)}
     )
 
 
 def on_demand_price(offers: Iterable[str]) -> float | None:
-    """The hourly On-Demand price in the offers for one instance type; None if there is none.
+    """Return an instance type's hourly On-Demand price from its offers; None if there is none.
 
     The offers are the JSON texts of GetProducts' PriceList.
 
     Raises:
-        PriceError: there are several prices, or an offer has an unknown shape.
+        PriceError: there are several prices, or an offer has an unknown format.
     """
     found = set()
     for text in offers:
@@ -161,26 +161,26 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
                 if dimension["unit"] == "Hrs"
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PriceError(f"an offer has another shape than known here: {error!r}") from error
+            raise PriceError(f"an offer has an unknown format: {error!r}") from error
     found.discard(0.0)  # prepaid by a reservation
     if len(found) > 1:
         listed = ", ".join(f"{price:g}" for price in sorted(found))
-        raise PriceError(f"several prices are listed: {listed}")
+        raise PriceError(f"AWS lists several: {listed}")
     return found.pop() if found else None
 
 
 def origin_of(offer: str | None, today: date) -> dict[str, Any]:
-    """The table's fields `source`, `source_url` and `as_of`.
+    """Return the table fields `source`, `source_url` and `as_of`.
 
-    AWS's offers are valid on the day of the request; a stand-in for AWS states its own origin in
-    each. There is no offer where the table has Spot prices only.
+    AWS's offers are valid on the day of the request; a local stand-in states its origin in each
+    offer. Without offers, the table has Spot prices only.
     """
     stated: dict[str, Any] = (offer and json.loads(offer).get("origin")) or {}
     return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | stated
 
 
 def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
-    """Spot prices by instance type, from DescribeSpotPriceHistory's SpotPriceHistory."""
+    """Collect Spot prices by instance type from DescribeSpotPriceHistory's entries."""
     latest: dict[str, dict[str, Mapping[str, Any]]] = {}
     for entry in history:
         zones = latest.setdefault(entry["InstanceType"], {})
@@ -197,5 +197,5 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
 
 
 def exact(usd: float) -> Fraction:
-    """The decimal number as written, so that 0.1 is exactly a tenth."""
+    """Convert a float to the decimal number as written, so that 0.1 is exactly a tenth."""
     return Fraction(str(usd))

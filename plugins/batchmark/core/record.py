@@ -12,7 +12,7 @@ class Record(BaseModel):
 
 
 def first_problem(error: ValidationError) -> str:
-    """Where and how a document first violates its schema."""
+    """Describe a document's first schema violation."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "document"
     return printable(f"{where}: {first['msg']}")

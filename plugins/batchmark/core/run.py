@@ -1,4 +1,4 @@
-"""One benchmark run's records: the jobs planned and the jobs collected."""
+"""Records of one benchmark run: its planned and its collected jobs."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of 
 
 
 class JobLimits(Record):
-    """What a job may take at most: the caps count it, and SubmitJob sends it."""
+    """A job's limits, used for the cost caps and for SubmitJob."""
 
     submissions: int = Field(
         ge=1, description="2 where Spot attempts are followed by the On-Demand queue"
     )
-    attempts: int = Field(ge=1, description="of each submission")
-    timeout_seconds: int = Field(ge=1, description="of each attempt")
+    attempts: int = Field(ge=1, description="attempts per submission")
+    timeout_seconds: int = Field(ge=1, description="timeout per attempt")
 
 
 class PlannedJob(Record):
-    """One Batch job of a run: a target measuring a suite, for the n-th time."""
+    """One Batch job of a run: the n-th repeat of a suite on a target."""
 
     target: Shown
     device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
     instance_type: Shown = Field(description="EC2 instance type that the target asks for")
     suite: Shown
     repeat: int = Field(ge=1)
-    dtype: Shown = Field(description="of every row, or 'suite' for the suite's own")
+    dtype: Shown = Field(description="number format of every row, or 'suite' for the suite's own")
     result_prefix: Shown = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
@@ -59,28 +59,28 @@ class PlannedJob(Record):
         default=None, description="null where the suite's own defaults hold, and for other suites"
     )
     scaling: ScalingOptions | None = Field(
-        default=None, description="of a multi-node job; null for any other"
+        default=None, description="plan of a multi-node job; null for any other"
     )
     own_job: OwnJobPlan | None = Field(
-        default=None, description="of a job not written for Batchmark; null for any other"
+        default=None, description="plan of a job not written for Batchmark; null for any other"
     )
     version: GivenVersion | None = Field(
-        default=None, description="of what it measures; null where nobody gave it one"
+        default=None, description="version of what it measures, if one was given"
     )
 
     @property
     def nodes(self) -> int:
-        """How many instances it occupies at once."""
+        """Number of instances that the job occupies at once."""
         return self.scaling.nodes if self.scaling else 1
 
     @property
     def name(self) -> str:
-        """What tells the jobs of a run's target apart."""
+        """Name that is unique among a target's jobs in a run."""
         return f"{self.measures}-{self.repeat}"
 
     @property
     def measures(self) -> str:
-        """Its suite, with its size, its nodes, or how many jobs or pods share a device."""
+        """Its suite, with its size, its nodes, or the number of jobs or pods sharing a device."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -110,25 +110,25 @@ class TargetWorst(JobLimits):
 
     @property
     def seconds(self) -> int:
-        """Of all instances."""
+        """Worst-case seconds of all instances."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
     @property
     def counted(self) -> int:
-        """How many instances its jobs pay for."""
+        """Number of instances that its jobs pay for."""
         return self.jobs if self.instances is None else self.instances
 
     @property
     def cents(self) -> int | None:
-        """Exact for any price and duration, unlike a float."""
+        """Worst-case cost in cents, exact unlike a float."""
         if self.usd_per_hour is None:
             return None
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
 
     @property
     def idle(self) -> str:
-        """What comes on top of the timeouts, in words."""
+        """Text for the idle seconds added to the timeouts."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -145,13 +145,13 @@ class TargetWorst(JobLimits):
 
 
 class WorstCase(Record):
-    """The worst-case cost of a run, and the prices behind it."""
+    """The worst-case cost of a run, with the prices used."""
 
     targets: tuple[TargetWorst, ...]
     file_system: FileSystemWorst | None = Field(
-        default=None, description="that the run stands up for itself; null if it needs none"
+        default=None, description="the file system that the run creates; null if it needs none"
     )
-    usd: float | None = Field(description="of all of them; null if one has no price")
+    usd: float | None = Field(description="sum over all; null if one has no price")
     region: Shown
     prices_as_of: date
     prices_source: Shown
@@ -165,7 +165,7 @@ class WorstCase(Record):
 
     @property
     def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
-        """What is added up."""
+        """The summands: targets and file system."""
         return (*self.targets, *([self.file_system] if self.file_system else ()))
 
     @property
@@ -174,7 +174,7 @@ class WorstCase(Record):
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """None for a target that is not part of the run or has no price."""
+        """Worst-case cost of one job of a target; None if it is not in the run or has no price."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -182,7 +182,7 @@ class WorstCase(Record):
 
 
 class RunPlan(Record):
-    """All jobs that a run submits, in the order of its mapped tasks."""
+    """All jobs of a run, in the order of its mapped tasks."""
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
@@ -191,28 +191,28 @@ class RunPlan(Record):
     dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
     run_id: Shown | None = Field(default=None, description="as dag_id")
     dry_run: bool = Field(default=False, description="nothing was submitted")
-    spending_key: Shown | None = Field(
-        default=None, description="key of the run's record in the spending of its month"
-    )
+    spending_key: Shown | None = Field(default=None, description="key of the run's spending record")
     file_system: FileSystem | None = Field(
-        default=None, description="that the run stands up for itself; null if it needs none"
+        default=None, description="the file system that the run creates; null if it needs none"
     )
     compute_environment: Shown | None = Field(
-        default=None, description="of the nodes that mount the file system; null if there is none"
+        default=None,
+        description="compute environment of the nodes that mount the file system; "
+        "null if there is none",
     )
     sides: dict[Shown, Target] = Field(
-        default={}, description="targets that are no installation's: existing queues, by side"
+        default={}, description="targets outside the installation, by side: existing queues"
     )
 
     @property
     def own_job(self) -> str | None:
-        """The name of the own job, or of the comparison, that it runs; None for other kinds."""
+        """Name of the own job or comparison that it runs; None for other kinds."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 
 
 class InterruptedAttempt(Record):
-    """An earlier attempt whose host was lost, and how much it had measured by then."""
+    """An earlier attempt that lost its host, and the number of rows it had measured."""
 
     job_id: str
     job_attempt: int = Field(ge=1)
@@ -223,23 +223,25 @@ class InterruptedAttempt(Record):
 
 
 class StoredJob(Record):
-    """A planned job that left a document, and where to find its traces, as `collected.json` has it.
+    """A planned job with a result and links to its traces, as stored in `collected.json`.
 
-    The document itself is stored once, at `document_uri`.
+    The document itself is only stored at `document_uri`.
     """
 
     planned: PlannedJob
     job_id: str
     job_attempt: int = Field(ge=1)
-    log_group: str = Field(description="of CloudWatch; the bucket where the log is not there")
-    log_stream: str = Field(description="in that group, or the log's key in the bucket")
+    log_group: str = Field(
+        description="CloudWatch log group, or else the bucket that holds the log"
+    )
+    log_stream: str = Field(description="log stream in that group, or the log's key in the bucket")
     log_url: str = Field(description="opens the log stream, or the object in the bucket")
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")
     document_sha256: str | None = Field(
         default=None,
-        description="of the raw result document as it was collected; null in what older releases "
-        "stored, so that it is not checked",
+        description="SHA-256 of the raw result document as collected; null from older releases, "
+        "which disables the check",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
@@ -272,9 +274,9 @@ class StoredJob(Record):
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
-    ending: Ending | None = Field(default=None, description="null for a job that did well")
+    ending: Ending | None = Field(default=None, description="null for a successful job")
     doubt: Shown | None = Field(
-        default=None, description="what Batch says of the container of a job that succeeded"
+        default=None, description="Batch's warning about the container of a successful job"
     )
     instance_seconds: float | None = Field(
         default=None,
@@ -286,16 +288,15 @@ class StoredJob(Record):
 
     @property
     def batch_seconds(self) -> float | None:
-        """None where its times can't be."""
+        """Run time by Batch; None if its times are impossible."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 
     @property
     def charged_seconds(self) -> float | None:
-        """How long it occupied its instances, in all attempts, those of a replaced job included.
+        """Seconds that it occupied instances, over all attempts and those of a replaced job.
 
-        The time counts once for each node: all are there from the main node's start to its end.
-        None if that is not known.
+        Counted for each node, as all exist from the main node's start to its end. None if unknown.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:
@@ -307,20 +308,20 @@ class StoredJob(Record):
 
 
 class CollectedJob(StoredJob):
-    """A planned job with the document that it left."""
+    """A planned job with its result document."""
 
     document: ResultDocument = Field(exclude=True)
 
     @property
     def version(self) -> Version:
-        """What it measured, by its plan, or else by its document."""
+        """The measured version, from the plan or else from the document."""
         given = (self.planned.version or GivenVersion()).over(self.document.version)
         digest = self.document.environment.image_digest
         return Version(**given.model_dump(), image_digest=digest)
 
 
 class LostJob(Record):
-    """A planned job without a result, and why."""
+    """A planned job without a result, with the reason."""
 
     planned: PlannedJob
     job_id: str | None
@@ -333,14 +334,13 @@ class LostJob(Record):
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
     )
-    ending: Ending | None = Field(
-        default=None, description="null where Batch does not say that it failed"
-    )
+    ending: Ending | None = Field(default=None, description="null unless Batch reports a failure")
     not_run: bool = Field(
-        default=False, description="never submitted, as the first of its side had failed"
+        default=False, description="never submitted, because the first job of its side had failed"
     )
     document_sha256: str | None = Field(
-        default=None, description="of what was once collected of it and can't be read any more"
+        default=None,
+        description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
         default=(), description="earlier attempts with a document, which is kept but not compared"
@@ -348,7 +348,7 @@ class LostJob(Record):
 
     @property
     def why(self) -> str:
-        """The reason in a line: its first one, as the end of the job's log may follow."""
+        """The reason's first line; the end of the job's log may follow it."""
         return self.reason.partition("\n")[0]
 
     @property
@@ -357,21 +357,21 @@ class LostJob(Record):
 
 
 class StoredRun(Record):
-    """All jobs of a run, as `collected.json` holds them."""
+    """All jobs of a run, as stored in `collected.json`."""
 
     run_id: str
     jobs: tuple[StoredJob, ...]
     lost: tuple[LostJob, ...] = ()
     superseded: tuple[LostJob, ...] = Field(
-        default=(), description="jobs of this run that others replaced; they were paid for, too"
+        default=(), description="jobs that others replaced; they were paid for, too"
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
-        """This run with its jobs' documents, and the jobs that turned out to be lost since."""
+        """Add the jobs' documents, and the jobs whose documents have since been lost."""
         return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
 
     def joined(self, other: StoredRun) -> Self:
-        """This run with the jobs of another part of it."""
+        """Add the jobs of another part of the run."""
         lists = ("jobs", "lost", "superseded")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return self.model_copy(update=both)
@@ -380,7 +380,7 @@ class StoredRun(Record):
 class CollectedRun(StoredRun):
     jobs: tuple[CollectedJob, ...]
     notes: tuple[str, ...] = Field(
-        default=(), exclude=True, description="what is not known of its documents"
+        default=(), exclude=True, description="caveats about its documents"
     )
 
 
@@ -394,7 +394,7 @@ def job_limits(target: Target) -> JobLimits:
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
-    """How a job's instance was purchased; None if its compute environment is not the target's.
+    """How a job's instance was purchased; None if the target has no such compute environment.
 
     Outside Batch, a job reports no compute environment.
     """

@@ -1,9 +1,9 @@
-"""The names that a run can be requested by; the job container defines the suites themselves."""
+"""Names of suites, number formats and tasks; the job container defines the suites themselves."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# With what the trigger form says of each.
+# With the trigger form's text for each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
     "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes a job",
@@ -12,7 +12,7 @@ SUITES = {
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
     "sharing": "tasks that share one device: their throughput, fairness and memory",
-    "scaling": "ResNet-50 trained on several nodes at once, and what they exchange and read",
+    "scaling": "ResNet-50 training across several nodes, with its all-reduces and file reads",
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
@@ -27,7 +27,7 @@ SHARING = "sharing"
 
 
 def suite_name(suite: str) -> str:
-    """What people call it."""
+    """Display name of a suite."""
     return f"job {suite.removeprefix(OWN_JOB)}" if is_own_job(suite) else f"suite {suite}"
 
 
@@ -37,12 +37,12 @@ def suite_names(suites: Iterable[str]) -> str:
 
 
 def is_own_job(suite: str) -> bool:
-    """Whether its jobs were not written for Batchmark."""
+    """Whether the suite is that of an own job, which was not written for Batchmark."""
     return suite.startswith(OWN_JOB)
 
 
 class Axis(NamedTuple):
-    """A size that a task has: its bounds, and whether it may be left out."""
+    """A size parameter of a task: its bounds, and whether it is optional."""
 
     least: int
     most: int

@@ -1,4 +1,4 @@
-"""What a run measured, and the words for where two versions differ."""
+"""The version of what a run measured, and descriptions of version differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIGITS_OF_DIGEST = 12  # as Docker shows it
 DIGITS_OF_COMMIT = 7  # as Git does
 MOST_OF_TEXT = 40  # characters of any other
 _HASH = re.compile("[0-9a-f]{40,64}")
-# What tells two versions apart, the most telling first; a branch alone doesn't.
+# Fields that distinguish two versions, the most specific first; a branch alone doesn't.
 TELLING = ("commit", "label", "image_digest")
 HASHES = ("commit", "image_digest")
 NAMES = {
@@ -27,13 +27,13 @@ NAMES = {
 
 
 class Version(GivenVersion):
-    """What was measured; each field is null where it is not known."""
+    """The version measured; unknown fields are null."""
 
     image_digest: Name | None = optional("of the container image; null outside a container")
 
     @classmethod
     def agreed(cls, values: Mapping[str, Iterable[str | None]]) -> Self:
-        """Of all values that each field has, by name: what those who know it agree on."""
+        """Keep the fields whose known values all agree, given all values by field."""
         known = {name: {one for one in values.get(name, ()) if one} for name in NAMES}
         return cls(
             **{
@@ -44,7 +44,7 @@ class Version(GivenVersion):
         )
 
     def __str__(self) -> str:
-        """All that is known of it."""
+        """List all known fields."""
         known = ((name, getattr(self, name)) for name in NAMES)
         return ", ".join(
             f"{NAMES[name]} {shortened(name, value)}" for name, value in known if value
@@ -52,9 +52,9 @@ class Version(GivenVersion):
 
 
 def since(before: Version, after: Version) -> str:
-    """From which version on something is as it is, and the one before; empty where both agree.
+    """Describe the step from the version before to this one; empty if they agree.
 
-    What one of the two does not know is no difference.
+    A field that is unknown in one of them is no difference.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)
@@ -64,12 +64,12 @@ def since(before: Version, after: Version) -> str:
 
 
 def matches(name: str, wanted: str, value: str) -> bool:
-    """Whether the value of a field is the one wanted; of a hash its first digits do."""
+    """Whether a field has the wanted value; for a hash, its first digits suffice."""
     return value == wanted or (name in HASHES and value.startswith(wanted))
 
 
 def shortened(name: str, value: str) -> str:
-    """A value as long as a sentence can take it: of any name, where it is a digest."""
+    """Shorten a value for use in a sentence; digests are recognised in any field."""
     if value.startswith(DIGEST):
         return value[: len(DIGEST) + DIGITS_OF_DIGEST]
     if name == "commit" and _HASH.fullmatch(value):

@@ -1,4 +1,4 @@
-"""The history: one row per measurement of every run, as Parquet files in the result bucket.
+"""The history of all runs: one row per measurement, in Parquet files in the result bucket.
 
-`python -m batchmark.history --help` shows how to rebuild it, import into it and export it.
+`python -m batchmark.history --help` lists the commands to rebuild, import and export it.
 """

@@ -1,4 +1,4 @@
-"""Show the history, rebuild it, import other tools' results, or export it."""
+"""Shows, rebuilds, imports and exports the history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
-from batchmark.core.formatting import count, some
+from batchmark.core.formatting import count, shortened_list
 from batchmark.core.output import Parser, drop_output, say
 from batchmark.core.version import NAMES
 from batchmark.history import series
@@ -45,7 +45,7 @@ EXPORTS = {"asv": asv.files, "bencher": bencher.files, "pyperf": pyperf.files}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 1 after printing in one line why it failed."""
+    """Run one command; on failure print the reason in one line and return 1."""
     options = _parser().parse_args(arguments)
     try:
         options.run(client("s3", options.region), options)
@@ -76,44 +76,50 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--region", help="AWS region (default: that of the AWS settings)")
 
     show = commands.add_parser(
-        "show", parents=[common], help="the newest runs, and each row against its earlier ones"
+        "show",
+        parents=[common],
+        help="show the newest runs, and each row compared with earlier ones",
     )
     show.add_argument("--suite", action="append", help="only this suite; may be repeated")
     for name, plain in NAMES.items():
-        help_ = f"only runs of this {plain}"
+        help_ = f"only runs with this {plain}"
         show.add_argument(f"--{name.replace('_', '-')}", help=help_)
     show.set_defaults(run=_show)
 
     again = commands.add_parser(
-        "rebuild", parents=[common], help="rebuild it from raw documents and imported files"
+        "rebuild",
+        parents=[common],
+        help="rebuild the history from raw documents and imported files",
     )
-    again.add_argument("--dry-run", action="store_true", help="only print what would change")
+    again.add_argument(
+        "--dry-run", action="store_true", help="only print the changes it would make"
+    )
     again.set_defaults(run=_rebuild)
 
     add = commands.add_parser(
-        "import", parents=[common], help="add other tools' results as the suite `imported`"
+        "import", parents=[common], help="import other tools' results as the suite `imported`"
     )
     add.add_argument(
         "files",
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="results of one or several tools; a folder is its .json files",
+        help="result files of any supported tools; a folder stands for its .json files",
     )
     add.add_argument(
         "--target",
         type=_name,
-        help="name of the machine that measured them (needed, unless the file names it)",
+        help="name of the machine that measured them (required unless the file names it)",
     )
     add.add_argument("--format", choices=FORMATS, help="default: detected")
     add.add_argument(
-        "--commit", type=_name, help="commit that they measured, where a file does not say it"
+        "--commit", type=_name, help="commit that they measured, for files that don't state it"
     )
     add.add_argument(
         "--date",
         type=_moment,
         metavar="YYYY-MM-DDTHH:MM:SSZ",
-        help="when they were measured, where a file does not say it",
+        help="when they were measured, for files that don't state it",
     )
     add.add_argument(
         "--device",
@@ -124,10 +130,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.set_defaults(run=_import)
 
-    out = commands.add_parser("export", parents=[common], help="write it in another tool's format")
+    out = commands.add_parser(
+        "export", parents=[common], help="export the history in another tool's format"
+    )
     out.add_argument("--format", choices=("csv", *EXPORTS), required=True)
     out.add_argument(
-        "--output", required=True, type=Path, help="CSV file, or folder for the others"
+        "--output",
+        required=True,
+        type=Path,
+        help="output: a file for CSV, a folder for the other formats",
     )
     out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(
@@ -148,19 +159,19 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
         f"{result.sources} runs and imported files: {len(result.written)} files {would}written, "
         f"{result.unchanged} unchanged, {len(result.removed)} {would}removed"
     )
-    _print_keys(f"{would}removed, as no run or import has them".capitalize(), result.removed)
+    _print_keys(f"{would}removed, as they belong to no run or import".capitalize(), result.removed)
     _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
     if result.unchecked:
         say(
-            f"Not checked: {result.unchecked} raw documents, as collected by a release that kept "
-            "no SHA-256 by which a replaced one would show"
+            f"Not checked: {result.unchecked} raw documents, because the collecting release "
+            "stored no SHA-256 to detect replaced ones"
         )
     for problem in result.problems:
         say(problem, error=True)
 
 
 def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
-    """Yield the steps; where there are many, print every tenth how far it is."""
+    """Yield the steps, printing progress at every tenth if there are many."""
     tenth = count // 10 if count >= LONG else count + 1
     for number, step in enumerate(steps, 1):
         yield step
@@ -170,11 +181,11 @@ def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
 
 def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        say(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
+        say(f"{title}: {len(keys)} ({shortened_list(keys, MOST_KEYS)})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:
-    """Import all files, or none if one of them can't be imported; entries are lost one by one."""
+    """Import all files, or none if one is unusable; bad entries within a file are skipped."""
     history = HistoryStore(s3, options.bucket)
     converted, beside = [], []
     for path in _files(options.files):
@@ -186,9 +197,9 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
         parsed = file.parse()
         converted.append((path, file, parsed, file.files(parsed), _summary(path, parsed)))
     if beside:
-        say(f"skipped, as asv keeps no results in it: {', '.join(beside)}", error=True)
+        say(f"skipped, as asv stores no results in it: {', '.join(beside)}", error=True)
     if not converted:
-        raise HistoryError("asv keeps its results in other files: name those beside machine.json")
+        raise HistoryError("asv stores its results in other files: give those next to machine.json")
     _refuse_pooling(history, [(path, file, parsed) for path, file, parsed, *_ in converted])
     for _, file, parsed, files, summary in converted:
         history.append_import(file, files)
@@ -204,18 +215,18 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         found = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not found:
-            raise HistoryError(f"{path} has no .json files: name other files one by one")
+            raise HistoryError(f"{path} has no .json files: give other files one by one")
         yield from found
 
 
 def _refuse_pooling(
     history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
 ) -> None:
-    """Keep figures apart that a series would take for repeats of one run.
+    """Refuse figures that a series would take for repeats of the same run.
 
     Raises:
-        HistoryError: a file has another figure of a benchmark and run than the history, or than
-            a file before it.
+        HistoryError: for the same benchmark and run, a file has another figure than the history or
+        an earlier file.
     """
     new = [(str(path), row) for path, file, parsed in found for row in file.rows(parsed)]
     own = {file.key for _, file, _ in found}
@@ -229,9 +240,9 @@ def _refuse_pooling(
         figure, others = row.get("median_seconds"), figures[_place_in_series(row)]
         if figure and others and figure not in others:
             raise HistoryError(
-                f"{path} has another figure of {shown(row['workload'])} of {row['target']} in run "
-                f"{row['run_id']} than {some([*others.values()])}: import it with a --target, "
-                "--commit or --date of its own, or leave it out"
+                f"{path} has a different figure for {shown(row['workload'])} of {row['target']} in "
+                f"run {row['run_id']} than {shortened_list([*others.values()])}: import it with a "
+                "different --target, --commit or --date, or leave it out"
             )
         if figure:
             others[figure] = path
@@ -242,17 +253,17 @@ def _place_in_series(row: Row) -> tuple[object, ...]:
 
 
 def _summary(path: Path, parsed: Parsed) -> str:
-    """Return what a file holds.
+    """Summarise a file's contents.
 
     Raises:
-        HistoryError: it holds nothing that can be compared.
+        HistoryError: the file contains nothing comparable.
     """
     other_units = parsed.left_out.other_units
     figures = [f"{number} in {shown(unit)}" for unit, number in other_units.items()]
-    others = some(figures, MOST_LOSSES)
+    others = shortened_list(figures, MOST_LOSSES)
     if not parsed.measurements:
-        problem = "no time and no rate of calls" if others else "nothing that can be imported"
-        nothing = "; ".join(filter(None, (others, some(parsed.losses))))
+        problem = "neither a time nor a rate" if others else "nothing to import"
+        nothing = "; ".join(filter(None, (others, shortened_list(parsed.losses))))
         raise HistoryError(f"{path} has {problem}: {nothing or 'no entries'}")
     runs = len({measurement.run_id for measurement in parsed.measurements})
     measured = sum(not one.reason for one in parsed.measurements)
@@ -261,7 +272,7 @@ def _summary(path: Path, parsed: Parsed) -> str:
         f"{count(measured, 'measurement')} of {count(runs, 'run')}",
         f"{skipped} skipped" if skipped else "",
         f"{len(parsed.losses)} lost" if parsed.losses else "",
-        f"not times, so left out: {others}" if others else "",
+        f"left out, as they are not times: {others}" if others else "",
     ]
     return "; ".join(filter(None, parts))
 
@@ -272,7 +283,7 @@ def _imported_file(path: Path, text: str, options: argparse.Namespace) -> Import
     kind = options.format or detect(text, str(path))
     if options.target is None and not READERS[kind].names_its_targets:
         raise HistoryError(
-            f"{path} does not say what machine measured it: name it, such as --target ci-runner"
+            f"{path} does not name the machine that measured it: add it, such as --target ci-runner"
         )
     return ImportedFile(
         format=kind,
@@ -300,15 +311,15 @@ def _moment(text: str) -> datetime:
 
 
 def _text(path: Path) -> str:
-    """A file's text, unpacked where it is gzipped, as pyperf's `.json.gz` is."""
+    """Read a file's text; gzipped files, such as pyperf's `.json.gz`, are unpacked."""
     try:
         with path.open("rb") as file:
             is_packed = file.peek(len(GZIP)).startswith(GZIP)
             body = (gzip.GzipFile(fileobj=file) if is_packed else file).read(MOST_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise HistoryError(f"{path} can't be unpacked: {error}; get it anew") from error
+        raise HistoryError(f"{path} can't be unpacked: {error}; download it again") from error
     if len(body) > MOST_BYTES:
-        raise HistoryError(f"{path} has more than the {MOST_BYTES / 2**20:.0f} MiB that are read")
+        raise HistoryError(f"{path} has more than the limit of {MOST_BYTES / 2**20:.0f} MiB")
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -316,10 +327,10 @@ def _text(path: Path) -> str:
 
 
 def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[str]:
-    """Those asked for, or all.
+    """Return the requested suites, or all.
 
     Raises:
-        HistoryError: there is no such suite, or no history.
+        HistoryError: a suite is unknown, or the history is empty.
     """
     known = history.suites()
     if not known:
@@ -354,10 +365,10 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
-    """Write the rows chosen.
+    """Export the chosen rows.
 
     Raises:
-        HistoryError: there is no such suite, or no history; nothing has been written.
+        HistoryError: a suite is unknown, or the history is empty; nothing was written.
     """
     history = HistoryStore(s3, options.bucket)
     _chosen_suites(history, options)

@@ -1,7 +1,7 @@
-"""Decode the history's files in a process of its own, which may take only so much memory.
+"""Decodes history files in a separate process with a memory limit.
 
-pyarrow has no limit to set: a file that states a wrong size is found out only once it is unpacked,
-and some damage ends the process. Here such a file costs itself alone.
+pyarrow has no memory limit: a wrong size in a file only shows once it is unpacked, and some damage
+crashes the process. With a separate process, only that file is lost.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Decode: TypeAlias = Callable[[bytes, FileLocation], pa.Table]
 
 
 class FileReader:
-    """A context manager that decodes one file at a time, from whichever thread asks.
+    """A thread-safe context manager that decodes one file at a time.
 
-    The process is forked, which takes milliseconds, so the limit is for Linux alone; elsewhere
-    files are decoded in the process itself.
+    The process is forked, which takes milliseconds, so the limit exists on Linux only; elsewhere
+    files are decoded in the calling process.
     """
 
     def __init__(self, decode: Decode) -> None:
@@ -50,10 +50,10 @@ class FileReader:
         self._end()
 
     def read(self, body: bytes, location: FileLocation) -> pa.Table:
-        """Return what `decode` returns.
+        """Call `decode` on a file and return its table.
 
         Raises:
-            ArrowInvalid: the file can't be decoded, or not with so much memory and time.
+            ArrowInvalid: the file can't be decoded within the memory and time limits.
         """
         if sys.platform != "linux":
             return self._decode(body, location)
@@ -63,15 +63,15 @@ class FileReader:
             answer = answer or self._answer(body, location)
         if answer is None:
             raise pa.ArrowInvalid(
-                f"it takes more than {MOST_MEMORY_BYTES / 1e6:.0f} MB or {MOST_SECONDS:g} s to "
-                "read, or ends the process that reads it"
+                f"reading it takes more than {MOST_MEMORY_BYTES / 1e6:.0f} MB or {MOST_SECONDS:g} "
+                "s, or crashes the reader"
             )
         if isinstance(answer, str):
             raise pa.ArrowInvalid(answer)
         return pa.ipc.open_stream(answer).read_all()
 
     def _answer(self, body: bytes, location: FileLocation) -> bytes | str | None:
-        """Return a serialized table, or what is wrong; None if there was no answer."""
+        """Return a serialized table or an error text; None if there was no answer."""
         connection = self._connection or self._start()
         try:
             connection.send(location)
@@ -106,8 +106,8 @@ def _serve(connection: Connection, parents: Connection, decode: Decode) -> None:
     parents.close()  # else the parent's end would go unseen
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _limit_address_space(SLACK_BYTES)
-    # pyarrow's pool has reserved up to 1 GiB, which no limit would hold it from filling. So all of
-    # it is taken first, in the largest parts that there are, and never touched.
+    # pyarrow's pool has reserved up to 1 GiB that a limit would not stop it from filling. So all of
+    # it is allocated first, in the largest possible parts, and never touched.
     reserved = []
     for exponent in range(40, 21, -1):
         with suppress(MemoryError):
@@ -136,7 +136,7 @@ def _serialized(table: pa.Table) -> pa.Buffer:
 
 
 def _limit_address_space(more: int) -> None:
-    """Let the process have so many bytes more than it has now."""
+    """Limit the process to `more` bytes above its current address space."""
     pages, *_ = Path("/proc/self/statm").read_text().split()
     most = int(pages) * resource.getpagesize() + more
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

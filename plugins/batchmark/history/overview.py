@@ -1,4 +1,4 @@
-"""The newest runs, and where each row stands against its level, as lines of text."""
+"""Text overview: the newest runs, and each row compared with its level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS_SHOWN = 10
 
 
 def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[str]:
-    """What a suite's rows come to; `table` has COLUMNS and VERSION of `history.series`."""
+    """Yield a suite's overview lines; `table` has COLUMNS and VERSION of `history.series`."""
     found = [series for series in series_histories(table, Metric.TIME) if series.usable().size]
     if not found:
         yield f"suite {suite}: no row was measured"
@@ -41,7 +41,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
 
 
 def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -> Iterator[str]:
-    """Each of the newest runs: when, why, how much it measured on all targets; below it its id."""
+    """List the newest runs: when, why, what was measured, and on the next line the id."""
     measured = Counter(series.run_ids[place] for series in found for place in series.usable())
     yield f"suite {suite}: {formatting.count(len(every), 'run')}, the newest first"
     for run in every[:most]:
@@ -56,7 +56,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
 
 
 def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
-    """The newest figure beside its level, what the distance is worth, and the last change."""
+    """Format a row: newest figure, its level, the verdict on the difference, the last change."""
     word, level, point = standing
     usable = series.usable()
     newest = float(series.values[usable[-1]])
@@ -79,5 +79,5 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
 
 
 def _share(series: Series, moved: float) -> str:
-    """A relative change of its figures, as people read them."""
+    """Format a relative change of a series' displayed values."""
     return formatting.change(row_values.change(series.key.values, moved))

@@ -1,4 +1,4 @@
-"""Encode and decode the history's Parquet files."""
+"""Encodes and decodes the history's Parquet files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LARGEST_FIGURE = 1e40  # a document's bounds allow a rate of 2**63 / 1e-12 a sec
 
 
 class FileLocation(NamedTuple):
-    """Where a file is: there is one per suite, month, and run or imported file."""
+    """Location of a history file: one per suite, month, and run or imported file."""
 
     suite: str
     month: str
@@ -54,7 +54,7 @@ class FileLocation(NamedTuple):
 
     @classmethod
     def of(cls, key: str) -> Self | None:
-        """Parse a key; None if it is not that of a history file."""
+        """Parse a key; None if it is not a history file's."""
         parts = re.fullmatch(
             rf"{FOLDER}suite=([^/]+)/month=([0-9]{{4}}-[0-9]{{2}})/([^/]+)\.parquet", key
         )
@@ -62,10 +62,10 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Return the files of a run or an imported file by key; equal rows give equal bytes.
+    """Encode the rows of a run or an imported file, as files by key; equal rows, equal bytes.
 
     Raises:
-        Exception: they could not be read again, as decode says; of any class.
+        Exception: of any class, if `decode` could not read the files back.
     """
 
     def partition(row: Row) -> tuple[str, str]:
@@ -102,13 +102,13 @@ def decode(
     since: date | None = None,
     run_ids: Collection[str] | None = None,
 ) -> pa.Table:
-    """Return a file's rows; a column that an older release did not write is null.
+    """Return a file's rows; columns that an older release did not write are null.
 
-    The location gives the partition keys. Columns that are not in the schema, from schema_for, are
-    not read, except for those of the filters: `since`, a day in UTC, and `run_ids`.
+    The location gives the partition keys. Only columns of the schema (see `schema_for`) are read,
+    plus those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
-        Exception: the file is cut off, damaged, too large or not one of the history; of any class.
+        Exception: of any class, if the file is truncated, damaged, too large or no history file.
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
@@ -141,22 +141,21 @@ def decode(
 
 
 def _flat_columns(metadata: pq.FileMetaData) -> set[str]:
-    """Return the names of a file's columns.
+    """Return the names of a file's columns, all of which must be flat.
 
     Raises:
-        ArrowInvalid: it is not one of the history.
+        ArrowInvalid: the file is not a history file.
     """
     names = metadata.schema.to_arrow_schema().names
     if names != metadata.schema.names or len({*names}) < len(names) or not {*names} >= IN_EVERY_ROW:
-        raise pa.ArrowInvalid("not a file of the history: other columns, or one of them twice")
+        raise pa.ArrowInvalid("not a history file: it has unknown or duplicate columns")
     return {*names}
 
 
 def _check_size(metadata: pq.FileMetaData) -> None:
-    """Refuse a file that says itself that it takes too much memory.
+    """Reject a file whose own metadata states that it takes too much memory.
 
-    Its columns' own sizes are not asked for: where a column contradicts the schema, pyarrow ends
-    the process.
+    Column sizes are not read: pyarrow aborts the process if a column contradicts the schema.
     """
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     count = max(metadata.num_rows, sum(group.num_rows for group in groups))
@@ -168,7 +167,7 @@ def _check_size(metadata: pq.FileMetaData) -> None:
 
 
 def _check_text(name: str, column: pa.ChunkedArray) -> None:
-    """Refuse a column of no text, or in which few long texts stand in many rows."""
+    """Reject a column that is not text, or whose texts would expand to too many bytes."""
     column.validate(full=True)
     size = sum(
         pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
@@ -180,7 +179,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Refuse rows without a name, a place in time, a device or a point of a workload's grid."""
+    """Reject rows without a name, time, device or parameters."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")
@@ -189,7 +188,7 @@ def _check_rows(rows: pa.Table) -> None:
     )
     recorded = rows["recorded_at"].cast(TIMESTAMP)
     if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
-        raise pa.ArrowInvalid(f"rows were recorded before {EARLIEST:%Y} or after {END:%Y}")
+        raise pa.ArrowInvalid(f"rows are dated before {EARLIEST:%Y} or after {END:%Y}")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
             raise pa.ArrowInvalid(f"the device {device!r:.100} is none of {', '.join(Device)}")
@@ -208,5 +207,5 @@ def _check_figures(rows: pa.Table) -> None:
 
 
 def concatenated(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Return several tables as one whose chunks share their dictionaries."""
+    """Concatenate tables so that all chunks share their dictionaries."""
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()

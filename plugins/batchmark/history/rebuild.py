@@ -1,6 +1,6 @@
-"""Rebuild the history from the runs' raw documents and the imported files.
+"""Rebuilds the history from the runs' raw documents and the imported files.
 
-A run's folder says which documents count, what Batch reported of their jobs, and what they cost.
+A run's folder states which documents count, what Batch reported about their jobs, and the prices.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from batchmark.aws.batch_jobs import is_passing
 from batchmark.aws.result_bucket import COLLECTED, Bucket, RunStore
-from batchmark.core.errors import CollectError, HistoryError, unexpected
-from batchmark.core.formatting import count, some
+from batchmark.core.errors import CollectError, HistoryError, error_summary
+from batchmark.core.formatting import count, shortened_list
 from batchmark.core.record import first_problem
 from batchmark.core.run import StoredRun
 from batchmark.history.imports.file import FOLDER as IMPORTS
@@ -34,9 +34,9 @@ TRIES = 3  # at a source whose files a running DAG is writing, too
 
 
 class _Contents(NamedTuple):
-    """The files that a source should have, by key.
+    """The history files that a source should have, by key.
 
-    If they are incomplete, the files that it has stay, and only missing ones are written.
+    If incomplete, the source's existing files stay, and only missing ones are written.
     """
 
     files: dict[str, bytes]
@@ -46,7 +46,7 @@ class _Contents(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A run or an imported file."""
+    """A source of history files: a run or an imported file."""
 
     name: str
     read: Callable[[], _Contents]
@@ -57,7 +57,7 @@ class _Source(NamedTuple):
         except Exception as error:
             if is_passing(error):
                 raise
-            problem = f"{self.name} can't be rebuilt ({unexpected(error)}): its rows stay"
+            problem = f"{self.name} can't be rebuilt ({error_summary(error)}): its rows stay"
             return _Contents({}, (problem,), complete=False)
 
 
@@ -79,9 +79,9 @@ class RebuildResult:
 
 
 class _Snapshot(NamedTuple):
-    """A source's files in the history, and then what they should be.
+    """A source's current history files, and then the files it should have.
 
-    In this order, so that a file written after the source was read is noticed.
+    They are read in this order to notice files written after the source was read.
     """
 
     source: _Source
@@ -114,10 +114,10 @@ def rebuild(
     dry_run: bool = False,
     progress: Callable[[Iterable[Any], int], Iterable[Any]] = lambda steps, _: steps,
 ) -> RebuildResult:
-    """Write every file of the history that is missing or different, then remove all others.
+    """Write all missing or different history files, then remove all others.
 
-    Files written meanwhile stay. Nothing outside `history/` is ever changed. The region's committed
-    prices apply to runs without their own. `progress` passes the steps on, given their number.
+    Files written meanwhile stay. Nothing outside `history/` is changed. Runs without stored prices
+    use the region's committed ones. `progress` wraps the steps, given their number.
     """
     history = HistoryStore(s3, bucket)
     store = history.objects
@@ -160,7 +160,7 @@ def _sources(store: Bucket, runs: Iterable[str], region: str) -> list[_Source]:
 
 
 def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]:
-    """Return which of the history's keys belong to each source."""
+    """Map each source to its keys in the history."""
     by_name = defaultdict(list)
     for key in keys:
         if location := FileLocation.of(key):
@@ -169,9 +169,9 @@ def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]
 
 
 def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[str]]:
-    """Write the files that differ; start again where another program wrote one meanwhile.
+    """Write the files that differ; start over if another program wrote one meanwhile.
 
-    Return what the source should have, as last read, and the keys of all files written.
+    Returns the source's last read contents and the keys of all files written.
     """
     written: set[str] = set()
     for _ in range(TRIES):
@@ -183,18 +183,18 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
             return snapshot.contents, written
         keys = {*snapshot.existing, *snapshot.contents.files}
         snapshot = _Snapshot.take(history, snapshot.source, keys)
-    problem = f"{key} keeps being changed by others: it stays as it is; rebuild later"
+    problem = f"{key} keeps being changed by another program, so it stays as it is; rebuild later"
     return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; for one that is gone or replaced, an older release's copy."""
+    """Read a run's raw documents; for missing or replaced ones, an older release's copy."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))
         prices = run_prices(store, region, run)
     except ValidationError as error:
-        problem = f"{store.prefix} is of another release ({first_problem(error)}): its rows stay"
+        problem = f"{store.prefix} is from another release ({first_problem(error)}): its rows stay"
         return _Contents({}, (problem,), complete=False)
     jobs, problems = [], []
     for job in run.jobs:
@@ -202,7 +202,7 @@ def _read_run(store: RunStore, region: str) -> _Contents:
             document = read_raw_document(store, run.run_id, job)
         except CollectError as error:
             if job.document is None:
-                problems.append(f"{error}; the rows that run {run.run_id} has stay")
+                problems.append(f"{error}; the existing rows of run {run.run_id} stay")
                 continue
             problems.append(f"{error}; its copy in {key} is used instead")
             document = job.document
@@ -219,7 +219,7 @@ def _read_import(store: Bucket, key: str) -> _Contents:
         parsed = file.parse()
         lost = parsed.left_out.losses
         entries = count(len(lost), "entry", "entries")
-        problem = f"{key} ({file.file_name}): {entries} left out: {some(lost)}"
+        problem = f"{key} ({file.file_name}): {entries} left out: {shortened_list(lost)}"
         return _Contents(file.files(parsed), (problem,) if lost else ())
     except ValidationError as error:
         reason = first_problem(error)

@@ -1,4 +1,4 @@
-"""The rows of a collected run."""
+"""Converts a collected run to history rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEASUREMENT_COLUMNS = {
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
     """Return one row per measurement, in the order of the jobs, with its partition keys.
 
-    The prices are those that the run was planned with.
+    `prices` are those that the run was planned with.
     """
     return [
         job_columns | _measurement_columns(job, row)
@@ -51,7 +51,7 @@ def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
 
 
 def time_columns(moment: datetime) -> Row:
-    """Return the columns that say when a row was recorded."""
+    """Return the columns with a row's recording time."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return {"recorded_at": utc, "month": f"{utc:%Y-%m}"}
 
@@ -111,7 +111,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
 
 
 def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
-    """Return the statistics of complete samples; the interval is a report's on this job alone."""
+    """Return statistics of complete samples, with the interval of a report on this job alone."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
     median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")

@@ -1,4 +1,4 @@
-"""Build series over runs from the history's rows."""
+"""Builds series over runs from the history's rows."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class _Group(NamedTuple):
 
 
 def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
-    """Return every series of a metric, with one figure per run: the median over the run's jobs.
+    """Return all series of a metric, with one figure per run: the median over its jobs.
 
-    Only measured rows count, and no confirmations: they would give a suspicious run more jobs
-    than others. Those of times are in `Series.fresh`. A price series has one purchase option: that
-    of most rows of its newest run. The table has COLUMNS.
+    Only measured rows count. Confirmations don't, as they would give a suspicious run more jobs
+    than others; those of times are in `Series.fresh`. A price series has a single purchase option,
+    that of most rows in its newest run. The table has COLUMNS.
     """
     if metric == Metric.SPEEDUP:
         return speedups(table)
@@ -86,10 +86,9 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a series of CPU time / GPU time for each GPU target and CPU target, from COLUMNS.
+    """Return a CPU time / GPU time series for each pair of GPU and CPU targets, from COLUMNS.
 
-    Rows that fell back from the GPU to the CPU are on neither side, and metrics that own jobs told
-    are no times.
+    Excludes rows that fell back from GPU to CPU, and own jobs' metrics, which are not times.
     """
     counted = is_counted(table) & ~is_metric(table)
     on_cpu, on_gpu = (
@@ -128,14 +127,14 @@ class HistoryRun(NamedTuple):
 
 
 def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
-    """The rows whose column of a version has the wanted value."""
+    """Select the rows whose version column has the wanted value."""
     column = table[name].cast(pa.string())
     fitting = [one for one in column.unique().to_pylist() if one and matches(name, wanted, one)]
     return table.filter(pc.is_in(column, pa.array(fitting, pa.string())))
 
 
 def runs_of(table: pa.Table) -> list[HistoryRun]:
-    """Return all runs, whatever they measured, the newest first; the table has VERSION, too."""
+    """Return all runs, the newest first; the table also has VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
     texts = ("run_id", "target", *VERSION)
     flat = pa.table(
@@ -158,7 +157,7 @@ def runs_of(table: pa.Table) -> list[HistoryRun]:
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
-    """What fresh jobs measured, in their order, by run and by what `_Group.names` holds."""
+    """Figures of fresh jobs, in order, by run and the values of `_Group.names`."""
     measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
     names, seconds = (*MACHINE, *POINT), FIGURES[Metric.TIME]
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -174,14 +173,14 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
-    """GPU targets of which a job ran on the CPU, each with that device."""
+    """Return GPU targets with jobs that ran on the CPU, each with that device."""
     rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
     targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
     return {(target, Device.CPU.value) for target in targets}
 
 
 def _prices(table: pa.Table) -> list[_Group]:
-    """Return each machine's prices, with the purchase option of most rows of its newest run."""
+    """Return each machine's prices for the purchase option of most rows in its newest run."""
     # An unknown purchase option is charged as On-Demand.
     bought = pc.fill_null(table["purchase_option"].cast(pa.string()), "on_demand")
     place = table.column_names.index("purchase_option")
@@ -204,7 +203,7 @@ def _rows_of_newest_run(groups: Sequence[_Group]) -> Callable[[_Group], int]:
 def _groups(
     table: pa.Table, names: Sequence[str], figure: str, mask: NDArray[np.bool_]
 ) -> Iterator[_Group]:
-    """Yield the chosen rows that have a figure, grouped by some columns and summarised by run.
+    """Group the chosen rows that have a figure by some columns, summarised by run.
 
     The mask has shape (table.num_rows,).
     """
@@ -238,7 +237,7 @@ def _groups(
 def _combined_codes(
     table: pa.Table, names: Sequence[str], chosen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return a number for each chosen row: equal where the rows are equal in these columns."""
+    """Return a code for each chosen row, equal for rows that agree in these columns."""
     combined = np.zeros(chosen.size, np.int64)
     size = 1
     for name in names:
@@ -262,7 +261,7 @@ def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
 
 
 def is_metric(table: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the rows of metrics that own jobs told; shape (table.num_rows,)."""
+    """Return a mask of the rows with own jobs' metrics; shape (table.num_rows,)."""
     codes, texts = dictionary_codes(table["parameters"])
     told = [
         text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts
@@ -271,7 +270,7 @@ def is_metric(table: pa.Table) -> NDArray[np.bool_]:
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-    """Return each row's index into the column's distinct strings, and these; the first is None."""
+    """Return each row's index into the distinct strings, and the strings; the first is None."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()

@@ -1,4 +1,4 @@
-"""The history in the result bucket: a file for each run or imported file, suite and month."""
+"""Stores the history in the bucket: a file for each run or import, suite and month."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from batchmark.aws.boto_clients import client
 from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import Bucket, RunStore
 from batchmark.core.config import Config
-from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.errors import CollectError, error_summary
 from batchmark.core.names import slug, url_safe
 from batchmark.core.output import line
 from batchmark.core.prices import PriceTable
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Which rows to read; all of them by default."""
+    """Selects the rows to read, by default all."""
 
     suites: Collection[str] | None  # only these
     since: date | None  # only rows recorded on this day, in UTC, or later
@@ -51,7 +51,7 @@ class Selection(TypedDict, total=False):
 
 
 def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
-    """Return the prices that a run is charged at: the same whenever this is called."""
+    """Return the prices that a run is charged at; they never change afterwards."""
     ended = max((job.stopped_at for job in run.jobs), default=datetime.now(UTC))
     return stored_prices(store, region, ended)
 
@@ -64,9 +64,9 @@ class RunFiles(NamedTuple):
 def run_files(
     run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
 ) -> RunFiles:
-    """Return a run's files; the prices are those that it was planned with.
+    """Return a run's history files; `prices` are those that it was planned with.
 
-    `before` are rows of the run's other jobs, as the history has them.
+    `before` are the rows of the run's other jobs that are already in the history.
     """
     with suppress(Exception):  # some job's: then each by itself
         rows = [*before, *history_rows(run, prices)]
@@ -82,7 +82,7 @@ def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[R
             of_job = history_rows(run.model_copy(update={"jobs": (job,)}), prices)
             encode_rows(of_job, name)
         except Exception as error:
-            problems.append(f"{job.document_uri} gives no rows: {unexpected(error)}")
+            problems.append(f"{job.document_uri} has no usable rows: {error_summary(error)}")
             continue
         if len(rows) + len(of_job) > MOST_ROWS:
             problems.append(f"{job.document_uri}: its run has more than {MOST_ROWS} rows")
@@ -92,7 +92,7 @@ def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[R
 
 
 class HistoryStore:
-    """The data set below `history/`, written run by run and read by column and partition."""
+    """The data set under `history/`, written by run and read by column and partition."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self.objects = Bucket(s3, bucket)
@@ -105,10 +105,10 @@ class HistoryStore:
     def append(
         self, run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
     ) -> tuple[str, ...]:
-        """Write a run's rows in place of its earlier ones, with run_prices; return their keys.
+        """Replace a run's rows, using run_prices, and return the written keys.
 
-        `name` is that of the run's folder, by which `rebuild` knows the files; `before` are its
-        earlier rows that stay.
+        `name` is the run folder's name, by which `rebuild` identifies the files; `before` are
+        earlier rows to keep.
         """
         files, problems = run_files(run, prices, name, before)
         for problem in problems:
@@ -121,12 +121,12 @@ class HistoryStore:
     def append_import(
         self, file: ImportedFile, files: Mapping[str, bytes] | None = None
     ) -> tuple[str, ...]:
-        """Store another tool's file; write its rows in place of earlier ones; return their keys.
+        """Store another tool's file, replace its rows, and return the written keys.
 
-        `files` is what `file.files()` returned, if it has been called already.
+        `files` is the result of `file.files()`, if already called.
 
         Raises:
-            HistoryError: the file does not have its format, or a value does not fit its column.
+            HistoryError: the file lacks its declared format, or a value does not fit its column.
         """
         if files is None:
             files = file.files()
@@ -135,9 +135,9 @@ class HistoryStore:
         return tuple(files)
 
     def replace(self, name: str, suites: Iterable[str], files: Mapping[str, bytes]) -> None:
-        """Write a run's files, and only then remove its other files in these suites.
+        """Write a run's files, then remove its other files in these suites.
 
-        There are some where a run was cleared and this time ended in another month.
+        Other files exist if a run was cleared and then ended in a different month.
         """
         for key, body in files.items():
             self.objects.put(key, body, PARQUET)
@@ -152,7 +152,7 @@ class HistoryStore:
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
-        """Yield the rows that `read` returns, some files at a time, by suite and month."""
+        """Yield the rows of `read` in batches of files, by suite and month."""
         schema = schema_for(columns)
         locations = list(self._locations(selection))
         for some in self.files(columns, locations, **selection):
@@ -164,7 +164,7 @@ class HistoryStore:
         locations: Sequence[FileLocation],
         **selection: Unpack[Selection],
     ) -> Iterator[dict[FileLocation, pa.Table]]:
-        """Yield the rows of each file, some files at a time, without those that can't be read."""
+        """Yield each file's rows, read in batches; unreadable files are skipped."""
         schema = schema_for(columns)
         since, run_ids = selection.get("since"), selection.get("run_ids")
 
@@ -192,28 +192,28 @@ class HistoryStore:
                 yield tables
 
     def _locations(self, selection: Selection) -> Iterator[FileLocation]:
-        """Yield the files that may hold selected rows, by suite and month."""
+        """Yield the files that may contain selected rows, by suite and month."""
         suites, run_ids = selection.get("suites"), selection.get("run_ids")
         names = {name(run_id) for run_id in run_ids or () for name in (slug, url_safe)}
         for suite in sorted(self.suites() if suites is None else suites):
             for key in self.keys(suite, selection.get("since")):
                 location = FileLocation.of(key)
                 if location is None:
-                    self._skip(key, "its name is not that of a history file")
+                    self._skip(key, "its name is not a history file's")
                 # An imported file is named by its digest and holds many runs.
                 elif run_ids is None or suite == IMPORTED or location.name in names:
                     yield location
 
     def suites(self) -> list[str]:
-        """Our own, then the imported one."""
+        """List the suites, imports last."""
         return sorted(self.objects.folders(f"{FOLDER}suite="), key=lambda suite: suite == IMPORTED)
 
     def months(self, suite: str) -> list[str]:
-        """Return the months with rows of a suite, the earliest first."""
+        """List the months with rows of a suite, the earliest first."""
         return self.objects.folders(f"{FOLDER}suite={suite}/month=")
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
-        """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
+        """List the keys of all files, of a suite, or of a suite from a month on."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
         return self.objects.keys(folder, f"{folder}month={since:%Y-%m}" if since else "")
 

@@ -1,7 +1,7 @@
-"""The history as pages read it: each file once, kept by its version, with snapshots for restarts.
+"""The pages' cached view of the history: each file is read once, with snapshots for restarts.
 
-Without a month's snapshot, whoever opens a page after a restart would wait until all its files were
-read. With it, only those are read that are newer. It is a cache: without it nothing is lost.
+Without snapshots, the first page after a restart would have to wait for all files of a month. With
+them, only newer files are read. Snapshots are a cache; deleting them loses nothing.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ VERSIONS = b"versions"
 COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
-class _Held(NamedTuple):
-    """Rows of a suite, and the files that they are from."""
+class _CachedRows(NamedTuple):
+    """A suite's cached rows, and the files they come from."""
 
     versions: Mapping[str, str]  # ETags by key
     rows: pa.Table
 
 
 class HistoryView:
-    """The rows of the history by suite, as many months back as somebody wants; thread-safe."""
+    """The history's rows by suite, loaded as many months back as requested; thread-safe."""
 
     def __init__(self, store: HistoryStore) -> None:
         self._store = store
-        self._held: dict[tuple[str, str], _Held] = {}
+        self._held: dict[tuple[str, str], _CachedRows] = {}
         self._joined: dict[str, tuple[list[pa.Table], pa.Table]] = {}
         self._lock = Lock()
         self._schema = schema_for(COLUMNS).append(pa.field(SOURCE, pa.int32()))
@@ -58,14 +58,14 @@ class HistoryView:
 
     @property
     def unreadable(self) -> list[str]:
-        """Keys of files that were skipped, as they can't be read."""
+        """Keys of files that were skipped as unreadable."""
         return list(dict.fromkeys(self._store.unreadable))
 
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
-        """Return a suite's rows with COLUMNS, as they are in the bucket now.
+        """Return a suite's current rows, with COLUMNS.
 
-        With `least_runs` only as many months, back from the last, as hold so many runs. The table
-        is the same object as long as its files are the same.
+        With `least_runs`, only as many of the latest months as contain that many runs. The table is
+        the same object as long as its files are unchanged.
         """
         parts: list[pa.Table] = []
         runs = 0
@@ -90,7 +90,7 @@ class HistoryView:
         for month in reversed(self._store.months(suite)):
             yield month, self._month(suite, month).rows
 
-    def _month(self, suite: str, month: str) -> _Held:
+    def _month(self, suite: str, month: str) -> _CachedRows:
         versions = self._store.versions(suite, month)
         with self._lock:
             held = self._held.get((suite, month)) or self._snapshot(suite, month)
@@ -99,7 +99,9 @@ class HistoryView:
             self._held[suite, month] = held
         return held
 
-    def _renewed(self, snapshot: str, held: _Held, versions: Mapping[str, str]) -> _Held:
+    def _renewed(
+        self, snapshot: str, held: _CachedRows, versions: Mapping[str, str]
+    ) -> _CachedRows:
         places = {key: place for place, key in enumerate(versions)}
         new = [key for key, etag in versions.items() if held.versions.get(key) != etag]
         # The places of the files now; -1 of those that are gone or were replaced.
@@ -116,14 +118,14 @@ class HistoryView:
                 source = np.full(rows.num_rows, places[where.key], np.int32)
                 tables.append(rows.append_column(SOURCE, pa.array(source)))
         rows = concatenated(tables, self._schema).combine_chunks()
-        renewed = _Held(versions, rows)
+        renewed = _CachedRows(versions, rows)
         if len(new) >= WORTH_A_SNAPSHOT:
             self._store.objects.put(snapshot, _encode(renewed), PARQUET)
         return renewed
 
-    def _snapshot(self, suite: str, month: str) -> _Held:
-        """What an earlier process left; nothing if that is damaged or of another release."""
-        empty = _Held({}, self._schema.empty_table())
+    def _snapshot(self, suite: str, month: str) -> _CachedRows:
+        """Load a snapshot of an earlier process; empty if damaged or from another release."""
+        empty = _CachedRows({}, self._schema.empty_table())
         try:
             found = self._store.objects.read_if_there(
                 _key(suite, month), most_bytes=MOST_SNAPSHOT_BYTES
@@ -135,7 +137,7 @@ class HistoryView:
         except (CollectError, pa.ArrowInvalid):
             return empty
         versions = json.loads(rows.schema.metadata[VERSIONS])
-        return _Held(versions, rows.replace_schema_metadata(None))
+        return _CachedRows(versions, rows.replace_schema_metadata(None))
 
     def _decode(self, body: bytes, _: FileLocation) -> pa.Table:
         texts = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
@@ -157,7 +159,7 @@ def _key(suite: str, month: str) -> str:
     return f"{SNAPSHOTS}suite={suite}/{month}.parquet"
 
 
-def _encode(held: _Held) -> bytes:
+def _encode(held: _CachedRows) -> bytes:
     sink = BytesIO()
     metadata = {VERSIONS: json.dumps(dict(held.versions)).encode()}
     pq.write_table(held.rows.replace_schema_metadata(metadata), sink, compression="zstd")

@@ -1,4 +1,4 @@
-"""What Airflow sees: operator, trigger, tasks, assets, links."""
+"""The Airflow integration: operators, triggers, tasks, assets and links."""
 
 import logging
 

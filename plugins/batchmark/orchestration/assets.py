@@ -18,7 +18,7 @@ REPORT = Asset("batchmark_report", group="batchmark")
 RESULTS = Asset("batchmark_results", group="batchmark")
 REGRESSIONS = Asset("batchmark_regressions", group="batchmark")
 
-# An event is a row of Airflow's database, and an update may change a thousand series at once.
+# Cap for an event, a row of Airflow's database: an update may change a thousand series at once.
 MOST_SERIES = 20
 
 _JOB_FIELDS: Any = {
@@ -29,7 +29,7 @@ _JOB_FIELDS: Any = {
 
 
 def report_metadata(run: StoredRun, comparison: Comparison, report_key: str) -> dict[str, Any]:
-    """Return an event of REPORT: the report's key, each job's times, and its phases if compared."""
+    """Return an event of REPORT: the report's key, and each job's times and compared phases."""
     documents = {
         job.job_id: job.model_dump(mode="json", include={"marks"})
         for target in comparison.targets
@@ -60,7 +60,7 @@ def results_metadata(
 
 
 def regressions_metadata(message: RunMessage, message_key: str) -> dict[str, Any]:
-    """Return an event of REGRESSIONS: the alerts that a run opened; their ids never change."""
+    """Return an event of REGRESSIONS: the alerts that a run opened, by their permanent ids."""
     return {
         "run_id": message.run_id,
         "message_key": message_key,

@@ -1,4 +1,4 @@
-"""Shared boto3 clients for operators and triggers, which wait when throttled."""
+"""Shared boto3 clients for operators and triggers, with retries when throttled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """How to reach AWS: the arguments of the provider's operators and triggers, hashable."""
+    """How to reach AWS: the provider's operator and trigger arguments, hashable."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None
@@ -30,9 +30,9 @@ class AwsAccess(NamedTuple):
 
 
 class AwsClients:
-    """boto3 clients by service, from one session: a service's second client is cheap.
+    """boto3 clients by service from a shared session, which makes further clients cheap.
 
-    Thread-safe: others wait while a client is made.
+    Thread-safe: other threads wait while a client is created.
     """
 
     _shared: ClassVar[WeakValueDictionary[AwsAccess, AwsClients]] = WeakValueDictionary()
@@ -44,14 +44,14 @@ class AwsClients:
 
     @classmethod
     def shared(cls, access: AwsAccess) -> AwsClients:
-        """Return this process's clients for an access, kept while they are in use."""
+        """Return this process's clients for an access, cached while in use."""
         clients = cls._shared.get(access)
         if clients is None:
             clients = cls._shared[access] = cls(access)
         return clients
 
     def __call__(self, service: str, *, attempts: int = PATIENT_ATTEMPTS) -> Any:
-        """Return a client that sends a throttled or lost request up to `attempts` times."""
+        """Return a client that tries throttled or lost requests up to `attempts` times."""
         with self._lock:
             key = (service, attempts)
             if key not in self._made:

@@ -1,4 +1,4 @@
-"""What DAGs have in common: their arguments, and the tasks that run jobs."""
+"""Shared parts of DAGs: their arguments, and the tasks that run jobs."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from batchmark.runs.plans.planning import RUNNABLE_SECONDS
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
 GROUPS = {
-    "measure": "Plan the jobs, run them in Batch, collect their results",
-    "watch": "Compare with earlier runs, measure suspects again, open alerts",
-    "publish": "Write the report, send the alerts",
+    "measure": "Plan the jobs, run them in Batch and collect their results",
+    "watch": "Compare with earlier runs, measure suspects again and open alerts",
+    "publish": "Write the report and send the alerts",
 }
-# Of a task that ends what costs money: AWS refuses while it is still coming up.
-INSISTING = {"retries": 20, "retry_delay": timedelta(minutes=1)}
+# For tasks that end billed resources: AWS refuses while these are still being created.
+TEARDOWN_RETRIES = {"retries": 20, "retry_delay": timedelta(minutes=1)}
 
 
 class Layer(NamedTuple):
-    """What the jobs of a run need beside themselves: the tasks that make it and end it."""
+    """Tasks that create and remove the infrastructure that a run's jobs need."""
 
     stand_up: BaseOperator
     collapse: BaseOperator
 
 
 def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
-    """Return the arguments that all of our DAGs have; `retries` are its tasks'."""
+    """Return the arguments common to all our DAGs; `retries` applies to the tasks."""
     return {
         "catchup": False,
         "max_active_runs": 1,
@@ -53,7 +53,7 @@ def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
         "default_args": {
             "retries": retries,
             "retry_delay": timedelta(seconds=30),
-            # What people are told is in the log; that a task returned a key says nothing to them.
+            # People read the log; the returned key means nothing to them.
             "show_return_value_in_logs": False,
         },
     }
@@ -62,18 +62,18 @@ def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
 def schedule(cron: str) -> CronTriggerTimetable:
     """Return a schedule in UTC.
 
-    Without a start date, unpausing waits for its next time instead of running at once.
+    Without a start date, an unpaused DAG waits for the next scheduled time instead of running.
     """
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(minutes=10))
 
 
 def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
-    """Return a task that does a function of `tasks`, which takes the run's context first.
+    """Turn a function of `tasks` whose first argument is the run's context into a task.
 
     Args:
-        work: gets the context, then what the task is called with.
-        task_id: the function's name, if this is None.
-        arguments: the task's own.
+        work: called with the context, followed by the task's arguments.
+        task_id: defaults to the function's name.
+        arguments: arguments of the task decorator.
     """
 
     @task(task_id=task_id or work.__name__, **arguments)
@@ -84,7 +84,7 @@ def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: A
 
 
 def group(name: str) -> TaskGroup:
-    """Return one of GROUPS: a box of tasks in Airflow's grid and graph; they keep their ids."""
+    """Return one of GROUPS as an Airflow task group that doesn't prefix task ids."""
     return TaskGroup(
         name, group_display_name=name.capitalize(), prefix_group_id=False, tooltip=GROUPS[name]
     )
@@ -99,10 +99,10 @@ def run_benchmark(
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs every planned job, at once or in the order of the plan.
+    """Return the mapped task that runs all planned jobs, at once or in the plan's order.
 
-    Its retries are for lost workers and triggerers; they submit no second job. The two limits are
-    BenchmarkJobTrigger's: an instance may take long to start, and pulling a GPU image minutes.
+    Retries cover lost workers and triggerers and never submit a second job. The two limits are
+    JobOrder's: an instance may start slowly, and pulling a GPU image takes minutes.
     """
     return BenchmarkJobOperator.partial(
         task_id=task_id,
@@ -114,7 +114,7 @@ def run_benchmark(
         retries=3,
         retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
-        # It counts deferred tasks, too. The scheduler goes in the plan's order.
+        # The limit counts deferred tasks, too. The scheduler follows the plan's order.
         max_active_tis_per_dagrun=1 if one_by_one else None,
     ).expand_kwargs(planned)
 
@@ -125,7 +125,7 @@ def with_report_link(published: Any) -> Any:
 
 
 def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Return the tasks from a collected run to what changed: suspects, fresh jobs, a decision."""
+    """Return the tasks that find a run's changes: suspects, fresh jobs, a decision."""
     suspects = task_of(regressions.find_suspects)(collected)
     # A fresh job that fails must hide no regression.
     changes = task_of(regressions.detect_regressions, trigger_rule="all_done")(collected)
@@ -143,7 +143,7 @@ def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool 
 
 
 def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks after a run's results, to its alerts; return the one that finds changes."""
+    """Add the tasks from a run's results to its alerts; return the one that detects changes."""
     publish = task_of(run.publish_report, trigger_rule="all_done", outlets=[assets.REPORT])
     compared = task_of(run.compare)(collected)
     with group("watch"):
@@ -155,13 +155,13 @@ def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: b
         task_of(alerts.publish_alerts, trigger_rule="all_done")(opened, report)
         announced = task_of(alerts.announce_regressions, outlets=[assets.REGRESSIONS])()
         chain(opened, announced)
-    # A run that could not be planned is to fail by that task alone, all others skipped.
+    # If a run can't be planned, only that task fails and all others are skipped.
     chain(planned, announced)
     return changes
 
 
 def collect_results(collect: Callable[..., str], running: MappedOperator) -> Any:
-    """Return the task that collects what another one's jobs left, even if some failed."""
+    """Return the task that collects the results of a task's jobs, even if some failed."""
     task = task_of(collect, "collect_results", trigger_rule="all_done", outlets=[assets.RESULTS])
     return task(running.task_id)
 
@@ -171,10 +171,10 @@ def measure(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> tuple[Any, Any, Layer | None]:
-    """Add the tasks from a run's check to its results; return those that plan and that collect.
+    """Add the tasks from a run's check to its results; return the plan and collect tasks.
 
     Args:
-        check, plan, layer: as in `benchmark`, which also ends the layer that is returned.
+        check, plan, layer: as in `benchmark`, which also ends the returned layer.
     """
     with group("measure"):
         checked = task_of(check, "check_environment")()
@@ -193,12 +193,12 @@ def benchmark(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> None:
-    """Add the tasks of a benchmark, from its check to its alerts.
+    """Add all tasks of a benchmark, from its check to its alerts.
 
     Args:
-        check, plan: what differs from one to another.
-        layer: makes the tasks of what the jobs, which then run one by one, need beside themselves.
-            It stays until the fresh jobs of suspects have ended, as they need it, too.
+        check, plan: the tasks that are specific to the benchmark.
+        layer: creates the tasks for infrastructure that the jobs need; they then run one by one.
+        It is removed after the fresh jobs of suspects have ended, as they need it, too.
     """
     planned, collected, below = measure(check, plan, layer)
     changes = conclude(planned, collected, one_by_one=layer is not None)

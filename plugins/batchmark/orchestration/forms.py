@@ -1,4 +1,4 @@
-"""The fields of each DAG's form: of its options, which are models, and of what all runs have."""
+"""Builds the fields of each DAG's trigger form from its option model and common options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from batchmark_job.result.version import GivenVersion
 # Asking AWS here would hold up whoever parses DAGs.
 OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
-EVERY_TARGET = "none means all that Terraform made"
+EVERY_TARGET = "by default all that Terraform created"
 # Those whose jobs share an instance run only if they are named.
 EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance: name these"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
@@ -31,9 +31,9 @@ NOT_OF_THE_FORM = ("command", "default", "flag", "must", "says")
 
 
 def option_params(model: type[Options], **more: Mapping[str, Any]) -> dict[str, Param]:
-    """Return the fields of a model's options; scheduled runs take their defaults.
+    """Return the form fields of an option model; scheduled runs use the defaults.
 
-    `more` goes into the JSON Schema of the field of that name.
+    `more` is merged into the JSON Schema of the field of that name.
     """
     return {
         name: _param({**schema, **more.get(name, {})})
@@ -62,17 +62,17 @@ def _param(schema: Mapping[str, Any]) -> Param:
 
 
 def sharing_params() -> dict[str, Param]:
-    """Return the fields of a run of tasks that share a device."""
+    """Return the fields for a run of tasks that share a device."""
     return {
         **option_params(SharingOptions, task=KNOWN_TASKS),
         "targets": targets_param(),
-        "repeats": repeats_param("How often each target measures everything."),
+        "repeats": repeats_param("Number of times each target measures everything."),
         **of_any_run(),
     }
 
 
 def pods_params() -> dict[str, Param]:
-    """Return the fields of a run of pods: what they run, and how many there are."""
+    """Return the fields for a run of pods: their task and their numbers."""
     shared = {
         "default": [20],
         "description": "Pods that share the node's GPUs by time-slicing, one number per line: a "
@@ -88,8 +88,8 @@ def pods_params() -> dict[str, Param]:
             minimum=0,
             maximum=MOST_REPLICAS,
             section=SHARING_SECTION,
-            description="Pods of a first job that begins without sharing: each takes a GPU for "
-            "itself, and those that find none wait until sharing is switched on. 0 for none.",
+            description="Pods of a first job that starts without sharing: each takes a whole GPU, "
+            "and the others wait until sharing is switched on. 0 for none.",
         ),
         "replicas": fields["replicas"],
         **common_params(),
@@ -97,16 +97,16 @@ def pods_params() -> dict[str, Param]:
 
 
 def scaling_params() -> dict[str, Param]:
-    """Return the fields of a run of nodes that train together."""
+    """Return the fields for a run of multi-node training."""
     return {
         **option_params(ScalingRun),
-        "repeats": repeats_param("How often each number of nodes is measured."),
+        "repeats": repeats_param("Number of times each node count is measured."),
         **of_any_run(),
     }
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the fields of a run of an own job: to choose from where jobs and sizes are known."""
+    """Return the fields for a run of an own job; known jobs and sizes are offered as choices."""
     known = _own_jobs()
     choice = {"default": next(iter(known)), "examples": [*known]} if known else {}
     named: dict[str, list[str]] = {}
@@ -116,17 +116,17 @@ def own_job_params() -> dict[str, Param]:
     sizes = {
         "examples": sorted(named, key=float),
         "values_display": {size: f"{size} ({', '.join(of)})" for size, of in named.items()},
-        "description": "Sizes of its axis; none means all that Terraform has.",
+        "description": "Sizes of its axis; by default all set in Terraform.",
     }
     fields = option_params(OwnJobRun, job=choice, sizes=sizes if named else {})
-    targets = targets_param("none means all that the job is defined for")
+    targets = targets_param("by default all that the job is defined for")
     return fields | {"targets": targets} | of_any_run()
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Own jobs by name, with the sizes of each, as far as the environment tells.
+    """Return the sizes of each own job by name, as far as the environment variable tells.
 
-    It has their names, or all of Terraform's output `own_jobs` as JSON.
+    The variable holds the names, or Terraform's whole output `own_jobs` as JSON.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):
@@ -150,7 +150,7 @@ def of_any_run() -> dict[str, Param]:
 def suite_params(
     repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
 ) -> dict[str, Param]:
-    """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
+    """Return a suite's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
     offered = {name: says for name, says in SUITES.items() if name != SCALING}
     return {
         "suite": Param(
@@ -162,7 +162,7 @@ def suite_params(
         "dtype": Param(
             OWN_DTYPES,
             enum=[OWN_DTYPES, *DTYPES],
-            values_display={OWN_DTYPES: "suite: each row has the suite's own"},
+            values_display={OWN_DTYPES: "suite: each row uses the suite's own"},
             description="Number format of every row.",
         ),
         "targets": targets_param(EVERY_TARGET_ALONE),
@@ -176,7 +176,7 @@ def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
 
 
 def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
-    """Return the fields of every run that costs something."""
+    """Return the fields common to all runs that cost money."""
     return {
         "max_cost_usd": Param(
             max_cost_usd,
@@ -190,16 +190,16 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
         "dry_run": Param(
             False,
             type="boolean",
-            description="Only show the plan and what it can cost at most; submit nothing.",
+            description="Only show the plan and its worst-case cost; submit nothing.",
         ),
         **option_params(GivenVersion),
     }
 
 
 def targets_param(every: str = EVERY_TARGET) -> Param:
-    """Return the field of the targets: to choose from where they are known, else to type.
+    """Return the targets field: a choice if the targets are known, else free text.
 
-    `every` says which they are if none is named.
+    `every` describes which targets run if none are given.
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
@@ -215,10 +215,10 @@ def _names(listed: str) -> list[str]:
 
 
 def reruns_param() -> Param:
-    """Return the field that allows fresh jobs for what looks slower."""
+    """Return the field that allows fresh jobs to verify apparent slow-downs."""
     return Param(
         True,
         type="boolean",
-        description="Measure again what looks slower, by one to three fresh jobs of its target, "
-        "before an alert. They count against max_cost_usd.",
+        description="Verify apparent slow-downs with one to three fresh jobs before an alert. "
+        "They count towards max_cost_usd.",
     )

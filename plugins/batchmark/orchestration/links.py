@@ -1,4 +1,4 @@
-"""Links from tasks: to a job's log, in AWS or the local cloud, to its result, to a run's page."""
+"""Links on tasks to a job, its log and its result, and to a run's page."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
 from batchmark.aws.job_description import JobDescription, log_location, log_url
-from batchmark.aws.job_parts import telling_child
+from batchmark.aws.job_parts import most_informative_child
 from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
 from batchmark.core.names import PAGES
 
 
 def pages_url() -> str:
-    """The address of our pages; a path alone where Airflow's own address is not configured."""
+    """URL of our pages; only a path if Airflow's base URL is not configured."""
     return str(conf.get("api", "base_url", fallback="")).rstrip("/") + PAGES
 
 
 def run_url(dag_id: str, run_id: str) -> str:
-    """The page of a run of one of our DAGs."""
+    """URL of a run's page, for one of our DAGs."""
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
 
 
 def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
-    """Where people open the page that a task stored: in Airflow, if its address is configured.
+    """URL of a page that a task stored: in Airflow, if its base URL is configured.
 
-    `is_runs` says whether it is the page of the run as a whole.
+    `is_runs`: whether it is the page of the run as a whole.
     """
     if not conf.get("api", "base_url", fallback=None):
         return store.object_url(key)
@@ -38,7 +38,7 @@ def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = Tru
 
 
 def result_url(prefix: str, job_id: str) -> str:
-    """The result document of a job that writes below `prefix`, an s3:// address."""
+    """URL of the result document of a job that writes below `prefix`, an s3:// URI."""
     key = prefix.removeprefix("s3://").partition("/")[2]
     return f"{pages_url()}/results/{quote(key)}{quote(job_id, safe='')}"
 
@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """Stored as an XCom: by the task when it defers, and by its trigger when the job has ended."""
+    """A link stored as an XCom: by the task when it defers, and by its trigger at the end."""
 
     attribute: str  # of the task's operator, which has the address
 
@@ -70,14 +70,14 @@ class JobLogLink(JobLink):
 
 
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
-    """Return the page of a job's CloudWatch stream, or of the job before it has one.
+    """Return the URL of a job's CloudWatch log stream, or of the job until there is one.
 
-    `batch` is the client that the job was submitted with. The local cloud, which it may belong to,
-    shows logs by job id (local_cloud/log_pages.py).
+    `batch` is the client that submitted the job. If it belongs to a local cloud, logs are shown by
+    job id (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name
     if job is not None:
-        job_id = telling_child(job)["jobId"]
+        job_id = most_informative_child(job)["jobId"]
     if not is_aws(batch):
         return f"{browser_endpoint(batch)}/local-cloud/jobs/{quote(job_id, safe='')}/log"
     location = log_location(job) if job else None

@@ -1,4 +1,4 @@
-"""A page, from the task that made it to people: in its log, in the bucket, in Airflow."""
+"""Publishes a task's page: in its log, in the bucket, and in Airflow."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def publish_page(
     beside: Mapping[str, str] = MappingProxyType({}),
     is_runs: bool = True,
 ) -> str:
-    """Print a page, store it as HTML, and tell where it is; return its key.
+    """Print a page, store it as HTML, and log its URL; return its key.
 
     Args:
-        says: what to tell before the address.
-        beside: addresses of pages that its sections lead to.
+        says: text to log before the URL.
+        beside: URLs of pages that its sections link to.
         is_runs: whether it is the page of the run as a whole.
     """
     from batchmark.report.page import page_html

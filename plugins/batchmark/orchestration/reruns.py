@@ -1,4 +1,4 @@
-"""Fresh jobs for suspects: planned within the budget, collected, and their figures."""
+"""Fresh jobs for suspects: plans them within the budget, and gathers their figures."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
-    """The plan of a round of fresh jobs: of each that measures one of these rows.
+    """Plan a round of fresh jobs, repeating each job that measured one of these rows.
 
-    Rounds count from 1. The run's own jobs, `planned`, are all of one suite and dtype.
+    Rounds count from 1. The run's own jobs, `planned`, all have one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     measuring = [_measuring(row, planned) for row in rows]
     repeated = {(job.target, job.name): job for job in measuring}
     return RunPlan(
         jobs=tuple(
-            _again(job, before + count)
+            _rerun_of(job, before + count)
             for job in repeated.values()
             for count in range(1, JOBS_OF_ROUND[number - 1] + 1)
         )
@@ -51,10 +51,10 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 
 
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
-    """The first of a run's jobs that measured a row.
+    """Find the first of a run's jobs that measured a row.
 
-    Each array job has its number of replicas. Each multi-node job has its number of nodes, and each
-    variant of a study the settings that it varies. Each own job has its size.
+    Array jobs differ in their number of replicas, multi-node jobs in their number of nodes and the
+    settings that a study varies, and own jobs in their size.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
@@ -73,15 +73,15 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
 
 
 def can_be_repeated(row: SeriesKey) -> bool:
-    """Whether a fresh job could measure it.
+    """Whether a fresh job could measure the row again.
 
-    The files of a run's file system are cold only once, and nobody can ask for a cold instance.
+    A run's file system is cold only once, and a cold instance can't be requested.
     """
     parameters: dict[str, object] = json.loads(row.parameters or "{}")
     return "cold" not in (parameters.get("pass"), parameters.get(START))
 
 
-def _again(job: PlannedJob, repeat: int) -> PlannedJob:
+def _rerun_of(job: PlannedJob, repeat: int) -> PlannedJob:
     folder = job.result_prefix.removesuffix(f"/{job.repeat}/")
     warm = job.scaling.model_copy(update={"passes": ("warm",)}) if job.scaling else None
     return job.model_copy(
@@ -101,11 +101,11 @@ def reserve(
     rows: Collection[SeriesKey],
     max_cost_usd: float | None,
 ) -> str | None:
-    """Book the worst case of the fresh jobs of all rounds for these rows; None, or why not.
+    """Book the worst case of all rounds of fresh jobs for these rows; return a refusal or None.
 
-    The run's file system stands already, so it counts for the time of the fresh jobs alone.
+    The run's file system already exists, so only the fresh jobs' time is added.
 
-    An older release's plan has no booking. The cap is on the whole run, fresh jobs included.
+    Plans of older releases have no booking. The cap covers the whole run, fresh jobs included.
     """
     jobs = [
         job
@@ -121,7 +121,7 @@ def reserve(
         return reason or " ".join(refusals(worst, max_cost_usd=max_cost_usd)) or None
     booked = run_spending(store, key)
     if booked is None:
-        return f"the run's own booking is gone or spoilt ({key}), so what it has spent is not known"
+        return f"the run's own booking is missing or invalid ({key}), so its spending is unknown"
     spent = booked.model_copy(update={"reserved_usd": 0.0})
     if reason := _above_run_cap(worst, spent.exact_usd, max_cost_usd, len(jobs)):
         return reason
@@ -151,7 +151,7 @@ def _above_run_cap(
 def figures_by_series(
     jobs: Iterable[CollectedJob],
 ) -> dict[SeriesKey, list[tuple[CollectedJob, float]]]:
-    """By series, the jobs that measured it, with their medians in seconds."""
+    """Return each series' jobs, with their medians in seconds."""
     found = defaultdict(list)
     for job in jobs:
         for row in job.document.measurements:
@@ -176,7 +176,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """The relative uncertainty of each row's median from the samples within its job."""
+    """Relative uncertainty of each row's median, from the samples within its job."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:
@@ -185,8 +185,8 @@ def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
     return dict(found)
 
 
-def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
-    """The noise of a run's rows in the history by its targets' calibrations that still apply."""
+def calibrated_noise(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
+    """Noise of a run's rows, from its targets' calibrations that still apply."""
     by_target = {table.target: table for table in tables}
     noises = {
         (name, noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise

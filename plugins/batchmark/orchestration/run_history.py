@@ -1,4 +1,4 @@
-"""A run with the history of the series that it measured: suspects, verdicts and news."""
+"""A run with the history of its series: suspects, verdicts and news."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.rows import Row
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.reruns import calibrated, figures_by_series
+from batchmark.orchestration.reruns import calibrated_noise, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, NOT_RUN_XCOM, RERUN_TASKS, states_of
@@ -56,7 +56,7 @@ FIND_SUSPECTS = "find_suspects"
 
 class RunHistory:
     def __init__(self, context: Context, collected_key: str) -> None:
-        """Read the run and its plan; what its jobs measured is read from the history.
+        """Read the run and its plan; its figures are read from the history.
 
         Raises:
             AirflowSkipException: the run was never collected.
@@ -66,7 +66,7 @@ class RunHistory:
         self.store = RunStore.of(config, self.run_id)
         whole = stored_run(self.store, collected_key)
         if whole is None:
-            raise AirflowSkipException("the run has no results to look at; see collect_results")
+            raise AirflowSkipException("the run has no collected results; see collect_results")
         # Without fresh jobs: a retry finds those of the first try among them.
         scheduled = {
             name: tuple(job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION)
@@ -80,27 +80,27 @@ class RunHistory:
 
     @classmethod
     def of_suspects(cls, context: Context) -> RunHistory:
-        """The run with the suspects that find_suspects stored.
+        """Load the run with the suspects that find_suspects stored.
 
         Raises:
             AirflowFailException: find_suspects failed.
-            AirflowSkipException: it stored nothing, as in a dry run.
+            AirflowSkipException: nothing was stored, as in a dry run.
         """
         # What a cleared run left in an earlier life may still be there.
         ended = states_of(context, FIND_SUSPECTS)
         if "failed" in ended:
-            raise AirflowFailException(f"{FIND_SUSPECTS} failed: see its log, and clear it")
+            raise AirflowFailException(f"{FIND_SUSPECTS} failed: see its log, then clear it")
         store = RunStore.of(load_config(), context["run_id"])
         text = store.read_if_there(store.prefix + SUSPECTS) if "success" in ended else None
         if text is None:
-            raise AirflowSkipException("the run has no results to look at; see collect_results")
+            raise AirflowSkipException("the run has no collected results; see collect_results")
         run = cls(context, store.prefix + COLLECTED)
         run.suspects = Suspects.model_validate_json(text)
         return run
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """By metric, the series that this run measured, without its fresh jobs."""
+        """The series that this run measured, by metric, without its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
@@ -118,7 +118,7 @@ class RunHistory:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All that the history has of this run, without its fresh jobs."""
+        """All history rows of this run, without its fresh jobs."""
         table = HistoryStore.of(self.config).read(
             ALL_COLUMNS, suites=[self.suite], run_ids=[self.run_id]
         )
@@ -130,7 +130,7 @@ class RunHistory:
 
     @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
-        return calibrated(calibrations(self.store, self.collected), self.rows)
+        return calibrated_noise(calibrations(self.store, self.collected), self.rows)
 
     @cached_property
     def alerts(self) -> list[Alert]:
@@ -147,9 +147,9 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """First runs of the changed times that alerts and good news announced.
+        """First runs of changes of times that alerts and good news already announced.
 
-        Without this run's own, so that a repeated run decides as it did the first time.
+        Excludes this run's own, so that a repeated run decides as it did the first time.
         """
         found: dict[SeriesKey, set[str]] = defaultdict(set)
         changes = [alert.change for alert in self._earlier_alerts]
@@ -166,16 +166,16 @@ class RunHistory:
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
-        """What the times say of slower levels, without this run's fresh jobs."""
+        """Evidence for slower levels in the times, without this run's fresh jobs."""
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
-        """What the times of some of the run's series say of slower levels."""
+        """Weigh the evidence for slower levels in some of the run's series of times."""
         evidence = evidence_needed(self.histories[Metric.TIME], self.settings.false_alerts_a_month)
         return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
-        """The series of times with this run's fresh jobs."""
+        """Return the series of times, including this run's fresh jobs."""
         measured = figures_by_series(fresh.jobs)
         return [
             _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
@@ -183,12 +183,12 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """The changes of all metrics that show, given the series of times with fresh jobs."""
+        """Detect the changes of all metrics, given the series of times with fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
     def _recent(self, points: Sequence[ChangePoint]) -> list[ChangePoint]:
-        """The recent ones: improvements, and those for the worse that still hold."""
+        """Select recent changes: improvements, and regressions that persist."""
         last = {(point.series, point.metric): point for point in points}
         return [
             point
@@ -205,9 +205,9 @@ class RunHistory:
     def news(
         self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
     ) -> list[ChangePoint]:
-        """Recent changes of all metrics.
+        """Select recent changes of all metrics that are worth reporting.
 
-        A speedup is no news if one of its times is known to have moved then, or was refuted.
+        A speedup's change is dropped if one of its times is known to have moved, or was refuted.
         """
         explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
         for one in verdicts:
@@ -237,9 +237,9 @@ class RunHistory:
         )
 
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
-        """Store a round's plan; return the operator's arguments for each job.
+        """Store a round's plan, and return the operator arguments of each job.
 
-        If no fresh job may run, an earlier plan stays: what it submitted is paid for and counts.
+        If no fresh job may run, an earlier plan stays, as its jobs are paid for and count.
         """
         if self.suspects.notes:
             return []
@@ -247,7 +247,7 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """The results of the fresh jobs of the first rounds; none if none was planned."""
+        """Collect the results of the first rounds' fresh jobs; empty if none were planned."""
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
@@ -257,9 +257,9 @@ class RunHistory:
         return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
-        """What the fresh jobs made of the suspects; `shown` are the changes that show with them.
+        """Judge the suspects by their fresh jobs; `shown` are the changes found with them.
 
-        Without fresh jobs there are none. They are told.
+        Empty without fresh jobs. Also logs the verdicts.
         """
         if not (fresh.jobs or fresh.lost):
             return []
@@ -300,11 +300,11 @@ class RunHistory:
 def collect_jobs(
     context: Context, store: RunStore, config: Config, task_id: str, planned: Sequence[PlannedJob]
 ) -> CollectedRun:
-    """What the jobs left that a mapped task of this run has submitted."""
+    """Collect the results of the jobs that a mapped task of this run submitted."""
     places = range(len(planned))
 
     def told(key: str) -> list[Any]:
-        """By each task, in the order of the plan."""
+        """XComs of each mapped task, in the order of the plan."""
         return list(context["ti"].xcom_pull(task_ids=task_id, key=key, map_indexes=places))
 
     not_run = {place: str(why) for place, why in enumerate(told(NOT_RUN_XCOM)) if why}
@@ -329,7 +329,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Whether a change begins near one of the runs of its series, or of a side of its speedup."""
+    """Whether a change begins near one of its series' runs, or those of a speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(
@@ -341,7 +341,7 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
-    """The noise tables in use for the run's targets; a target may have none."""
+    """Read the noise tables in use for the run's targets; some may have none."""
     planned = [job.planned for job in collected.jobs]
     keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
     tables = (noise_table(store, key) for key in keys)
@@ -349,10 +349,10 @@ def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
 
 
 def noise_table(store: RunStore, key: str) -> NoiseTable | None:
-    """Read a noise table; None if there is none, or only one of another release."""
+    """Read a noise table; None if it is missing or from another release."""
     text = store.read_if_there(key)
     try:
         return None if text is None else parse_table(text)
     except NoiseError as error:
-        tell(f"{key} is left aside: {error}")
+        tell(f"Ignoring {key}: {error}")
         return None

@@ -1,7 +1,7 @@
-"""Settings that DAGs read through Airflow's secrets backends.
+"""Reads the DAGs' settings through Airflow's secrets backends.
 
-What Terraform published raises a ConfigError if it is of another release, or missing where it must
-not be. The user's settings of alerts have defaults; they raise an AlertError if they are invalid.
+Configuration from Terraform raises a ConfigError if it is from another release, or missing but
+required. The user's alert settings have defaults and raise an AlertError if they are invalid.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ def load_config() -> config.Config:
 
 
 def load_cluster() -> cluster.Cluster:
-    """Return what the EKS stack published."""
+    """Read the configuration published by the EKS stack."""
     return cluster.parse_cluster(_read(cluster.VARIABLE))
 
 
 def load_cluster_if_any() -> cluster.Cluster | None:
-    """Return what the EKS stack published; None without that stack."""
+    """Read the configuration published by the EKS stack; None without that stack."""
     text = _read(cluster.VARIABLE)
     return cluster.parse_cluster(text) if text else None
 
 
 def load_multi_node() -> multi_node.MultiNode:
-    """Return what the multi-node stack published."""
+    """Read the configuration published by the multi-node stack."""
     return multi_node.parse_multi_node(_read(multi_node.VARIABLE))
 
 
 def load_multi_node_if_any() -> multi_node.MultiNode | None:
-    """Return what the multi-node stack published; None without that stack."""
+    """Read the configuration published by the multi-node stack; None without that stack."""
     text = _read(multi_node.VARIABLE)
     return multi_node.parse_multi_node(text) if text else None
 
@@ -50,7 +50,7 @@ def load_own_jobs() -> own_jobs.OwnJobs:
 
 
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:
-    """The configuration, with the targets that a plan's jobs run on beside it."""
+    """Return the configuration plus any other targets that a plan's jobs run on."""
     if plan.sides:
         return found.with_targets(plan.sides)
     if any(job.scaling for job in plan.jobs):

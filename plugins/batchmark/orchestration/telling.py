@@ -1,7 +1,7 @@
-"""What tasks tell people, through the log.
+"""Task output for people, written through the logger.
 
-What is printed takes another way to a task's log: it may arrive after the line that begins one of
-Airflow's collapsed groups, and then nobody sees it.
+Printed output takes another path to a task's log: it may arrive after the line that starts one of
+Airflow's collapsed groups, where nobody sees it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ log = logging.getLogger("batchmark.task")
 
 
 def tell(*texts: object) -> None:
-    """Log each line of the texts."""
+    """Log the texts, one log record per line."""
     for text in texts:
         for line in str(text).split("\n"):
             log.info("%s", output.line(line))
 
 
 def fail(context: Context, reason: str, cause: Exception | None = None) -> NoReturn:
-    """End the task without another try, with a reason that the run's page has, too.
+    """Fail the task without retries; the run's page also shows the reason.
 
     Raises:
         AirflowFailException: always.
@@ -42,7 +42,7 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
 
 @contextmanager
 def fail_if_refused(context: Context) -> Iterator[None]:
-    """End the task as `fail` does if we refuse what is done in here: we would do so again."""
+    """Context manager: turn our own refusals into `fail`, as a retry would be refused again."""
     try:
         yield
     except BatchmarkError as error:
@@ -50,12 +50,12 @@ def fail_if_refused(context: Context) -> Iterator[None]:
 
 
 def console(width: int = 160) -> Console:
-    """A console whose lines go to the log."""
+    """Return a console whose lines go to the log."""
     return Console(file=cast("IO[str]", _Lines()), width=width)
 
 
 class _Lines(io.TextIOBase):
-    """Text that is told line by line."""
+    """A text stream that logs complete lines."""
 
     def __init__(self) -> None:
         self._rest = ""

@@ -167,7 +167,7 @@ def _crossovers(
             for measure, crossing in zip(found, (one.warm_seconds, one.warm_usd), strict=True):
                 if crossing and crossing.outcome == "crossover" and crossing.size is not None:
                     ahead = pair.gpu if crossing.ahead_above == "gpu" else pair.cpu
-                    text = f"{ahead.target} from about {formatting.about(crossing.size)}"
+                    text = f"{ahead.target} from about {formatting.two_digits(crossing.size)}"
                     found[measure].append(Mark(crossing.size, text))
     return found
 

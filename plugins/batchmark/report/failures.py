@@ -40,7 +40,7 @@ def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
 
 def title(of: Sequence[FailedJob]) -> str:
     """Such as "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
-    targets = formatting.some(list(dict.fromkeys(job.target for job in of)))
+    targets = formatting.shortened_list(list(dict.fromkeys(job.target for job in of)))
     return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
 
 

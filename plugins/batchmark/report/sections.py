@@ -121,7 +121,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
     yield "Correctness", text if measured or missing else "No row was measured."
     if lost := [one for one in report.lost if not one.not_run]:
         told = [f"{one.planned.target}, {one.planned.measures}: {one.why}" for one in lost]
-        yield "Lost jobs", f"{len(lost)}: {formatting.some(told)}."
+        yield "Lost jobs", f"{len(lost)}: {formatting.shortened_list(told)}."
     machines = dict.fromkeys(filter(None, map(_machine, report.targets)))
     if machines:
         yield "Machines", f"{'; '.join(machines)}."

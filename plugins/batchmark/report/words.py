@@ -85,7 +85,7 @@ def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
 
 def undecided(changes: Iterable[float]) -> str:
     """Why sides with jobs enough can't be told apart, and what would help; of the noisiest."""
-    most = formatting.apart(max(changes, default=0.0))
+    most = formatting.difference_text(max(changes, default=0.0))
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
     )
@@ -102,7 +102,7 @@ def noise(noise: RowNoise) -> str:
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
     """The number comes from point estimates, so it is rounded to the digits they carry."""
-    number = "the first call" if calls == 1 else f"about {formatting.about(calls)} calls"
+    number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} in one job on."
 
 
@@ -153,7 +153,7 @@ def suites_and_targets(studied: Iterable[Studied]) -> str:
     """Suites and targets of the studies, in one line."""
     found = list(studied)
     names = ((one.suite for one in found), (one.target.target for one in found))
-    return ": ".join(formatting.some(list(dict.fromkeys(one)), most=1) for one in names)
+    return ": ".join(formatting.shortened_list(list(dict.fromkeys(one)), most=1) for one in names)
 
 
 def machine_property(name: str, value: object) -> str | None:
@@ -362,7 +362,7 @@ def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
     if found.outcome == "undecided":
         text = NOT_KNOWN
         if found.size is not None:
-            text += f"; by point estimates only, {leader}about {formatting.about(found.size)}"
+            text += f"; by point estimates only, {leader}about {formatting.two_digits(found.size)}"
     elif found.undecided:
         name = gpu if found.outcome == "gpu_ahead" else cpu
         text = f"none seen: {name} is ahead wherever that can be told"

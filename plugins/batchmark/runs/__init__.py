@@ -1,1 +1,1 @@
-"""A run from its parameters to its results: planning, budget, collecting."""
+"""Takes a run from its parameters to its results: planning, budget, collecting."""

@@ -1,22 +1,21 @@
-"""The worst-case cost of a run in USD, checked against its caps and booked.
+"""Computes a run's worst-case cost in USD, checks it against the caps, and books it.
 
-In the worst case every job uses all its attempts, each for its whole timeout, at the On-Demand
-price. For Spot, Batch never pays more than `bidPercentage` of that (its API reference), and
-Terraform keeps it at 100 or below. A target that continues On-Demand after Spot can do all that
-twice. As everywhere here, this is container time on whole instances: booting, idle minutes and
-disks are not included.
+In the worst case every job uses all its attempts, each for its full timeout, at the On-Demand
+price. For Spot, Batch never pays more than `bidPercentage` of that (API reference), which Terraform
+keeps at 100 or below. A target that falls back from Spot to On-Demand can incur all this twice. As
+elsewhere, costs are container time on whole instances, without boot, idle minutes and disks.
 
-An array job counts once, however many children it has. They share one instance, the most that their
-compute environment has, and are placed at once, as a job of such a target is submitted only when
-its queue is empty. Those that wait for a sibling in vain fail and are not retried, so none begins
-when another has ended.
+An array job counts once, however many children it has. They share one instance, the maximum of
+their compute environment, and are placed together, because such a job is submitted only when its
+queue is empty. Children that wait for a sibling in vain fail without retries, so none starts after
+another has ended.
 
-A multi-node job counts once for each node, with its idle time: the first node bills while it waits
-for the last, as long as a job may be RUNNABLE, and all do until Batch ends them. A file system that
-the run stands up for itself counts for as long as the run can take, its jobs one after the other.
+A multi-node job counts once for each node, plus idle time: the first node may wait for the last as
+long as a job may be RUNNABLE, and all nodes are billed until Batch ends them. A file system of the
+run counts for the longest possible run, with its jobs one after the other.
 
-Sums and comparisons are exact, in whole cents. Each target is rounded up, so the figures shown add
-up and are never less than what was compared.
+Sums and comparisons are exact, in whole cents. Each target is rounded up, so displayed figures add
+up and are never below the compared ones.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ IDLE_SECONDS = 600  # until Batch ends a node that has nothing to do
 RUN_CAP = "max_cost_usd"
 MONTH_CAP = "monthly_cap_usd"
 ASK_FOR_LESS = (
-    "Ask for fewer targets, sizes or repeats, or lower their timeout_seconds or attempts in "
+    "Use fewer targets, sizes or repeats, or lower their timeout_seconds or attempts in "
     "Terraform's target_overrides or own_jobs, or a side's timeout_seconds"
 )
 ASK_FOR_FEWER_NODES = (
-    "Ask for fewer node counts, repeats or variants, or lower timeout_seconds in "
+    "Use fewer node counts, repeats or variants, or lower timeout_seconds in "
     "terraform/stacks/multi_node"
 )
 
@@ -61,9 +60,9 @@ def worst_case(
     *,
     stands: bool = False,
 ) -> WorstCase:
-    """The most that these jobs can cost, at prices of the run's region.
+    """Compute the worst-case cost of these jobs at the prices of the run's region.
 
-    `file_system` is the one that the run stands up for them, if any, or one that `stands` already.
+    `file_system` is the one the run creates for them, if any, or one that already `stands`.
     """
     limited = defaultdict(list)
     for job in jobs:
@@ -119,7 +118,7 @@ def _target_worst(
 
 
 def _idle_seconds(job: PlannedJob) -> int:
-    """Of all nodes of a multi-node job; 0 for any other."""
+    """Worst-case idle seconds of all nodes of a multi-node job; 0 for other jobs."""
     if job.scaling is None:
         return 0
     waits = RUNNABLE_SECONDS if job.nodes > 1 else 0
@@ -127,10 +126,10 @@ def _idle_seconds(job: PlannedJob) -> int:
 
 
 def parse_cap(value: object) -> float | None:
-    """The run's cap in USD as the DAG's form gave it; None for no cap.
+    """Parse the run's cap in USD from the trigger form; None for no cap.
 
     Raises:
-        PlanError: it is not a finite number above 0.
+        PlanError: the cap is not a finite number above 0.
     """
     if value is None:
         return None
@@ -150,10 +149,10 @@ def refusals(
     month: MonthSpending | None = None,
     monthly_cap_usd: float | None = None,
 ) -> tuple[str, ...]:
-    """The reasons why a run may not be submitted; empty if it may.
+    """Return the reasons why a run may not be submitted; empty if it may.
 
-    Without a price there is no upper bound, so the run is refused under any cap. `month` is what
-    other runs of this month cost or may still cost, needed for its cap alone.
+    Without a price there is no upper bound, so any cap refuses the run. `month` is what the month's
+    other runs cost or may still cost, needed only for the monthly cap.
     """
     caps = {RUN_CAP: max_cost_usd, MONTH_CAP: monthly_cap_usd}
     names = [name for name, cap in caps.items() if cap is not None]
@@ -171,7 +170,7 @@ def refusals(
     if monthly_cap_usd is not None:
         if month is None:
             raise PlanError(
-                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, and nobody summed up the month"
+                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, and the month was not summed up"
             )
         found += _month_refusals(worst, worst.cents, worst.usd, month, monthly_cap_usd)
     return tuple(found)
@@ -188,7 +187,8 @@ def _month_refusals(
     if unknown := (*month.unreadable, *month.unpriced):
         return [
             f"{MONTH_CAP} is {_cap(cap)}, and {month.month} can't be summed up: "
-            f"{', '.join(unknown)} hold no amount. Correct them, or delete what ran outside AWS."
+            f"{', '.join(unknown)} contain no valid amount. Correct them, or delete those of runs "
+            "outside AWS."
         ]
     if 100 * month.exact_usd + cents <= 100 * exact(cap):
         return []
@@ -202,14 +202,12 @@ def _month_refusals(
 def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
     names = " ".join(worst.unpriced)
     why = " ".join(worst.notes)
-    unknown = (
-        f"What this run can cost at most is not known, so it is refused under {' and '.join(caps)}"
-    )
+    unknown = f"This run's worst-case cost is unknown, so it is refused under {' and '.join(caps)}"
     if not names and worst.file_system:
         return (
-            f"{unknown}: there is no price of a {worst.file_system.kind} file system in "
-            f"{worst.region}. Add it to {price_file(worst.region).name}, ask for synthetic data "
-            "alone, or run without a cap."
+            f"{unknown}: there is no price for a {worst.file_system.kind} file system in "
+            f"{worst.region}. Add it to {price_file(worst.region).name}, use synthetic data only, "
+            "or run without a cap."
         )
     return (
         f"{unknown}: there is no On-Demand price of {names} in {worst.region}. {why} "
@@ -227,12 +225,12 @@ def book(
     monthly_cap_usd: float | None,
     if_refused: RunSpending,
 ) -> tuple[str, ...]:
-    """Book the worst case of some jobs; return why that is refused after all, or nothing.
+    """Book the worst case of some jobs; return the reasons for a late refusal, or nothing.
 
-    The month is summed up again once the booking is in it. S3 lists every object written before, so
-    of several runs that book at the same time, the last to write sees all others: never do two pass
-    that exceed the cap together. Both may be refused. `record` is the run's spending without these
-    jobs, `if_refused` what is stored instead if the month's cap refuses them.
+    The month is summed up again after booking. S3 listings are consistent, so if several runs book
+    at once, the last to write sees all others: two runs that together exceed the cap never both
+    pass, but both may be refused. `record` is the run's spending without these jobs, `if_refused`
+    replaces it if the monthly cap refuses them.
     """
     _store(store, key, record.reserving(worst.usd))
     if monthly_cap_usd is None:

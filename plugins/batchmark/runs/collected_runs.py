@@ -1,6 +1,6 @@
-"""A collected run in the result bucket: `collected.json`, and its jobs' raw result documents.
+"""Stores and reads collected runs: `collected.json` and the jobs' raw result documents.
 
-`collected.json` names the documents and holds none of them, so each exists once.
+`collected.json` links to the documents without containing them, so each exists once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def store_run(store: RunStore, run: StoredRun) -> str:
 
 
 def stored_run(store: RunStore, key: str) -> StoredRun | None:
-    """The run as its `collected.json` has it, without any document; None if never collected."""
+    """Read a run's `collected.json`, without documents; None if it was never collected."""
     text = store.read_if_there(key)
     return StoredRun.model_validate_json(text) if text is not None else None
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """By job, the SHA-256 of what an earlier try or life of the collecting task has collected."""
+    """SHA-256 by job of the documents that an earlier try of the collecting task collected."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {
@@ -42,18 +42,18 @@ def collected_digests(store: RunStore) -> dict[str, str]:
 
 
 def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDocument:
-    """The raw document that counts for a job.
+    """Read the raw document that counts for a job.
 
     Raises:
-        CollectError: it is gone, or no longer the one that was collected.
-        BotoCoreError, ClientError: S3 does not answer now.
+        CollectError: the document is missing, or was replaced since it was collected.
+        BotoCoreError, ClientError: S3 did not answer.
     """
     expected = ExpectedDocument.of(run_id, job.planned)
     return expected.read_raw(store, job.job_id, job.job_attempt, job.document_sha256).document
 
 
 def readable_run(store: RunStore, key: str) -> CollectedRun:
-    """The run stored at `key`, where a job whose document can't be read any more counts as lost.
+    """Read the run stored at `key`; jobs whose document has become unreadable count as lost.
 
     Raises:
         CollectError: the run was never collected.
@@ -89,6 +89,6 @@ def _unchecked(jobs: Iterable[StoredJob]) -> Iterator[str]:
     count = sum(job.document_sha256 is None and job.document is None for job in jobs)
     if count:
         yield (
-            f"Not checked: {formatting.count(count, 'result document')}, as collected by a release "
-            "that kept no SHA-256 by which a replaced one would show."
+            f"Not checked: {formatting.count(count, 'result document')}, because the collecting "
+            "release stored no SHA-256 to detect replaced ones."
         )

@@ -1,4 +1,4 @@
-"""Collects the results of a run's jobs: documents, logs and Batch's own records."""
+"""Collects the results of a run's jobs: documents, logs and Batch's records."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from batchmark.aws.batch_jobs import (
     is_live,
     is_passing,
     list_jobs,
-    ours,
     terminate_job,
     was_withdrawn,
+    with_installation_tag,
 )
 from batchmark.aws.boto_clients import Clients, patient_clients
 from batchmark.aws.job_description import (
@@ -30,24 +30,24 @@ from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
     JobDescription,
     all_seconds,
+    batch_time,
     container_instance,
-    doubt_of_container,
+    container_warning,
     failure_message,
     has_run,
     is_reclaimed,
     log_location,
     log_url,
-    moment,
     run_seconds,
     seconds_between,
-    total,
+    sum_or_none,
 )
 from batchmark.aws.job_log import last_lines, log_end
-from batchmark.aws.job_parts import first_child, job_id_of, telling_child
+from batchmark.aws.job_parts import first_child, job_id_of, most_informative_child
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config, PurchaseOption
-from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.errors import CollectError, error_summary
 from batchmark.core.failures.endings import MOST_LINES, Ending
 from batchmark.core.names import is_of_task
 from batchmark.core.run import (
@@ -66,14 +66,14 @@ from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
-NO_LOG = "Batch names no log stream of this job in CloudWatch, so none of its log is here.\n"
+NO_LOG = "Batch names no CloudWatch log stream for this job, so its log is missing.\n"
 SUPERSEDED = "Its task was cleared, or it was submitted twice: another job counts"
 
 log = logging.getLogger(__name__)
 
 
 class _Found(NamedTuple):
-    """The Batch job that counts for a planned job, and the Spot job that it replaced."""
+    """The Batch job that counts for a planned job, and any Spot job that it replaced."""
 
     job_id: str | None
     replaced_job_id: str | None = None
@@ -98,17 +98,17 @@ def collect_run(
     clients: Clients | None = None,
     not_run: Mapping[int, str] = MappingProxyType({}),
 ) -> CollectedRun:
-    """Pair each planned job with its result, or with the reason why there is none.
+    """Pair each planned job with its result, or with the reason for having none.
 
-    Call it once the run's tasks have ended: a job that still runs then has no owner and is
-    terminated. Each job's log is copied to the run's folder. An own job's document that its task
-    did not write is written now.
+    Call it after the run's tasks have ended: jobs that still run then have no owner and are
+    terminated. Each job's log is copied to the run's folder. Own jobs' missing documents are
+    written now.
 
     Args:
-        job_ids: in the order of `planned`, None for a job whose task reported no id.
-        clients: of the services that know what own jobs ran on; by default those of the
-            environment's credentials.
-        not_run: why a job was not to be submitted, by its place in `planned`.
+        job_ids: in the order of `planned`; None for a job whose task reported no id.
+        clients: for looking up own jobs' hosts; by default with the environment's
+        credentials.
+        not_run: why jobs were skipped, by their index in `planned`.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
     refused = _end(batch, filter(is_live, chain.from_iterable(named)))
@@ -140,7 +140,7 @@ def collect_run(
 def _jobs_by_name(
     batch: Any, run_id: str, planned: Sequence[PlannedJob], config: Config
 ) -> list[list[dict[str, Any]]]:
-    """The Batch summaries of each planned job, newest first; none if its target is gone."""
+    """List each planned job's Batch summaries, newest first; empty if its target is gone."""
     prefixes = [names_of_job(config.name, run_id, plan) for plan in planned]
     by_target = defaultdict(list)
     for plan, prefix in zip(planned, prefixes, strict=True):
@@ -154,12 +154,15 @@ def _jobs_by_name(
         [job for job in listed.get(plan.target, []) if is_of_task(job["jobName"], prefix)]
         for plan, prefix in zip(planned, prefixes, strict=True)
     ]
-    own = {job["jobId"] for job in ours(batch, chain.from_iterable(named), config.name)}
+    own = {
+        job["jobId"]
+        for job in with_installation_tag(batch, chain.from_iterable(named), config.name)
+    }
     return [[job for job in jobs if job["jobId"] in own] for jobs in named]
 
 
 def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
-    """Terminate jobs; by id, why Batch refuses to for good, which costs nobody's result."""
+    """Terminate jobs; return Batch's permanent refusals by id, which affect no result."""
     refused = {}
     for job in jobs:
         try:
@@ -167,15 +170,15 @@ def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
         except ClientError as error:
             if is_passing(error):
                 raise
-            log.warning("Job %s can't be ended: %s", job["jobId"], error)
+            log.warning("Job %s can't be terminated: %s", job["jobId"], error)
             refused[job["jobId"]] = str(error)
     return refused
 
 
 def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
-    """The newest job with the name of the job that the task reported, or else the newest of all.
+    """Find the newest job with the name of the reported job, or else the newest of all.
 
-    A task that died before it could report its On-Demand job has reported the Spot job before it.
+    A task that died before reporting its On-Demand job has only reported the earlier Spot job.
     """
     reported = next((job for job in jobs if job["jobId"] == reported_id), None)
     if reported_id and reported is None:
@@ -211,21 +214,21 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """When a job started and stopped: by Batch, or by its own clock where that can't be."""
+    """A job's start and stop, by Batch or, if those are impossible, by its own clock."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
-    return moment(job["startedAt"]), moment(job["stoppedAt"])
+    return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """What an own job's owner says of it, whose word comes before Batch's."""
+    """Why an own job failed its owner's check, which overrides Batch's verdict."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
 
 @dataclass(frozen=True)
 class _Collector:
-    """Finds what the jobs of a run left."""
+    """Finds the results of a run's jobs."""
 
     store: RunStore
     logs: Any
@@ -250,7 +253,7 @@ class _Collector:
             raise
         except Exception as error:
             log.exception("Job %s can't be collected", found.job_id)
-            reason = unexpected(error)
+            reason = error_summary(error)
         update = {
             "document_sha256": self._digests.get(found.job_id or ""),
             "interrupted": self._interrupted(expected, found),
@@ -258,7 +261,7 @@ class _Collector:
         return self.lost(plan, found, reason).model_copy(update=update)
 
     def lost(self, plan: PlannedJob, jobs: _Found, reason: str) -> LostJob:
-        """A job without a result that was paid for, including the one that it replaced."""
+        """Record a paid job without a result, including any job that it replaced."""
         seconds = [all_seconds(self.described.get(job_id)) for job_id in jobs.known]
         return LostJob(
             planned=plan,
@@ -266,7 +269,7 @@ class _Collector:
             reason=reason,
             ending=self.endings.get(jobs.job_id or ""),
             instance_type=plan.instance_type if self.store.is_aws() else None,
-            seconds=None if (ran := total(seconds)) is None else plan.nodes * ran,
+            seconds=None if (ran := sum_or_none(seconds)) is None else plan.nodes * ran,
         )
 
     def not_run(self, plan: PlannedJob, reason: str) -> LostJob:
@@ -281,7 +284,7 @@ class _Collector:
         text = self._log(job)
         kept = text or ("\n" if location else NO_LOG)
         log_key = store.write(f"logs/{plan.target}/{plan.name}.log", kept, "text/plain")
-        telling = telling_child(whole)
+        telling = most_informative_child(whole)
         said = text if telling is job else self._log(telling)
         if failed := whole["status"] == "FAILED":
             self.endings[whole["jobId"]] = self._ending(how_it_ended(telling), said)
@@ -314,23 +317,23 @@ class _Collector:
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),
             document_sha256=raw.sha256,
-            created_at=moment(whole["createdAt"]),
+            created_at=batch_time(whole["createdAt"]),
             started_at=started_at,
             stopped_at=stopped_at,
             document=raw.document,
             purchase_option=self._purchase_option(plan, raw.document),
-            earlier_seconds=total([*map(all_seconds, before), *map(run_seconds, earlier)]),
+            earlier_seconds=sum_or_none([*map(all_seconds, before), *map(run_seconds, earlier)]),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
             host=container_instance(job),
             interrupted=self._interrupted(expected, found),
             failure=failure,
             ending=self._ending(how, said) if (how := _failed_check(raw.document)) else ending,
-            doubt=doubt_of_container(job),
+            doubt=container_warning(job),
         )
 
     def _as_it_ran(self, plan: PlannedJob, document: ResultDocument) -> PlannedJob:
-        """An own job with the instance type that Batch chose of all that its queue may start."""
+        """Set an own job's instance type to the one that Batch chose."""
         seen = document.environment.instance_type
         if document.own_job is None or seen is None or not self.store.is_aws():
             return plan
@@ -356,10 +359,10 @@ class _Collector:
             raise CollectError("no job was submitted; see the log of its run_benchmark task")
         job = self.described.get(job_id)
         if job is None:
-            raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
+            raise CollectError(f"Batch no longer knows job {job_id}; it keeps jobs for 7 days")
         if is_live(job):
             refused = self.refused.get(job_id)
-            done = f"it can't be ended ({refused})" if refused else "it was told to stop"
+            done = f"it can't be ended ({refused})" if refused else "its termination was requested"
             raise CollectError(
                 f"Batch job {job_id} was still {job['status']}, though no task waited for it any "
                 f"more; {done}"
@@ -369,7 +372,7 @@ class _Collector:
     def _interrupted(
         self, expected: ExpectedDocument, jobs: _Found
     ) -> tuple[InterruptedAttempt, ...]:
-        """The earlier attempts that left a document before they lost their hosts."""
+        """List earlier attempts that left a document before losing their hosts."""
         found = []
         for job_id, attempt in self._earlier_attempts(jobs):
             try:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 
 from batchmark.core.errors import CollectError
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
 from batchmark.core.suites import CUSTOM, OWN_DTYPES
 from batchmark_job.result.document import ResultDocument, ResultError, parse_document
@@ -64,7 +64,7 @@ def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool
             "of different code; put those of one side into one folder"
         )
     kinds = (("runs", runs), ("targets", targets))
-    mixed = [f"several {kind} ({some(names)})" for kind, names in kinds if len(names) > 1]
+    mixed = [f"several {kind} ({shortened_list(names)})" for kind, names in kinds if len(names) > 1]
     if mixed:
         one = os.path.commonpath(next(iter(sides.values())))
         fix = f"give one folder of them, such as {one}" if nested else "give each its own folder"

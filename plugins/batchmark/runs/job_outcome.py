@@ -1,4 +1,4 @@
-"""Whether a finished Batch job succeeded, judged by its description, log and document."""
+"""Judges whether a finished Batch job succeeded, by its description, log and document."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def outcome(
     first_seen: Mapping[str, float] | None = None,
     host: JobHost | None = None,
 ) -> JobOutcome:
-    """Judge a finished job; blocks on S3 and CloudWatch Logs.
+    """Judge a finished job; makes blocking calls to S3 and CloudWatch Logs.
 
-    An own job leaves no document, so it is written here, also where the job failed.
+    Own jobs leave no document, so it is written here, even if the job failed.
 
     Args:
-        expected: the document that it must have left, if any.
-        first_seen: see job_description.timing.
-        host: what an own job ran on, if that was found out while it ran.
+        expected: the document that the job must have left, if any.
+        first_seen: see `job_description.timing`.
+        host: an own job's host, if it was looked up while the job ran.
 
     Raises:
-        BotoCoreError, ClientError: S3 does not answer at the moment.
+        BotoCoreError, ClientError: S3 did not answer.
     """
     times = timing(job, first_seen)
     document, problem = None, None
@@ -64,7 +64,7 @@ def outcome(
         times["marks"] = document.marks.model_dump(mode="json", exclude_none=True)
     check = document.own_job.check if document and document.own_job else None
     if check and not check.passed and check.kind != "exit_code":
-        problem = f"its owner's check did not pass: {check.detail}"
+        problem = f"its owner's check failed: {check.detail}"
     elif check and not check.passed and job["status"] == "SUCCEEDED":
         problem = check.detail
     if job["status"] == "SUCCEEDED" and problem is None:
@@ -80,22 +80,22 @@ def outcome(
 def _document(
     client: Clients, job: JobDescription, expected: ExpectedDocument, host: JobHost | None
 ) -> ResultDocument | None:
-    """The document of a job that succeeded, or of an own job with an attempt that started."""
+    """Return the document of a successful job, or of an own job with a started attempt."""
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
     if expected.own_job and (stored := store_document(store, client, job, expected, host)):
         return stored
     if job["status"] != "SUCCEEDED":
         return None
     if expected.own_job:
-        raise CollectError("Batch tells no attempt of it that ran and stopped")
+        raise CollectError("Batch reports no attempt that ran and stopped")
     writer = first_child(job)
     return expected.read(store, writer["jobId"], len(writer["attempts"]))
 
 
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
-    """The last lines of a job's log, or a line that says why there are none.
+    """Return the last lines of a job's log, or a line saying why there are none.
 
-    What the wrapper of an own job told at its end would hide them.
+    The final lines of an own job's wrapper are removed, as they would hide the job's.
     """
     location = log_location(job)
     if location is None:

@@ -1,4 +1,4 @@
-"""Collects the results of Kubernetes jobs: documents, and when their pods ran."""
+"""Collects the results of Kubernetes jobs: documents and pod run times."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
 
 
 class EndedPods(Record):
-    """A Kubernetes job that has ended, or was told to."""
+    """A Kubernetes job that has ended or was ended."""
 
     job_name: str
     created_at: AwareDatetime
-    started_at: AwareDatetime | None = Field(description="of its first pod; null if none did")
+    started_at: AwareDatetime | None = Field(
+        description="start of its first pod; null if none started"
+    )
     stopped_at: AwareDatetime
     log_key: str | None = Field(description="where the log of its first replica is kept")
-    node: str | None = Field(description="that its pods ran on")
+    node: str | None = Field(description="node that its pods ran on")
     failure: str | None = None
 
 
@@ -35,9 +37,9 @@ def collect_pods(
     planned: Sequence[PlannedJob],
     ended: Sequence[EndedPods | None],
 ) -> CollectedRun:
-    """Pair each planned job with its result, or with the reason why there is none.
+    """Pair each planned job with its result, or with the reason for having none.
 
-    `ended` is in the order of `planned`, None for a job whose task reported nothing.
+    `ended` is in the order of `planned`; None for a job whose task reported nothing.
     """
     digests = collected_digests(store)
     results = [
@@ -73,7 +75,7 @@ def _result(
         planned=plan,
         job_id=pods.job_name,
         job_attempt=ATTEMPT,
-        # The pods and their logs are gone: what was kept lies in the bucket.
+        # The pods and their logs are gone; the kept copies are in the bucket.
         log_group=store.bucket,
         log_stream=pods.log_key,
         log_url=store.object_url(pods.log_key),

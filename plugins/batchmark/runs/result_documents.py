@@ -1,4 +1,4 @@
-"""Reads a job's result document from S3 and checks it against the plan."""
+"""Reads jobs' result documents from S3 and checks them against the plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from botocore.exceptions import ClientError
 
-from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.errors import CollectError, error_summary
 from batchmark.core.names import document_prefix
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.record import Record
@@ -30,7 +30,7 @@ class RawDocument(NamedTuple):
 
 
 class ExpectedDocument(Record):
-    """The document that a planned job must leave, and the fields it must have."""
+    """The document that a planned job must leave, and its required fields."""
 
     run_id: str
     target: str
@@ -57,33 +57,33 @@ class ExpectedDocument(Record):
         return self.prefix.removeprefix("s3://").partition("/")[0]
 
     def uri(self, job_id: str, attempt: int) -> str:
-        """The address that the job writes to (batchmark_job/output.py)."""
+        """The URI that the job writes to (batchmark_job/output.py)."""
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
-        """The document of one attempt, as by `read_raw`."""
+        """Read the document of one attempt; raises the same errors as `read_raw`."""
         return self.read_raw(store, job_id, attempt).document
 
     def read_raw(
         self, store: RunStore, job_id: str, attempt: int, collected_sha256: str | None = None
     ) -> RawDocument:
-        """The document of one attempt with its SHA-256.
+        """Read the document of one attempt, with its SHA-256.
 
-        `collected_sha256` is that of the document that was collected; None if none was, or by a
-        release that kept none.
+        `collected_sha256` is that of the previously collected document; None if none was collected,
+        or by a release that stored none.
 
         Raises:
-            CollectError: it is missing, too large, cut off, simulated, of another version or job,
-                or not the one that was collected.
-            BotoCoreError, ClientError: S3 does not hand it out now, for any other reason.
+            CollectError: the document is missing, too large, truncated, simulated, from another
+            version or job, or not the one that was collected.
+            BotoCoreError, ClientError: S3 did not return it for any other reason.
         """
         uri = self.uri(job_id, attempt)
         text = _content(store, uri)
         digest = sha256(text).hexdigest()
         if collected_sha256 not in (None, digest):
             raise CollectError(
-                f"{uri} was replaced: its SHA-256 is {digest}, and what was collected has "
-                f"{collected_sha256}; restore that version, as the bucket keeps older ones"
+                f"{uri} was replaced: its SHA-256 is {digest}, but {collected_sha256} was "
+                "collected; restore that version, which the bucket keeps"
             )
         document = _parsed(uri, text)
         expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
@@ -92,7 +92,7 @@ class ExpectedDocument(Record):
                 raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
         model = document.environment.gpu_model or ""
         if model.startswith(SIMULATED):
-            raise CollectError(f"{uri} was measured on a {model}, whose figures are no GPU's")
+            raise CollectError(f"{uri} was measured on a {model}, which is not a real GPU")
         for row in document.measurements:
             trains = row.scaling is None or row.scaling.settings is not None
             if trains and self.dtype not in {OWN_DTYPES, row.dtype}:
@@ -109,7 +109,7 @@ def _content(store: RunStore, uri: str) -> bytes:
         code = error.response["Error"]["Code"]
         if code in MISSING:
             raise CollectError(f"{uri} can't be read ({code})") from error
-        error.add_note(f"It was to read {uri}.")
+        error.add_note(f"Failed to read {uri}.")
         raise
 
 
@@ -119,7 +119,7 @@ def _parsed(uri: str, text: bytes) -> ResultDocument:
     except ResultError as error:
         raise CollectError(f"{uri}: {error}") from error
     except Exception as error:
-        raise CollectError(f"{uri}: {unexpected(error)}") from error
+        raise CollectError(f"{uri}: {error_summary(error)}") from error
 
 
 def key_of(uri: str) -> str:

@@ -1,8 +1,8 @@
-"""The file system of one run: stood up step by step, and collapsed.
+"""Creates and deletes the file system of one run, step by step.
 
-Each step looks at what is there, so a step may be repeated, and another process may go on. Standing
-up finds its file system by the token that it was created with, which is the same for all tries and
-another once the task was cleared. Collapsing finds all that carry the run's tags.
+Each step checks the current state, so it may be repeated, or continued by another process.
+Creation finds its file system by its idempotency token, which is the same for all tries and
+differs once the task was cleared. Deletion finds all file systems with the run's tags.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ NOT_IN_TAGS = re.compile(r"[^\w .:/=+@-]")
 
 
 def check_tags(run_id: str) -> None:
-    """Refuse a run id that AWS takes in no tag, by which what the run made is found again.
+    """Reject a run id that is invalid in AWS tags, by which the run's resources are found.
 
     Raises:
-        PlanError: it has such a character.
+        PlanError: the id has an invalid character.
     """
     if found := NOT_IN_TAGS.search(run_id):
         raise PlanError(
-            f"run id {run_id!r} has {found[0]!r}, which AWS takes in no tag, so the run's jobs or "
-            "file system would not be found again: choose another run id"
+            f"run id {run_id!r} has {found[0]!r}, which AWS does not allow in tags, so the run's "
+            "jobs or file system could not be found again: choose another run id"
         )
 
 
 class RunOfDag(Record):
-    """Whose file system it is."""
+    """The Airflow run and generation that a file system belongs to."""
 
     installation: str
     dag_id: str
@@ -75,15 +75,15 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Another for each file system: FSx remembers the links of those that are gone."""
+        """A token per file system, because FSx remembers links of deleted ones."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
-        """Whether a file system is this run's, of any generation."""
+        """Whether a file system belongs to this run, in any generation."""
         return self._has_tags(described, RUN_ID_TAG, DAG_TAG)
 
     def made(self, described: file_systems.Described) -> bool:
-        """Whether a file system is this run's, of this generation."""
+        """Whether a file system belongs to this run and generation."""
         return self._has_tags(described, RUN_ID_TAG, DAG_TAG, GENERATION_TAG)
 
     def _has_tags(self, described: file_systems.Described, *names: str) -> bool:
@@ -98,26 +98,26 @@ def _token(*parts: str) -> str:
 
 @contextmanager
 def _refusals_named() -> Iterator[None]:
-    """What AWS refuses for good is a LayerError."""
+    """Context manager: convert AWS's permanent refusals to LayerError."""
     try:
         yield
     except ClientError as error:
         if is_passing(error):
             raise
         raise LayerError(
-            f"AWS refuses the file system: {error}. Its settings are those of "
+            f"AWS rejected the file system: {error}. Its settings come from "
             "terraform/stacks/multi_node"
         ) from error
 
 
 class RunFileSystem:
-    """`settings` are None where nobody knows them any more: enough to delete what is there."""
+    """A run's file system; it can be deleted without `settings`, if they are unknown."""
 
     def __init__(self, fsx: Any, ssm: Any, settings: FileSystem | None, run: RunOfDag) -> None:
         self._fsx, self._ssm = fsx, ssm
         self._settings, self._run = settings, run
         self.file_system_id: str | None = None
-        # By id, as last seen: what stand_up made, and what ending found beside it.
+        # Last descriptions by id: what stand_up created, and what the deletion found besides.
         self.found: dict[str, file_systems.Described] = {}
         self.gone: set[str] = set()  # those of them that were seen to be gone
         self.parameter_problem: str | None = None
@@ -125,11 +125,11 @@ class RunFileSystem:
 
     @_refusals_named()
     def stand_up(self) -> str | None:
-        """Do the next step; None once its files can be read, else what it waits for.
+        """Do the next creation step; return what it waits for, or None once files are readable.
 
         Raises:
-            LayerError: it can't come up. What was made so far is still there.
-            ClientError, BotoCoreError: AWS gives no answer now.
+            LayerError: the file system can't be created. What exists so far is not deleted.
+            ClientError, BotoCoreError: AWS did not answer.
         """
         described = self._own()
         if described is None:
@@ -146,17 +146,17 @@ class RunFileSystem:
 
     @_refusals_named()
     def name_own(self) -> None:
-        """Let nodes that boot from now on mount it.
+        """Make nodes that boot from now on mount it.
 
         Raises:
-            LayerError, ClientError, BotoCoreError: as stand_up.
+            LayerError, ClientError, BotoCoreError: as in `stand_up`.
         """
         if self.file_system_id is None:
-            raise LayerError("no file system is up that nodes could mount")
+            raise LayerError("there is no file system that nodes could mount")
         self._name(self.file_system_id)
 
     def name_none(self) -> None:
-        """Let nodes that boot from now on mount nothing."""
+        """Make nodes that boot from now on mount nothing."""
         self._name(NO_FILE_SYSTEM)
 
     def _linked(self, file_system_id: str) -> str | None:
@@ -180,7 +180,7 @@ class RunFileSystem:
         return None
 
     def _imported(self, file_system_id: str) -> str | None:
-        """The link's import of names is a task of its own, and FSx deletes nothing during one."""
+        """Wait for the link's import task, during which FSx can't delete the file system."""
         tasks = file_systems.tasks_of(self._fsx, file_system_id)
         if not tasks and self._looks_for_import < LOOKS_FOR_IMPORT:
             self._looks_for_import += 1
@@ -196,7 +196,7 @@ class RunFileSystem:
         return None
 
     def _own(self) -> file_systems.Described | None:
-        """This generation's file system; None while an earlier one with its token ends."""
+        """Find this generation's file system; None while an earlier one with its token ends."""
         if self.file_system_id is None:
             described = file_systems.create(
                 self._fsx, self.settings, token=self._run.token, tags=self._run.tags
@@ -208,32 +208,32 @@ class RunFileSystem:
             return described
         found = file_systems.describe(self._fsx, self.file_system_id)
         if found is None:
-            raise LayerError(f"file system {self.file_system_id} is gone: somebody deleted it")
+            raise LayerError(f"file system {self.file_system_id} was deleted by somebody else")
         return found
 
     @property
     def settings(self) -> FileSystem:
         if self._settings is None:
-            raise LayerError("the settings of the run's file system are not known")
+            raise LayerError("the settings of the run's file system are unknown")
         return self._settings
 
     def remove(self) -> str | None:
-        """As collapse, only of what this generation has made: jobs of another may need theirs."""
+        """Like `collapse`, but only for this generation, as another one's jobs may be running."""
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:
-        """Do the next step; None once all of the run's file systems are gone.
+        """Do the next deletion step; return None once all the run's file systems are gone.
 
-        Nodes that boot from now on mount none. If that can't be told them, they are deleted all
-        the same, and `parameter_problem` says why.
+        Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
+        are deleted anyway, and `parameter_problem` has the reason.
 
         Raises:
-            ClientError, BotoCoreError: AWS gives no answer now.
+            ClientError, BotoCoreError: AWS did not answer.
         """
         return self._end_all(self._run.owns)
 
     def withdraw(self) -> bool:
-        """Let nodes that boot from now on mount none of the run's; whether there is any."""
+        """Stop new nodes from mounting the run's file systems; return whether there are any."""
         return self._withdraw(self._run.owns)
 
     def _end_all(self, whose: Callable[[file_systems.Described], bool]) -> str | None:
@@ -260,7 +260,7 @@ class RunFileSystem:
                     self.name_none()
             except (LayerError, BotoCoreError, ClientError) as error:
                 self.parameter_problem = (
-                    f"What nodes mount could not be set to {NO_FILE_SYSTEM!r}: {error}"
+                    f"The parameter that nodes read could not be set to {NO_FILE_SYSTEM!r}: {error}"
                 )
         return bool(self.found.keys() - self.gone)
 
@@ -281,6 +281,6 @@ class RunFileSystem:
 
     @property
     def is_ending(self) -> bool:
-        """Whether FSx has said of all that it deletes them."""
+        """Whether FSx reports that all are being deleted."""
         left = (self.found[file_system_id] for file_system_id in self.found.keys() - self.gone)
         return all(described["Lifecycle"] == "DELETING" for described in left)

@@ -1,7 +1,7 @@
-"""The spending of a month in USD: one small object for each run, `costs/<yyyy-mm>/<run>.json`.
+"""Records monthly spending in USD: one small object per run, `costs/<yyyy-mm>/<run>.json`.
 
-It is written with the worst case when the run is planned, and with the actual cost once its results
-are collected. A run counts in the month in which it was planned, in UTC.
+It holds the worst case from planning on, and the actual cost once results are collected. A run
+counts towards the month in which it was planned, in UTC.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Usd = Annotated[float, Field(ge=0, le=MOST_USD)]
 
 
 class RunSpending(Record):
-    """A run's share of the spending of a month."""
+    """One run's spending within a month."""
 
     run_id: str
     planned_at: AwareDatetime
@@ -58,9 +58,9 @@ class RunSpending(Record):
         return None not in (self.reserved_usd, *self.job_usd.values())
 
     def replanned(self, generation: int) -> RunSpending:
-        """What remains of this record when its run is planned again.
+        """Return what remains of this record when its run is planned again.
 
-        A retry has submitted nothing. A cleared run may have had jobs whose cost was never settled.
+        A retry has submitted nothing; a cleared run may have jobs whose cost was never settled.
         """
         unsettled = not self.finished and generation != self.generation
         update = {
@@ -75,7 +75,7 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def reserving(self, usd: float | None) -> RunSpending:
-        """This record with that much more reserved; it is open again."""
+        """Return this record with more reserved; it becomes open again."""
         reserved = None
         if usd is not None and self.reserved_usd is not None:
             reserved = float(exact(self.reserved_usd) + exact(usd))
@@ -84,9 +84,9 @@ class RunSpending(Record):
     def settled(
         self, costs: Iterable[JobCost], worst: WorstCase, *, free: bool = False
     ) -> RunSpending:
-        """This record with the jobs' actual cost, added to that of earlier settlements.
+        """Return this record with the jobs' actual cost added to earlier settlements.
 
-        A local cloud's jobs are free, whatever they would cost in AWS.
+        Jobs of a local cloud are free, whatever they would cost in AWS.
         """
 
         def at_most(cost: JobCost) -> float | None:
@@ -103,16 +103,16 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def with_file_systems(self, usd: dict[str, float | None], *, any_left: bool) -> RunSpending:
-        """This record with what file systems cost, by id, that are gone.
+        """Return this record with the cost of deleted file systems, by id.
 
-        Once none is left, none can cost any more: what is settled later finds 0.
+        Once none is left, the reserved file system cost becomes 0.
         """
         none_left: dict[str, float | None] = {} if any_left else {FILE_SYSTEM: 0.0}
         return self.model_copy(update={"job_usd": self.job_usd | usd | none_left})
 
 
 class MonthSpending(Record):
-    """What the runs of a month have cost and may still cost."""
+    """The cost of a month's runs, and what they may still cost."""
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
@@ -123,18 +123,18 @@ class MonthSpending(Record):
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
-        """This month with `record` instead of the one at `key`, or without it."""
+        """Return this month with `record` in place of the one at `key`, or without it."""
         runs = {found: run for found, run in self.runs.items() if found != key}
         return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
 
     def free(self) -> MonthSpending:
-        """This month on a local cloud, where jobs that have not finished cost nothing either."""
+        """Return this month for a local cloud, where unfinished jobs cost nothing either."""
         runs = {key: run.model_copy(update={"reserved_usd": 0.0}) for key, run in self.runs.items()}
         return self.model_copy(update={"runs": runs})
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Keys of runs that are missing from the sum, or only partly in it."""
+        """Keys of runs that are missing from the sum or only partly included."""
         return tuple(key for key, run in self.runs.items() if not run.is_known)
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class MonthSpending(Record):
                 usd = float(sum((run.exact_usd for run in runs), exact(0)))
                 parts.append(f"{len(runs)} {words} {formatting.usd(usd)}")
         if unknown := (*self.unreadable, *self.unpriced):
-            parts.append(f"not or only partly in it: {', '.join(unknown)}")
+            parts.append(f"missing or only partly included: {', '.join(unknown)}")
         listed = f" ({'; '.join(parts)})" if parts else ""
         return f"Runs of {self.month}: {formatting.usd(float(self.exact_usd))}{listed}"
 
@@ -155,12 +155,12 @@ def spending_key(store: RunStore, planned_at: datetime) -> str:
 
 
 def run_spending(store: RunStore, key: str) -> RunSpending | None:
-    """None if there is no valid record."""
+    """Read a run's spending record; None if there is no valid one."""
     return store.record(RunSpending, key)
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
-    """The spending of the month that the record `key` belongs to."""
+    """Sum up the month that the record `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
     runs, unreadable = {}, []
     for found in store.keys(folder):
@@ -179,10 +179,10 @@ def settle_file_systems(
     *,
     any_left: bool = False,
 ) -> float | None:
-    """Book what they cost; the sum in USD, None if unknown.
+    """Book the cost of deleted file systems; return the sum in USD, or None if unknown.
 
-    It takes the place of the most that they could cost, unless another one of the run is left.
-    `gone` are their last descriptions by id. One of a local cloud costs nothing.
+    It replaces the booked worst case, unless the run still has another file system. `gone` has
+    their last descriptions by id. Those of a local cloud cost nothing.
     """
     plan = store.plan()
     layer = plan.worst_case.file_system if plan.worst_case else None

@@ -79,7 +79,7 @@ def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_firs
     assert causes == ["environment_disabled", "behind_other_jobs"]
     assert [finding.certain for finding in diagnosis.findings] == [True, False, False]
     message = diagnosis.message()
-    assert f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in message
+    assert f"1 RUNNABLE job(s) are ahead in the queue, the first is {first}." in message
     set_state(cloud, environment, "ENABLED")
     assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batchmark.checks.leak_records import LeakAges
-from batchmark.checks.leaks import end_leaks, look
+from batchmark.checks.leaks import end_leaks, find_leaks
 from batchmark.core.errors import PlanError
 from batchmark.core.own_jobs import ComparisonRun, OwnJobPlan
 from batchmark.core.prices import load_prices
@@ -115,7 +115,7 @@ def test_the_guard_ends_what_is_ours_in_a_queue_of_others_and_nothing_else(
         return "over"
 
     gone = queue.replace("queue", "gone")
-    report = look(
+    report = find_leaks(
         installation, cloud.client, over, limits=LeakAges(), now=now, queues=[queue, gone]
     )
     found = [one for one in report.resources if one.kind == "job"]

@@ -30,7 +30,9 @@ def test_prices_come_from_the_file_and_name_it(strict_cloud):
     assert prices.source_url == committed.source_url
     assert prices.as_of == committed.as_of
     assert prices.notes == ()
-    assert prices.type_notes == {"x9.huge": "No On-Demand price of x9.huge is listed in us-east-1."}
+    assert prices.type_notes == {
+        "x9.huge": "AWS lists no On-Demand price for x9.huge in us-east-1."
+    }
     assert set(prices.spot) == {"g5.xlarge"}
     spot = prices.spot["g5.xlarge"]
     assert spot.zones == {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}

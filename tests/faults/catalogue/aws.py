@@ -128,7 +128,7 @@ def lost_lines(bench: Bench) -> Runs:
     bench.finish_all(runs)
     for side, part in missing.items():
         for own_job in own_jobs(bench, runs[side]):
-            assert f"{part} is missing, so its metrics are perhaps not all" in own_job.doubts[0]
+            assert f"{part} is missing, so metrics may be missing" in own_job.doubts[0]
     return runs
 
 
@@ -143,7 +143,7 @@ def stop_before_start(bench: Bench) -> Runs:
     bench.finish_all(runs)
     for own_job in own_jobs(bench, runs["a job of others"]):
         assert own_job.running_seconds is None
-        assert own_job.doubts[0].endswith("so its time is its command's alone, by its own clock")
+        assert own_job.doubts[0].endswith("so its time covers only the command, by its own clock")
     return runs
 
 

@@ -7,13 +7,13 @@ from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks.approval import approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.tasks.environment import check_environment
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.planning import plan_jobs
 
 
 def plan(context):
     def propose(config, run_name):
-        wanted = asked(SteadinessRun, context["params"])
+        wanted = parse_options(SteadinessRun, context["params"])
         jobs = plan_jobs(
             config, run_name=run_name, suite=SUITE, need_both_devices=False, **wanted.model_dump()
         )

@@ -200,7 +200,10 @@ def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
     for sides, says in (
         ((old / "0.json", old / "0.json"), "both sides are the same document; give"),
         ((old, old), "both sides are the same documents; give"),
-        ((old, new), f"{old}/1.json and {new}/copy.json hold documents of the same job, old/1, "),
+        (
+            (old, new),
+            f"{old}/1.json and {new}/copy.json contain documents of the same job, old/1, ",
+        ),
     ):
         assert main(["compare", *map(str, sides)]) == BAD_INPUT
         assert says in capsys.readouterr().err

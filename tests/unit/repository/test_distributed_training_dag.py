@@ -10,7 +10,7 @@ from batchmark.orchestration.operators.file_system_operators import (
     CollapseFileSystem,
     StandUpFileSystem,
 )
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.scaling_plan import plan_scaling
 from batchmark_job.result.scaling_options import ScalingRun
 from tests.builders.installations import configured
@@ -73,8 +73,8 @@ def test_the_forms_defaults_can_be_planned(dag):
     params = {name: dag.params.get_param(name).resolve() for name in dag.params}
     nodes = stack()
     config = nodes.joined_to(configured())
-    jobs = plan_scaling(nodes, config, asked(ScalingRun, params), run_name="run")
+    jobs = plan_scaling(nodes, config, parse_options(ScalingRun, params), run_name="run")
     assert [job.nodes for job in jobs] == [1, 2, 4, 8, 16, 20]
     assert jobs[0].scaling.data == ("synthetic", "files")
-    assert jobs[-1].scaling.batches == (64,), "160 devices have no equal share of 512 images"
+    assert jobs[-1].scaling.batches == (64,), "160 devices can't share 512 images equally"
     assert jobs[-1].scaling.settings.learning_rate == 0.1 * 160 * 64 / 256

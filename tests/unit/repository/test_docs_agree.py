@@ -12,7 +12,7 @@ from batchmark.analysis.judging.significance import ASSUMED, Resolution
 from batchmark.analysis.published import NOISE, published_table
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
-from batchmark.core.formatting import apart
+from batchmark.core.formatting import difference_text
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.forms import MAX_COST_USD
@@ -56,7 +56,7 @@ def test_how_many_runs_a_change_needs():
 
 
 def test_the_assumed_noise():
-    scatter, single = apart(math.expm1(ASSUMED.log_sd)), apart(NOISE - 1)
+    scatter, single = difference_text(math.expm1(ASSUMED.log_sd)), difference_text(NOISE - 1)
     measurement = words("measurement.md")
     assert f"A standard deviation of {scatter} from job to job is assumed" in measurement
     assert f"{ASSUMED.log_sd} of the logarithm" in measurement

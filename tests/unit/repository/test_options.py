@@ -10,7 +10,7 @@ from batchmark.core.errors import PlanError
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.forms import option_params
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import Settings
 from batchmark_job.option_values import add_options, parse
@@ -69,7 +69,7 @@ def test_the_defaults_of_the_form_are_those_of_the_plan(model):
     filled_in = {name: field.resolve() for name, field in option_params(model).items()}
     if model is SharingOptions:
         assert filled_in.pop("axes") == "batch=32"
-    assert asked(model, filled_in) == model()
+    assert parse_options(model, filled_in) == model()
 
 
 @pytest.mark.parametrize("model", COMMANDS)
@@ -87,7 +87,7 @@ def test_without_words_the_command_has_the_defaults():
 
 
 def test_a_field_may_be_left_empty_where_nothing_is_something():
-    empty = asked(ScalingRun, {"devices": None, "all_reduce_mib": None, "study": None})
+    empty = parse_options(ScalingRun, {"devices": None, "all_reduce_mib": None, "study": None})
     assert (empty.devices, empty.all_reduce_mib, empty.study) == (None, (), ())
     types = {
         name: field.schema["type"]
@@ -110,7 +110,7 @@ def test_form_and_plan_refuse_the_same_numbers(model):
         with pytest.raises(ParamValidationError):
             fields[name].resolve(value)
         with pytest.raises(PlanError, match=f"^{name} {bad} is out of range; give "):
-            asked(model, {name: value})
+            parse_options(model, {name: value})
 
 
 @pytest.mark.parametrize("model", COMMANDS)
@@ -155,7 +155,7 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
 )
 def test_what_is_wrong_is_said_with_the_value_and_the_fix(model, given, problem):
     with pytest.raises(PlanError) as error:
-        asked(model, given)
+        parse_options(model, given)
     assert str(error.value).startswith(problem)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.runs.own_jobs.sides import Side, parse_sides
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
 from tests.builders.existing_jobs import found, own_jobs
 from tests.builders.installations import configured
@@ -25,7 +25,7 @@ def dags(dag_bag):
 def test_the_defaults_run_an_own_job_on_all_its_targets_and_sizes(dags):
     params, names = dags[OWN].params, ("sizes", "targets", "repeats", "deadline_seconds")
     filled_in = {name: params.get_param(name).resolve() for name in names}
-    wanted = asked(OwnJobRun, {**filled_in, "job": "thumbnails"})
+    wanted = parse_options(OwnJobRun, {**filled_in, "job": "thumbnails"})
     jobs = plan_own_jobs(configured(), own_jobs(), wanted, run_name="run")
     assert len(jobs) == 2 + 2 * 2 * 6
 
@@ -39,7 +39,7 @@ def test_the_example_in_the_docs_is_taken_by_the_form_and_can_be_planned(dags):
     config = configured().model_copy(
         update={"targets": {name: side.target for name, side in sides.items()}}
     )
-    wanted = asked(ComparisonRun, conf)
+    wanted = parse_options(ComparisonRun, conf)
     assert len(plan_comparison(config, sides, wanted, run_name="run")) == 1 + 3 * 3 * 6
 
 

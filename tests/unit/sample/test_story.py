@@ -10,7 +10,7 @@ import pytest
 from batchmark.changes.detection import detect_changes
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import Series, SeriesKey
-from batchmark.changes.suspects import hard_to_watch, weigh
+from batchmark.changes.suspects import weigh, why_unwatchable
 from sample import story
 from sample.documents import CPU_MODELS, GPU_MODELS
 
@@ -109,7 +109,7 @@ def test_the_own_job_is_slower_since_a_commit_and_since_no_other():
 
 def test_no_series_is_hard_to_watch(times):
     weighed = weigh(list(times.values()), str(story.WEEKS - 1), {})
-    assert hard_to_watch(weighed) is None
+    assert why_unwatchable(weighed) is None
 
 
 def test_luck_is_the_same_each_time_and_differs_from_job_to_job():

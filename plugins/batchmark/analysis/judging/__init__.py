@@ -1,1 +1,1 @@
-"""Whether a difference is one: noise, significance, the verdict."""
+"""Decides whether a difference is real: noise, significance, verdict."""

@@ -1,4 +1,4 @@
-"""A calibration run: each target's noise, and whether its own jobs pass for equal (A/A)."""
+"""Evaluates a calibration run: each target's noise, and an A/A test of its own jobs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from batchmark.core.run import CollectedRun
 
 
 class SelfCheck(Record):
-    """A target's odd repeats against its even ones, by the rule for two targets.
+    """An A/A test: a target's odd repeats against its even ones, judged like two targets.
 
-    Each half is judged by its own scatter: the table's noise, measured on both halves, would
-    explain any difference between them.
+    Each half is judged by its own scatter, because the table's noise comes from both halves and
+    would explain any difference between them.
     """
 
-    rows: int = Field(ge=1, description="compared")
-    different: tuple[RowName, ...] = Field(description="of these, falsely")
+    rows: int = Field(ge=1, description="number of rows compared")
+    different: tuple[RowName, ...] = Field(description="rows falsely called different")
 
 
 class Calibration(Record):
@@ -65,8 +65,8 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
     )
 
 
-def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
-    """The row's samples in some of the repeats."""
+def samples_of_repeats(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
+    """Select a row's samples from some of the repeats."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
     return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
 
@@ -77,7 +77,7 @@ def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
     rows = 0
     different: list[RowName] = []
     for samples in target.samples.values():
-        halves = part(samples, odd), part(samples, even)
+        halves = samples_of_repeats(samples, odd), samples_of_repeats(samples, even)
         fewest = min(len(half.measured) for half in halves)
         if fewest < ENOUGH_REPEATS or table.find(samples) is None:
             continue

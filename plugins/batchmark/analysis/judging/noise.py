@@ -1,4 +1,4 @@
-"""How much equal jobs of a target differ, row by row: measured once, used by later comparisons."""
+"""Noise tables: how much equal jobs of a target differ per row. Later runs reuse them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest d
 
 
 class SideNoise(Record):
-    """How one target's jobs scatter on a row."""
+    """One target's job-to-job scatter on a row."""
 
     floor: float = Field(description="sd from job to job, relative to the median")
     degrees: float | None = Field(description="of freedom of that estimate; null if assumed")
@@ -39,16 +39,15 @@ class SideNoise(Record):
 
 
 class RowNoise(Record):
-    """The job-to-job noise that a row's verdict was held against."""
+    """The job-to-job noise that a row's verdict took into account."""
 
     lead: float = Field(
-        description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
+        description="GPU target's lead: mean log of the CPU jobs' medians minus that of the GPU "
+        "jobs'"
     )
     gpu: SideNoise
     cpu: SideNoise
-    floor: float = Field(
-        description="sd from job to job of the noisier target, relative to its median"
-    )
+    floor: float = Field(description="job-to-job sd of the noisier target, relative to its median")
     smallest_detectable_change: float = Field(
         description="relative; found in 95 of 100 runs with this run's number of jobs"
     )
@@ -60,7 +59,7 @@ class RowNoise(Record):
 
 
 class RowName(Record):
-    """A point of a suite's grid."""
+    """Identifies a row: a point of a suite's grid."""
 
     workload: str
     parameters: dict[str, Parameter]
@@ -72,7 +71,7 @@ class RowName(Record):
 
 
 class RowScatter(Record):
-    """One row's scatter from job to job, as calibrated."""
+    """One row's job-to-job scatter, as calibrated."""
 
     row: RowName
     implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
@@ -90,7 +89,7 @@ class RowScatter(Record):
 
 
 class LeftOut(Record):
-    """A row that too few jobs measured."""
+    """A row without a calibration: too few jobs measured it."""
 
     row: RowName
     reason: str
@@ -103,7 +102,7 @@ class NoiseTable(Record):
 
     schema_version: Literal[1] = 1
     suite: str
-    dtype: str = Field(description="as planned: `suite` is each row's own")
+    dtype: str = Field(description="as planned; `suite` means that each row has its own")
     target: str
     region: str | None = Field(description="AWS region; null off AWS")
     run_id: str
@@ -117,23 +116,23 @@ class NoiseTable(Record):
         return self.model_dump_json(indent=2)
 
     def outlives(self, other: NoiseTable) -> str | None:
-        """Why this table stays in use though there is another one; None if that is better."""
+        """Why this table stays in use instead of another one; None if the other is better."""
         if other.created_at < self.created_at:
-            return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
+            return f"its jobs ended later, at {self.created_at:%Y-%m-%d %H:%M}"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
-            return f"it is of {Device.CUDA}, and these jobs ran on the CPU"
+            return f"it was measured on {Device.CUDA}, but these jobs ran on the CPU"
         if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
-            return f"it is of {self.jobs} jobs, and these are {other.jobs}"
+            return f"it has {self.jobs} jobs and the new one only {other.jobs}"
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """What matters to noise and has changed on the target since; empty if nothing has."""
+        """List changes of the target since then that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
 
     def find(self, samples: RowSamples) -> RowScatter | None:
-        """The noise of a measured row, if no other code was measured than then."""
+        """Return the noise of a row if it was calibrated with the same code, else None."""
         key, implementations = row_key(samples.row), set(samples.implementations)
         for scatter in self.rows:
             if row_key(scatter.row) == key and implementations <= set(scatter.implementations):
@@ -145,7 +144,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
     """Read a stored table.
 
     Raises:
-        NoiseError: it is not of this release.
+        NoiseError: it isn't a noise table of this release.
     """
     try:
         return NoiseTable.model_validate_json(text)
@@ -159,7 +158,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
 def measure_noise(
     target: TargetJobs, *, suite: str, dtype: str, region: str | None, run_id: str
 ) -> NoiseTable:
-    """The noise of one target, from its equal jobs.
+    """Measure one target's noise from its equal jobs.
 
     Raises:
         NoiseError: fewer than two jobs, or jobs from different environments.
@@ -167,8 +166,8 @@ def measure_noise(
     if len(target.jobs) < FEWEST_JOBS:
         lost = f" ({target.lost[0].why})" if target.lost else ""
         raise NoiseError(
-            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; noise shows from "
-            f"{FEWEST_JOBS} on"
+            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; measuring noise "
+            f"takes at least {FEWEST_JOBS}"
         )
     if refusal := target.refusal():
         raise NoiseError(refusal)
@@ -177,7 +176,7 @@ def measure_noise(
     for samples in target.samples.values():
         problem = samples.problem and f"{target.name}: {samples.problem}"
         if not problem and len(samples.measured) < FEWEST_JOBS:
-            problem = f"only one job has it; {samples.reasons() or 'the others lack it'}"
+            problem = f"only one job measured it; {samples.reasons() or 'the others lack it'}"
         if problem:
             left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
         else:
@@ -197,12 +196,12 @@ def measure_noise(
 
 
 def job_medians(samples: RowSamples) -> list[float]:
-    """The median of each job that measured the row, in seconds."""
+    """Median of each job that measured the row, in seconds."""
     return [median(kept_samples(row)) for _, row in samples.measured]
 
 
 def row_scatter(samples: RowSamples) -> RowScatter:
-    """The scatter from job to job of a row that two or more jobs measured."""
+    """Measure the job-to-job scatter of a row that two or more jobs measured."""
     medians = job_medians(samples)
     jobs, log_sd = len(medians), log_spread(medians)
     noise = JobNoise(log_sd, jobs - 1, "calibration")

@@ -1,4 +1,4 @@
-"""Whether two targets' jobs differ by more than jobs of one target differ among themselves.
+"""Tests whether two targets' jobs differ by more than each target's own jobs do.
 
 A job's figure is the log of its median. Logs of equal jobs scatter with a standard deviation s, so
 a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n) and is held
@@ -30,7 +30,7 @@ POWER = 0.95
 # A decided row also needs its interval to exclude 1, so the t-test may miss only half as often.
 T_TEST_POWER = 1 - (1 - POWER) / 2
 ENOUGH_REPEATS = 3  # jobs from which their own scatter is used
-# For jobs of which nothing is known: with one job a side, only a factor of 2.7 or more counts.
+# For jobs of unknown noise: with one job a side, only a factor of 2.7 or more counts.
 ASSUMED_LOG_SD = 0.25
 # A handful of equal medians does not prove a smaller scatter.
 LEAST_LOG_SD = 0.001
@@ -43,14 +43,14 @@ QUANTILES = 50  # of a scatter's distribution, which the power is averaged over
 
 @dataclass(frozen=True)
 class JobNoise:
-    """How the log medians of one target's jobs scatter, and how well that is known."""
+    """Standard deviation of one target's log medians, with its degrees of freedom and source."""
 
     log_sd: float
     degrees: float
     source: NoiseSource
 
     def credited_degrees(self, jobs: int) -> float:
-        """Degrees of freedom for a comparison of means over so many jobs."""
+        """Degrees of freedom for comparing means over this many jobs."""
         if self.source == "calibration":
             return min(self.degrees, DEGREES_PER_JOB * jobs)
         return self.degrees
@@ -61,7 +61,7 @@ ASSUMED = JobNoise(ASSUMED_LOG_SD, math.inf, "assumed")
 
 @dataclass(frozen=True)
 class Resolution:
-    """What a comparison of so many jobs a side can tell apart."""
+    """The smallest differences that a comparison of this many jobs per side can resolve."""
 
     first: JobNoise
     first_jobs: int
@@ -70,23 +70,23 @@ class Resolution:
 
     @property
     def critical_difference(self) -> float:
-        """Of mean log medians; noise alone exceeds it in a share LEVEL of comparisons."""
+        """Difference of mean log medians that noise alone exceeds with probability LEVEL."""
         return float(_critical(*self._variances, *self._credited))
 
     @property
     def margin(self) -> float:
-        """Of mean log medians; a CONFIDENCE interval reaches so far to either side."""
+        """Half-width of the CONFIDENCE interval of a difference of mean log medians."""
         return float(_critical(*self._variances, *self._credited, level=INTERVAL_LEVEL))
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down found with probability POWER; measured noise never makes it larger."""
+        """Relative slow-down found with probability POWER; measured noise can only lower it."""
         without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
         return relative(min(self._detectable_difference, without._detectable_difference))
 
     @property
     def _detectable_difference(self) -> float:
-        """Difference of mean log medians, with each side's noise as given."""
+        """Detectable difference of mean log medians, given each side's noise."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees
@@ -106,9 +106,9 @@ class Resolution:
 
 
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
-    """Measured noise for so many jobs a side, or the assumed noise where that decides more.
+    """Use the measured noise, or the assumed noise if that resolves smaller differences.
 
-    It does where few jobs measured it: three repeats are not to decide less than one. Each alone
+    The latter happens with few jobs: three repeats must not decide less than one. Each noise
     errs in a share LEVEL of comparisons, so the better of the two errs in at most twice that.
     Noise above the assumed one is never ignored.
     """
@@ -119,7 +119,7 @@ def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
 
 
 def _assumable(noise: JobNoise) -> JobNoise:
-    """The assumed noise, unless more was measured."""
+    """Return the assumed noise, or the measured noise if that is larger."""
     return ASSUMED if noise.log_sd <= ASSUMED.log_sd else noise
 
 
@@ -134,12 +134,12 @@ def upper_bound(log_sd: float, degrees: int) -> float:
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
-    """Scatter that so many jobs of such noise exceed once in 100 times, by the F distribution."""
+    """Scatter that jobs of this noise exceed once in 100 times, by the F distribution."""
     return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
 
 
 def relative(log_difference: float) -> float:
-    """A log difference as a share of the smaller value; capped, so that it stays finite."""
+    """Convert a log difference to a share of the smaller value, capped to stay finite."""
     return math.expm1(min(log_difference, 100.0))
 
 
@@ -150,11 +150,11 @@ def _critical(
     second_degrees: float,
     level: float = LEVEL,
 ) -> NDArray[np.float64]:
-    """Critical difference for these variances of the means.
+    """Return the critical difference for these variances of the means.
 
-    With Welch's degrees of freedom, but at most twice those of the side that has fewer: with 3 jobs
-    against 20, Welch's alone take three jobs that agree by chance for certainty (2 to 4 false calls
-    in 100 in simulation).
+    Uses Welch's degrees of freedom, but at most twice those of the smaller side: with 3 jobs
+    against 20, Welch's alone would trust three jobs that agree by chance (2 to 4 false calls in
+    100 in simulation).
     """
     variance = np.add(first, second)
     uncertainty = np.square(first) / first_degrees + np.square(second) / second_degrees
@@ -168,7 +168,7 @@ def _critical(
 def _detectable(
     share: float, first: float, second: float, first_credited: float, second_credited: float
 ) -> float:
-    """Difference found with T_TEST_POWER, in standard errors, by the first side's share.
+    """Difference found with T_TEST_POWER, in standard errors, by the first side's variance share.
 
     Were the degrees of freedom fixed, this would be the noncentral t distribution (Owen,
     Technometrics 10 (1968) 445). Welch's depend on how the two scatters come out, so the power
@@ -190,7 +190,7 @@ def _detectable(
 
 @lru_cache
 def _scatters(degrees: float) -> NDArray[np.float64]:
-    """Quantiles of an estimated variance over the true one, by its degrees of freedom."""
+    """Quantiles of the ratio of estimated to true variance, by degrees of freedom."""
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES

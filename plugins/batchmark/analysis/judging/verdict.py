@@ -1,4 +1,4 @@
-"""Which of two targets is faster on a row, if the data can tell."""
+"""Judges which of two targets is faster on a row, if the data allows a verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from batchmark.analysis.judging.significance import (
     relative,
 )
 from batchmark.analysis.samples import RowSamples
-from batchmark.core.formatting import apart, percent
+from batchmark.core.formatting import difference_text, percent
 from batchmark.core.intervals import Estimate, ratio
 
 WEAKEST_FIRST = ("assumed", "repeats", "calibration")
@@ -29,7 +29,7 @@ WEAKEST_FIRST = ("assumed", "repeats", "calibration")
 
 @dataclass(frozen=True)
 class Contestant:
-    """One target's measured row, with its calibration if there is one that fits."""
+    """One target's measured row, with its calibration if one applies."""
 
     name: str
     samples: RowSamples
@@ -45,7 +45,7 @@ class Judgement:
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:
-    """The faster of two contestants, if neither chance nor noise explains the difference.
+    """Decide which contestant is faster, unless chance or noise explains the difference.
 
     Two conditions: the interval of the ratio of medians excludes 1; and the jobs' mean log medians
     differ by more than noise alone does in a share LEVEL of all comparisons.
@@ -67,7 +67,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     if abs(lead) <= resolution.critical_difference:
         reason = (
             f"not known yet: equal jobs may differ by up to "
-            f"{apart(relative(resolution.critical_difference))}"
+            f"{difference_text(relative(resolution.critical_difference))}"
         )
     elif _excludes_one(quotient, lead):
         faster = "first" if lead > 0 else "second"
@@ -97,19 +97,19 @@ def _side_noise(noise: JobNoise) -> SideNoise:
 
 
 def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | None]:
-    """How one target's jobs scatter, by the best source there is, and a note on that source."""
+    """Estimate a target's job-to-job noise from the best source, with a note on that source."""
     jobs, known = len(medians), side.calibration
     spread = log_spread(medians) if jobs > 1 else 0.0
     note = None
     if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
-        note = f"{side.name}: its {jobs} jobs tell more of noise than the {known.jobs} calibrated"
+        note = f"{side.name}: noise of its {jobs} jobs used, more than the {known.jobs} calibrated"
     elif known:
         most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
         if spread <= most:
             noise = known_or_assumed(known.job_noise, jobs)
             if noise.source == "assumed":
                 note = (
-                    f"{side.name}: held against the assumed noise, as its calibration of "
+                    f"{side.name}: judged by the assumed noise, as its calibration of "
                     f"{known.jobs} jobs ({percent(known.floor)}) would decide less"
                 )
             return noise, note
@@ -123,7 +123,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
 
 
 def _excludes_one(quotient: Estimate, lead: float) -> bool:
-    """Whether the interval of the ratio of medians lies on the side of 1 where the lead is."""
+    """Whether the ratio's whole interval lies on the same side of 1 as the ratio."""
     if quotient.interval is None:
         return False
     return quotient.interval.low > 1 if lead > 0 else quotient.interval.high < 1

@@ -1,4 +1,4 @@
-"""Own jobs: whole jobs and their metrics on all their targets."""
+"""Analyses own jobs: run times and metrics on each of their targets."""
 
 from batchmark.analysis.own_jobs.studies import STUDY, find
 

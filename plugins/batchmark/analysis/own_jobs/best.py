@@ -1,11 +1,11 @@
-"""Which side of an own job to take at each place: the fastest, the cheapest, by a deadline."""
+"""Picks an own job's fastest side, cheapest side, and cheapest side within a deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from batchmark.analysis.own_jobs.figures import order
+from batchmark.analysis.own_jobs.figures import place_order
 from batchmark.analysis.own_jobs.records import Best, DeadlineStep, Duel, JobFigure, JobSide, Place
 from batchmark.analysis.pairs.compared_rows import cheaper_of_two
 from batchmark_job.result.document import Device
@@ -14,9 +14,11 @@ from batchmark_job.result.document import Device
 def best_of(
     sides: Sequence[JobSide], duels: Sequence[Duel], deadline_seconds: float | None
 ) -> tuple[Best, ...]:
-    """One for each place where a side has a figure."""
+    """Return the best sides at each place where any side has a figure."""
     known = {figure.place for side in sides for figure in side.figures if figure.seconds}
-    return tuple(_best(place, sides, duels, deadline_seconds) for place in sorted(known, key=order))
+    return tuple(
+        _best(place, sides, duels, deadline_seconds) for place in sorted(known, key=place_order)
+    )
 
 
 def _best(
@@ -50,13 +52,13 @@ def _best(
 
 
 def _usd_per_hour(side: JobSide) -> float | None:
-    """None for a GPU's side whose jobs ran on the CPU: its dollars are not a GPU's."""
+    """Price per hour; None for a GPU side whose jobs ran on the CPU, as its cost means nothing."""
     fell_back = side.target.device == "cuda" and side.target.actual_device is not Device.CUDA
     return None if fell_back else side.price.usd_per_hour
 
 
 def _winner(names: Sequence[str], winners: Sequence[str | None]) -> str | None:
-    """The side that is known to be ahead of every other one."""
+    """Return the side that is known to beat every other one, if there is one."""
     rivals = len(names) - 1
     return next((name for name in names if rivals and winners.count(name) == rivals), None)
 
@@ -71,7 +73,7 @@ def _cheaper(duel: Duel, first_usd: float | None, second_usd: float | None) -> s
 def _steps(
     priced: Mapping[str, JobFigure], cheaper: Mapping[frozenset[str], str | None]
 ) -> Iterator[DeadlineStep]:
-    """Where the cheapest side changes as the deadline grows."""
+    """List the deadlines at which the cheapest side changes."""
     usd = {name: figure.usd_per_job.value for name, figure in priced.items() if figure.usd_per_job}
     takes = {name: priced[name].kept_seconds or inf for name in usd}
     keeping: list[str] = []

@@ -1,4 +1,4 @@
-"""A side's figures: what its whole jobs took and cost at each place, and the metrics they told."""
+"""A side's figures at each place: how long its jobs took, their cost and their metrics."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
-    """Whether a job may have it; a document may say anything."""
+    """Whether it is a valid job size: a document may hold anything."""
     if isinstance(value, str | bool | None):
         return False
     return 0 < value <= LARGEST_SIZE
 
 
-def order(place: Place) -> tuple[int, float]:
-    """Cold instances and small sizes first."""
+def place_order(place: Place) -> tuple[int, float]:
+    """Sort key: cold instances and small sizes first."""
     return STARTS.index(place.start), place.size or 0.0
 
 
 def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
-    """One for each place at which the target had a job, lost ones included."""
+    """Return a figure for each place at which the target had a job, lost jobs included."""
     keys: dict[Place, list[RowKey]] = defaultdict(list)
     for key in side.pooled.samples:
         if not ToldMetric.of(dict(key[1])):
             keys[place_of(key, axis)].append(key)
     found = [_figure(side, of_place, axis) for of_place in keys.values()]
     found += _lost(side.pooled, {figure.place.size for figure in found})
-    return tuple(sorted(found, key=lambda figure: order(figure.place)))
+    return tuple(sorted(found, key=lambda figure: place_order(figure.place)))
 
 
 def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:
-    """Of the rows at a place: our documents have one, so of several nobody knows which counts."""
+    """Build the figure of a place; several rows are an error, as our documents have one each."""
     samples, place = side.pooled.samples[keys[0]], place_of(keys[0], axis)
-    several = f"its documents have {len(keys)} rows of it, and may have one" * (len(keys) > 1)
+    several = f"its documents have {len(keys)} rows for this size instead of one" * (len(keys) > 1)
     problem = several or samples.problem
     measured = None if problem else samples.median
     seconds = measured and measured.estimate()
@@ -92,7 +92,7 @@ def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
 
 
 def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
-    """Each with how many of the jobs it is of."""
+    """List the jobs' doubts, each with the number of jobs it concerns."""
     told = [job.document.own_job for job in jobs]
     found = Counter(doubt for own_job in told if own_job for doubt in own_job.doubts)
     return tuple(
@@ -101,7 +101,7 @@ def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
 
 
 def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> float | None:
-    """The median over the jobs that tell it."""
+    """Median over the jobs that report the value."""
     told = (job.document.own_job for job, _ in samples.measured)
     return known_median(read(own_job) for own_job in told if own_job)
 
@@ -125,7 +125,7 @@ def _metrics(side: PricedTarget, place: Place, axis: str | None) -> Iterator[Met
 
 
 def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFigure]:
-    """Of sizes at which no job of the target left a result."""
+    """Return figures for sizes at which no job of the target left a result."""
     reasons: dict[float | int | None, str] = {}
     for lost in target.lost:
         if lost.planned.own_job and lost.planned.own_job.size not in known:

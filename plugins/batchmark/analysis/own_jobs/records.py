@@ -1,4 +1,4 @@
-"""What is known of an own job on all its sides: times, dollars, metrics, and which side is best."""
+"""Records of an own job's results: times, costs and metrics by side, and which side is best."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
 
 
 class Place(Record):
-    """What figures of several sides must have in common to be compared."""
+    """Job size and instance start: only figures that share both are compared."""
 
     size: JobSize | None = Field(description="null where the job has no axis")
-    start: Start | None = Field(description="of the instance; null where nobody knows")
+    start: Start | None = Field(description="how the instance started; null if unknown")
 
 
 class MetricFigure(Record):
-    """One metric that a side's jobs told."""
+    """One metric that a side's jobs reported."""
 
     metric: str
     unit: str
     higher_is_better: bool
-    value: Estimate = Field(description="in its unit; of the median over all samples of all jobs")
+    value: Estimate = Field(description="median over all samples of all jobs, in the metric's unit")
     values: int = Field(ge=1)
     jobs: int = Field(ge=1)
     usd_per_unit: Estimate | None = Field(
-        description="the hour's price by what is done in an hour; null unless the unit ends in /s "
-        "and higher is better"
+        description="hourly price / hourly output; null unless the unit ends in /s and higher is "
+        "better"
     )
 
     @property
     def told(self) -> ToldMetric:
-        """What it must have in common with another side's to be compared."""
+        """Name, unit and direction, which another side's metric must share to be compared."""
         return ToldMetric(self.metric, self.unit, self.higher_is_better)
 
 
 class JobFigure(Record):
-    """A side's jobs at one place."""
+    """The figures of a side's jobs at one place."""
 
     place: Place
-    seconds: Estimate | None = Field(description="from start to stop; null where nothing counts")
-    problem: str | None = Field(default=None, description="why nothing counts")
-    longest_seconds: float | None = Field(default=None, description="of a job that counts")
-    jobs: int = Field(ge=0, description="that count")
+    seconds: Estimate | None = Field(description="from start to stop; null if no job is valid")
+    problem: str | None = Field(default=None, description="why no job is valid")
+    longest_seconds: float | None = Field(default=None, description="of the valid jobs")
+    jobs: int = Field(ge=0, description="number of valid jobs")
     command_seconds: float | None = Field(description="of the command alone; median")
     waiting_seconds: float | None = Field(description="from submission to start; median")
     usd_per_job: Estimate | None = Field(description="On-Demand; null without a price")
@@ -64,13 +64,13 @@ class JobFigure(Record):
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = Field(
-        default=(), description="of its jobs' documents, those that do not count included"
+        default=(), description="from the documents of all its jobs, including invalid ones"
     )
     provenance: tuple[Provenance, ...]
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline that all its jobs kept, and that their median surely does."""
+        """The shortest deadline that all its jobs met and that its median meets with confidence."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -78,22 +78,24 @@ class JobFigure(Record):
 
 
 class JobSide(Record):
-    """A target, or a side of a comparison, with all its figures."""
+    """A target or comparison side with all its figures."""
 
     target: TargetRecord
     price: PriceBasis
     figures: tuple[JobFigure, ...]
     cold_start: ColdStart | None
     refused: str | None = Field(default=None, description="why its jobs can't be pooled")
-    bad_lines: tuple[BadLine, ...] = Field(description="of all jobs, the same line once")
+    bad_lines: tuple[BadLine, ...] = Field(
+        description="bad lines of all jobs, each distinct line once"
+    )
     bad_lines_by_job: tuple[int, ...] = Field(
-        default=(), description="how many each job had, of those that had any"
+        default=(), description="number of bad lines of each job that had any"
     )
     bad_lines_left_out: int = 0
     metrics_left_out: int = 0
 
     def jobs_at(self, size: JobSize | None) -> int:
-        """How many jobs count at a size, however their instances started."""
+        """Number of valid jobs at a size, with cold and warm instances together."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
 
     @property
@@ -114,7 +116,7 @@ class JobSide(Record):
 
 
 class Duel(Record):
-    """Two sides at one place, by their time or one metric."""
+    """Two sides compared at one place, by job time or one metric."""
 
     place: Place
     metric: str | None = Field(description="null for the time of whole jobs")
@@ -122,49 +124,51 @@ class Duel(Record):
     higher_is_better: bool | None = Field(default=None, description="of the metric")
     first: str
     second: str
-    better: str | None = Field(description="of the two; null where it is not known")
+    better: str | None = Field(description="the better target; null if unknown")
     ratio: Estimate = Field(description="how many times better the first is")
     noise: RowNoise
 
     @property
     def told(self) -> ToldMetric | None:
-        """None for the time of whole jobs."""
+        """The metric compared; None for job time."""
         if self.metric is None:
             return None
         return ToldMetric(self.metric, self.unit or "", bool(self.higher_is_better))
 
 
 class DeadlineStep(Record):
-    """From this deadline on, this side is the cheapest that keeps it."""
+    """The shortest deadline from which a side is the cheapest to meet it."""
 
     from_seconds: float = Field(
         description="the longest of a side's jobs, or the upper end of its interval if that is more"
     )
     target: str = Field(description="the cheapest by its figure alone, where there are rivals")
     rivals: tuple[str, ...] = Field(
-        default=(), description="that keep it, too, and are not known to be dearer"
+        default=(), description="others that meet the deadline and are not surely dearer"
     )
     usd_per_job: float
-    jobs: int = Field(ge=1, description="of the target: all of them kept it")
+    jobs: int = Field(ge=1, description="the target's jobs, all of which met the deadline")
 
 
 class Best(Record):
-    """Which side to take at one place."""
+    """The best sides at one place."""
 
     place: Place
     fastest: str | None = Field(description="null where it is not known")
-    cheapest: str | None = Field(description="as fastest, of the sides with a price")
+    cheapest: str | None = Field(description="cheapest side with a price; null if unknown")
     unpriced: tuple[str, ...] = Field(
-        default=(), description="sides with a time and no price, left out of cheapest"
+        default=(), description="sides with a time but no price, ignored for cheapest"
     )
     deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; none without prices")
     within: DeadlineStep | None = Field(
-        default=None, description="of the deadline asked for; null if none was, or no side keeps it"
+        default=None,
+        description="best within the requested deadline; null if none was requested "
+        "or none meets it",
     )
 
 
 class OwnJobStudy(Study):
-    """One own job, or one comparison, on all its sides."""
+    """One own job or comparison, with the figures of all its sides."""
 
     name: str
     axis: str | None
@@ -173,7 +177,7 @@ class OwnJobStudy(Study):
         default=False, description="a comparison: others may use its queues, too"
     )
     sides: tuple[JobSide, ...]
-    duels: tuple[Duel, ...] = Field(description="of any two sides, each two once")
+    duels: tuple[Duel, ...] = Field(description="one for every pair of sides")
     best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")
 
     @property

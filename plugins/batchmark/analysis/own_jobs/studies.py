@@ -1,4 +1,4 @@
-"""What a run says of own jobs, each on all its targets or sides."""
+"""Builds the study of each own job or comparison in a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from batchmark.analysis.own_jobs.best import best_of
-from batchmark.analysis.own_jobs.figures import figures_of, order, place_of
+from batchmark.analysis.own_jobs.figures import figures_of, place_of, place_order
 from batchmark.analysis.own_jobs.records import Duel, JobSide, OwnJobStudy
 from batchmark.analysis.samples import RowKey
 from batchmark.analysis.sides import PricedTarget
@@ -18,7 +18,7 @@ STUDY = OwnJobStudy
 
 
 def find(groups: Iterable[Sequence[PricedTarget]]) -> Iterator[OwnJobStudy]:
-    """One for each own job or comparison, in the order of the run's jobs."""
+    """Return a study for each own job or comparison, in the order of the run's jobs."""
     for group in groups:
         planned = [job.planned for side in group for job in side.pooled.jobs]
         planned += [lost.planned for side in group for lost in side.pooled.lost]
@@ -63,9 +63,9 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
 
 
 def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
-    """Of targets whose jobs may be pooled, each two once, in the order of places.
+    """Compare every pair of poolable targets once, ordered by place.
 
-    A GPU's is the first of two, as in pairs: what was judged for one serves the other.
+    The GPU target comes first, as in pairs, so that both share one judgement.
     """
     found = [
         _duel(key, first, second, axis)
@@ -74,7 +74,7 @@ def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...
         for key, samples in first.pooled.samples.items()
         if not samples.problem and (theirs := second.pooled.samples.get(key)) and not theirs.problem
     ]
-    return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.told or ())))
+    return tuple(sorted(found, key=lambda duel: (place_order(duel.place), duel.told or ())))
 
 
 def _duel(key: RowKey, first: PricedTarget, second: PricedTarget, axis: str | None) -> Duel:

@@ -1,1 +1,1 @@
-"""A GPU target against a CPU target: rows, whole jobs, crossovers, whether it pays off."""
+"""Compares GPU with CPU targets: rows, whole jobs, crossovers, and whether the GPU pays off."""

@@ -1,7 +1,7 @@
-"""Does the GPU pay off: each GPU target against the best CPU target, row by row.
+"""Answers whether the GPU pays off: each GPU target against the best CPU target, row by row.
 
 A run may pair several GPU targets with several CPU targets. A GPU pays off where it beats the CPU
-target that is best at the row, so that one is its rival; verdicts are those of the pair.
+target that is best at the row, so that target is its rival; verdicts are those of the pair.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu", 0: "unknown"}
 
 
 class Measure(StrEnum):
-    """What two targets are weighed by."""
+    """The measure that targets are compared by."""
 
     TIME = "time"
     DOLLARS = "dollars"
 
 
 class Duel(Record):
-    """A GPU target against the best CPU target in one row."""
+    """A GPU target compared with the best CPU target in one row."""
 
     parameters: dict[str, Parameter]
     gpu: str
@@ -44,11 +44,11 @@ class Duel(Record):
 
 
 class Standing(Record):
-    """A GPU target in all rows of a workload."""
+    """A GPU target's results in all rows of a workload."""
 
     gpu: str
     duels: tuple[Duel, ...]
-    axis: str | None = Field(default=None, description="that the workload's sizes are of")
+    axis: str | None = Field(default=None, description="axis along which the workload's sizes vary")
     crossover: BreakEven | None = Field(
         default=None, description="null where there is none, several, or several rivals"
     )
@@ -61,11 +61,11 @@ class WorkloadAnswer(Record):
     workload: str
     dtype: str
     standings: tuple[Standing, ...] = Field(description="one for each GPU target that has rows")
-    best: tuple[Duel, ...] = Field(description="of the best GPU target, row by row")
+    best: tuple[Duel, ...] = Field(description="the best GPU target's duels, row by row")
 
 
 class Answer(Record):
-    """Of a run, by time or by dollars; without workloads where it is not known at all."""
+    """Whether a run's GPUs pay off, by time or cost; has no workloads if nothing is known."""
 
     measure: Measure
     workloads: tuple[WorkloadAnswer, ...]
@@ -76,13 +76,13 @@ class Answer(Record):
         return tuple(dict.fromkeys(names))
 
     def rows(self, *winners: Winner) -> int:
-        """Rows that the best GPU target wins, loses, or that are not known; all without a name."""
+        """Count the rows that the best GPU target wins, loses or leaves open."""
         best = [duel.winner for workload in self.workloads for duel in workload.best]
         return sum(winner in winners for winner in best) if winners else len(best)
 
 
 def find_answer(pairs: Iterable[Pair], measure: Measure) -> Answer:
-    """What all pairs of a run come to; pairs whose GPU target ran on a CPU say nothing."""
+    """Combine a run's pairs into one answer, without pairs whose GPU target ran on a CPU."""
     contests: dict[tuple[str, str], dict[object, list[tuple[Pair, Row]]]] = {}
     for pair in pairs:
         for row in () if pair.cpu_fallback else pair.rows:
@@ -155,7 +155,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """What a call takes on the GPU and on the CPU; empty where that is not known."""
+    """Time or cost of a call on the GPU and on the CPU; empty if unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

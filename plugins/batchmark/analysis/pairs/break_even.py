@@ -1,9 +1,9 @@
-"""The size from which one cost stays below another, given both at a few sizes.
+"""Finds the size from which one cost stays below another, given both at a few sizes.
 
 Sizes lie on a logarithmic axis, and so do times. Between two measured sizes a curve is known only
-within a band: the chord, and the lines that run on from the neighbouring intervals. Sums of powers
-of the size, such as a + b * n**k, are convex there and never leave that band. The interval holds
-each size at which the two curves may still be equal.
+within a band: between the chord and the extensions of the neighbouring segments. Sums of powers of
+the size, such as a + b * n**k, are convex there and never leave that band. The interval contains
+every size at which the two curves may still be equal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BY_SIGN: dict[int, BreakEvenOutcome] = {1: "gpu_ahead", -1: "cpu_ahead", 0: "und
 
 
 class BreakEven(Record):
-    """Where two curves cross, as far as the sizes measured tell.
+    """Where two curves cross, as far as the measured sizes show.
 
     With the outcome "crossover", each side is surely ahead at some size, and a missing end of the
     interval lies outside the sizes measured. Where only one side is surely ahead anywhere, the
@@ -53,13 +53,17 @@ class BreakEven(Record):
     )
     interval_reason: str | None = Field(default=None, description="why there is no interval")
     monotonic: bool = Field(default=True, description="false where the lead changes repeatedly")
-    gpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the GPU surely is")
-    cpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the CPU surely is")
+    gpu_ahead: tuple[float, ...] = Field(
+        default=(), description="sizes at which the GPU is surely ahead"
+    )
+    cpu_ahead: tuple[float, ...] = Field(
+        default=(), description="sizes at which the CPU is surely ahead"
+    )
     undecided: tuple[float, ...] = ()
 
 
 class Curve(NamedTuple):
-    """A cost per size: `values` of shape (sizes,), their bootstrap `draws` (sizes, n), or none."""
+    """A cost by size: `values` of shape (sizes,) and bootstrap `draws` (sizes, n) or None."""
 
     values: Array
     draws: Array | None
@@ -77,7 +81,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Spread the draws by a relative standard deviation at each size, all sizes alike."""
+        """Add a relative standard deviation to the draws, the same shift at all sizes."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))
@@ -88,7 +92,7 @@ class Curve(NamedTuple):
 def break_even(
     sizes: Sequence[float], gpu: Curve, cpu: Curve, verdicts: Sequence[int] | None = None
 ) -> BreakEven:
-    """The size from which the curve that is surely the cheaper in the end stays the cheaper.
+    """Find the size from which the curve that is cheaper at the largest sizes stays cheaper.
 
     Args:
         sizes: at least two, ascending and positive.
@@ -131,18 +135,18 @@ def break_even(
 
 
 def _ordered(gpu: Curve, cpu: Curve, *, swapped: bool) -> tuple[Leader, Curve, Curve]:
-    """Who leads above the crossover; its curve; the other one."""
+    """Return the leader above the crossover, its curve and the other curve."""
     return ("cpu", cpu, gpu) if swapped else ("gpu", gpu, cpu)
 
 
 def _signs(gpu: Array, cpu: Array) -> Array:
-    """At each size 1 where the GPU's draws are surely the lower, -1 where the CPU's are, else 0."""
+    """At each size: 1 if the GPU is surely cheaper by its draws, -1 if the CPU is, else 0."""
     low, high = _quantiles(np.log(cpu / gpu))
     return np.asarray(np.sign(low) * (np.sign(low) == np.sign(high)))
 
 
 def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
-    """Where the GPU's lead turns positive for good, in the middle of the bands."""
+    """Best guess: where the GPU's lead turns positive for good, midway through the bands."""
     at = _grid(x)
     gpu_low, gpu_high = _band(x, np.log(gpu.values), at)
     cpu_low, cpu_high = _band(x, np.log(cpu.values), at)
@@ -150,7 +154,7 @@ def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
 
 
 def _ends(x: Array, gpu: Curve, cpu: Curve) -> tuple[float | None, float | None]:
-    """Of the interval of that size, from the draws."""
+    """Ends of the crossover's interval, from the draws."""
     if gpu.draws is None or cpu.draws is None:
         return None, None
     at = _grid(x)
@@ -166,7 +170,7 @@ def _grid(x: Array) -> Array:
 
 
 def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Lower and upper end, at points `at`, of curves through (x, y); y has shape (..., sizes)."""
+    """Lower and upper bounds at `at` of curves through (x, y); y has shape (..., sizes)."""
     left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
     slopes = np.diff(y, axis=-1) / np.diff(x)
     from_left, from_right = at - x[left], at - x[left + 1]
@@ -175,13 +179,13 @@ def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
         inside = (from_left > 0) & (from_right < 0)
         low, high = y.min(axis=-1, keepdims=True), y.max(axis=-1, keepdims=True)
         return np.where(inside, low, chord), np.where(inside, high, chord)
-    # Beyond the ends, slopes go on changing as they last did; no time falls as the size grows.
+    # Beyond the ends, slopes keep changing as they last did, but times never fall with size.
     before = np.maximum(2 * slopes[..., :1] - slopes[..., 1:2], 0)
     after = 2 * slopes[..., -1:] - slopes[..., -2:-1]
     slopes = np.concatenate([before, slopes, after], axis=-1)
     ahead = y[..., left] + slopes[..., left] * from_left - chord
     back = y[..., left + 1] + slopes[..., left + 2] * from_right - chord
-    # Where both neighbours run on to one side of the chord, the nearer one is the limit.
+    # If both extensions are on the same side of the chord, the nearer one is the limit.
     nearer = np.where(np.abs(ahead) < np.abs(back), ahead, back)
     one_side = ahead * back >= 0
     low = np.where(one_side, nearer, np.minimum(ahead, back))
@@ -190,7 +194,7 @@ def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
 
 
 def _last_rise(at: Array, lead: Array) -> float | None:
-    """The size at which the lead turns positive for good; None where that is not within range."""
+    """The size at which the lead turns positive for good; None if that is out of range."""
     behind = np.flatnonzero(lead < 0)
     if not behind.size or behind[-1] == len(at) - 1:
         return None

@@ -1,6 +1,6 @@
-"""A GPU target's and a CPU target's figures of one row and of whole jobs: who is faster, cheaper.
+"""Compares a GPU target's and a CPU target's rows and whole jobs: which is faster, which cheaper.
 
-Durations are in seconds; a speedup is CPU time / GPU time, and an efficiency weighs it with both
+Durations are in seconds; a speedup is CPU time / GPU time, and an efficiency weights it by both
 prices.
 """
 
@@ -52,7 +52,7 @@ SIGNS: Mapping[Faster | Cheaper | None, int] = {
 
 
 class Row(RowName):
-    """One point of the grid that both targets measured."""
+    """A point of the grid that both targets measured."""
 
     gpu: Side
     cpu: Side
@@ -62,7 +62,8 @@ class Row(RowName):
         "job may explain the difference, and where both ran on the same CPU"
     )
     same_cpu: str | None = Field(
-        default=None, description="model of the CPU that both ran on, one in place of its GPU"
+        default=None,
+        description="model of the CPU that both ran on, if a GPU target fell back to it",
     )
     noise: RowNoise
     warnings: tuple[str, ...] = ()
@@ -74,7 +75,8 @@ class Row(RowName):
     gpu_usd_per_million_calls: Estimate | None = None
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
-        default=None, description="of a row that is a whole own job, in place of its calls'"
+        default=None,
+        description="for a row that is a whole own job, instead of gpu_usd per million calls",
     )
     cpu_usd_per_job: Estimate | None = Field(default=None, description="as gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(
@@ -84,17 +86,17 @@ class Row(RowName):
 
     @property
     def gpu_usd(self) -> Estimate | None:
-        """Per million calls, or per job of a row that is a whole job."""
+        """GPU cost per million calls, or per job if the row is a whole job."""
         return self.gpu_usd_per_job or self.gpu_usd_per_million_calls
 
     @property
     def cpu_usd(self) -> Estimate | None:
-        """As gpu_usd."""
+        """CPU cost per million calls, or per job if the row is a whole job."""
         return self.cpu_usd_per_job or self.cpu_usd_per_million_calls
 
 
 class UncomparedRow(RowName):
-    """A point of the grid that at most one target measured."""
+    """A point of the grid that only one target measured, or neither."""
 
     reason: str
     gpu: Side | None
@@ -104,7 +106,7 @@ class UncomparedRow(RowName):
 
 
 class TotalTime(Record):
-    """Whole jobs: start-up, inputs, first calls and every sample."""
+    """Durations of whole jobs: start-up, inputs, first calls and all samples."""
 
     span: Span = Field(
         description="process: its start to the last row's end; batch_job: startedAt to stoppedAt"
@@ -117,7 +119,7 @@ class TotalTime(Record):
 
 
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
-    """What both targets' samples of a row that at least one of them has say of each other."""
+    """Compare both targets' samples of a row that at least one of them measured."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
     sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
@@ -162,7 +164,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
 
 
 def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
-    """How long whole jobs took, and how the two targets' compare."""
+    """Compare how long the two targets' whole jobs took."""
     gpu_median, cpu_median = gpu.pooled.total(span), cpu.pooled.total(span)
     speedup = None
     reason = _different_work(gpu.pooled, cpu.pooled) or _different_work(cpu.pooled, gpu.pooled)
@@ -183,12 +185,12 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
 def cheaper_of_two(
     speedup: Estimate, noise: RowNoise, weighed: Estimate
 ) -> Literal["first", "second"] | None:
-    """By the rule of the verdict on time: neither chance nor noise explains it.
+    """Decide which target is cheaper, unless chance or noise explains the difference.
 
     Args:
-        speedup: the second's time over the first's.
-        noise: that the speedup was held against.
-        weighed: the speedup by both prices.
+        speedup: the second target's time / the first's.
+        noise: the noise that the speedup was judged against.
+        weighed: the speedup weighted by both prices.
     """
     lead = noise.lead + math.log(weighed.value / speedup.value)
     if weighed.interval is None or abs(lead) <= math.log1p(noise.critical_change):
@@ -199,7 +201,7 @@ def cheaper_of_two(
 
 
 def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict[str, Any]:
-    """The fields of a side's dollars; all nodes that measure together are paid for."""
+    """Fields with a side's cost; a multi-node job pays for all its nodes."""
     if ToldMetric.of(row.parameters):
         return {}
     if row.check:
@@ -211,12 +213,12 @@ def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict
 
 
 def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
-    """Whole jobs compare only where both targets measured the same rows."""
+    """Why whole jobs can't be compared: the targets measured different rows. Else None."""
     measured = {key for key, samples in target.samples.items() if samples.measured}
     complete = {
         key for key, samples in other.samples.items() if samples.measured and not samples.unmeasured
     }
     if extra := len(measured - complete):
         rows = "a row" if extra == 1 else f"{extra} rows"
-        return f"{target.name} measured {rows} that {other.name} did not, so jobs don't compare"
+        return f"{target.name} measured {rows} that {other.name} did not, so jobs aren't comparable"
     return None

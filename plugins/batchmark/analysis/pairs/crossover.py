@@ -1,10 +1,10 @@
-"""The sizes from which a GPU target pays, in time and in dollars, warm and cold.
+"""Finds the sizes from which a GPU target pays off, in time and in cost, warm and cold.
 
 Warm costs are medians of warm calls. Cold costs are those of a job that makes a single call: from
 process start until the device is ready, then inputs in, first call, output out. An
 implementation's first call in a job loads its libraries, so every cold call counts at least that
-overhead; what other workloads had loaded before is left out. What precedes the process is in the
-cold start.
+overhead, but not what other workloads had loaded before. Time before the process start is part of
+the cold start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from batchmark_job.result.confidence import CONFIDENCE
 from batchmark_job.result.document import Measurement, MeasurementStatus, Phases
 from batchmark_job.result.values import Parameter
 
-NO_MARKS = "no job says when its device was ready"
+NO_MARKS = "no job recorded when its device was ready"
 
 
 class RowVerdict(NamedTuple):
@@ -43,17 +43,17 @@ class RowVerdict(NamedTuple):
 
 
 class Crossover(Record):
-    """Where a workload's costs break even along one axis of its grid."""
+    """Where a workload's GPU and CPU costs break even along one axis of its grid."""
 
     workload: str
     dtype: str
     axis: str
     parameters: dict[str, Parameter] = Field(description="the other axes, the same at every size")
-    sizes: tuple[float, ...] = Field(description="that both targets measured")
+    sizes: tuple[float, ...] = Field(description="sizes that both targets measured")
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
     cold_seconds: BreakEven | None = Field(
-        description="of a job that makes one call; null of own jobs, whose rows are whole jobs"
+        description="crossover of jobs with one call; null for own jobs, whose rows are whole jobs"
     )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")
@@ -62,17 +62,17 @@ class Crossover(Record):
 def find_crossovers(
     gpu: PricedTarget, cpu: PricedTarget, verdicts: Mapping[RowKey, RowVerdict]
 ) -> tuple[Crossover, ...]:
-    """The crossover of each workload, dtype and axis with two or more compared sizes.
+    """Find the crossover of each workload, dtype and axis with two or more compared sizes.
 
-    The compared rows' verdicts decide who is ahead at a size; their noise widens the interval by
-    the job-to-job scatter that this run's own jobs do not show.
+    The rows' verdicts decide who is ahead at a size; their noise widens the interval by the
+    job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
     if gpu.price.usd_per_hour is not None and cpu.price.usd_per_hour is not None:
         usd = gpu.price.usd_per_hour, cpu.price.usd_per_hour
     return tuple(
         _crossover(gpu.pooled, cpu.pooled, usd, axis, {key: verdicts[key] for key in keys})
-        for axis, keys in _lines(verdicts)
+        for axis, keys in _rows_by_axis(verdicts)
     )
 
 
@@ -89,13 +89,13 @@ def _crossover(
         _warm(gpu, keys, [row.noise.gpu for row in rows]),
         _warm(cpu, keys, [row.noise.cpu for row in rows]),
     ]
-    warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
+    warm_seconds, warm_usd = _in_seconds_and_usd(sizes, warm, usd, rows)
     whole_jobs = any(gpu.samples[key].row.check for key in keys)
     cold = {} if whole_jobs else {target.name: _cold(target, keys) for target in (gpu, cpu)}
     missing = [name for name, curve in cold.items() if not curve]
     cold_seconds = cold_usd = None
     if cold and not missing:
-        cold_seconds, cold_usd = _both(sizes, [*cold.values()], usd)
+        cold_seconds, cold_usd = _in_seconds_and_usd(sizes, [*cold.values()], usd)
     workload, parameters, dtype = keys[0]
     return Crossover(
         workload=workload,
@@ -112,9 +112,9 @@ def _crossover(
 
 
 def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
-    """Number of calls in one job from which the GPU job is done first, process start included.
+    """Calls in one job from which the GPU job finishes first, process start included.
 
-    None where there is no such number, or where no job says how long it took to start.
+    None if there is no such number, or if no job recorded its start-up time.
     """
     gpu_first, cpu_first = _one_call(gpu, "gpu"), _one_call(cpu, "cpu")
     if not (gpu.median and cpu.median and gpu_first and cpu_first):
@@ -126,8 +126,8 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
     return 1 if behind < 0 else 2 + int(behind / gained)
 
 
-def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
-    """Groups of rows that differ along one axis alone, in ascending order, each with its axis.
+def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
+    """Group rows that differ along one axis only, in ascending order, each group with its axis.
 
     The axis is the parameter with the most values; the batch only where nothing else varies.
     """
@@ -153,7 +153,7 @@ def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
 
 
 def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
-    """The positive numbers that each parameter has, of those that have several."""
+    """Positive values of each parameter that has several."""
     values: dict[str, set[Parameter]] = defaultdict(set)
     for _, parameters, _ in rows:
         for name, value in parameters:
@@ -162,13 +162,13 @@ def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
     return {name: seen for name, seen in values.items() if len(seen) > 1}
 
 
-def _both(
+def _in_seconds_and_usd(
     sizes: Sequence[float],
     curves: Sequence[Curve | None],
     usd: tuple[float, float] | None,
     rows: Sequence[RowVerdict] = (),
 ) -> tuple[BreakEven, BreakEven | None]:
-    """In seconds and in dollars."""
+    """Return the crossovers in seconds and in USD."""
     gpu, cpu = (curve for curve in curves if curve)
     seconds = break_even(sizes, gpu, cpu, [row.faster for row in rows] or None)
     if usd is None:
@@ -193,7 +193,7 @@ def _warm(target: TargetJobs, keys: Sequence[RowKey], noises: Sequence[SideNoise
 
 
 def _unresampled(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
-    """Standard deviation of a log mean over jobs that resampling the jobs does not show.
+    """Standard deviation of a log mean over jobs that resampling the jobs fails to show.
 
     The error of a mean follows Student's t where its scatter is known with few degrees of freedom;
     resampling n jobs reproduces (n - 1) / n of their variance.
@@ -223,7 +223,7 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 
 
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
-    """Seconds of a job that makes this call only, one sample per job; None without marks.
+    """Seconds of a job with only this call, one sample per job; None without timing marks.
 
     A target's rows share their seed: start-up is common to them, so jobs are redrawn alike.
     """
@@ -246,9 +246,9 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
 
 
 def _first_use(job: CollectedJob, row: Measurement) -> float:
-    """Seconds beyond a warm call that the row's implementation took when the job first called it.
+    """Seconds that the implementation's first call in the job took beyond a warm call.
 
-    Libraries load then, so the cold calls of later rows do not show it.
+    Libraries load during that call, so cold calls of later rows do not show it.
     """
     first = next(
         earlier

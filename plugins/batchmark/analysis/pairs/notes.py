@@ -1,4 +1,4 @@
-"""What a reader must know beside a comparison's figures, in sentences."""
+"""Notes that a reader needs beside a comparison's figures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from batchmark_job.result.values import Parameter
 
 # Said once of a pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {
-    "incomplete": "some jobs have no figure",
-    "throttled": "samples were taken while the device was slowed down",
+    "incomplete": "some jobs have no result",
+    "throttled": "samples were taken while the device was throttled",
     "disturbed": "other work took CPU time from a job",
     "unsettled": (
-        "samples spread widely or gather around several values: run again with nothing else on "
+        "samples spread widely or cluster around several values: run again with nothing else on "
         "the machine, or with more repeats"
     ),
     "above_ceiling": (
@@ -34,14 +34,14 @@ WARNINGS: Mapping[WarningKind, str] = {
         "again with nothing else on the machine; if it comes back, check the operations and bytes "
         "that the workload counts"
     ),
-    "rivals": "jobs chose different, nearly equal code",
+    "rivals": "jobs chose different implementations of nearly equal speed",
 }
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """What to read before any figure; `compared`: a GPU and a CPU target share a suite."""
+    """Notes to read before any figure; `compared`: a GPU and a CPU target share a suite."""
     yield from run.notes
-    # Of own jobs their documents tell it.
+    # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
     for doubt, number in doubts.items():
         yield f"{number} of {formatting.count(len(run.jobs), 'job')}: {doubt}"
@@ -53,14 +53,14 @@ def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
         everywhere = all(fell_back(job) for job in gpu_jobs)
         yield (
             f"The GPU target{'s' * (len(names) > 1)} {', '.join(names)} ran on the CPU: no CUDA "
-            f"device was found. {_whose(run.jobs, everywhere=everywhere)}"
+            f"device was found. {_disclaimer(run.jobs, everywhere=everywhere)}"
         )
     if not compared:
         yield _nothing_to_compare(run)
 
 
-def _whose(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
-    """What the figures are not, once a GPU target ran on the CPU."""
+def _disclaimer(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
+    """State what the figures do not measure when a GPU target ran on the CPU."""
     targets = list(dict.fromkeys(job.planned.target for job in jobs))
     environments = [job.document.environment for job in jobs]
     machines = {(one.instance_type, one.cpu_model, one.cpu_threads) for one in environments}
@@ -93,12 +93,12 @@ def _nothing_to_compare(run: CollectedRun) -> str:
 
 
 def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
-    """What limits a pair's figures."""
+    """List the limits of a pair's figures."""
     fewest = min(len(target.pooled.jobs) for target in (gpu, cpu))
     if any(job.document.own_job for job in gpu.pooled.jobs):
         yield from _few_own_jobs(gpu.pooled, cpu.pooled, rows)
     elif fewest < MINIMUM_SAMPLES:
-        yield few_jobs(fewest)
+        yield few_jobs_note(fewest)
     for target in (gpu, cpu):
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Of the start that the most jobs had: on the other there may be a queue's first job alone."""
+    """Note on too few jobs with the commonest start: the other may be just a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -121,11 +121,13 @@ def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iter
         for target, side in ((gpu, row.gpu), (cpu, row.cpu))
     ]
     if found and (fewest := min(found))[0] < MINIMUM_SAMPLES:
-        yield few_whole_jobs(fewest[0], of=fewest[1], start=None if main is None else str(main))
+        yield few_whole_jobs_note(
+            fewest[0], of=fewest[1], start=None if main is None else str(main)
+        )
 
 
 def _jobs_of_size(target: TargetJobs, row: Row) -> int:
-    """How many of a target's own jobs count at a row's size, however their instances started."""
+    """Number of a target's valid own jobs at a row's size, cold and warm together."""
     size = size_of(row.parameters)
     return sum(
         len(samples.measured)
@@ -134,13 +136,13 @@ def _jobs_of_size(target: TargetJobs, row: Row) -> int:
     )
 
 
-def few_whole_jobs(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
-    """As `few_jobs`, of own jobs: each is one sample.
+def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
+    """Note on a target with too few own jobs, each of which is one sample.
 
     Args:
-        jobs: that count together, as their instances started alike.
-        of: all that count at the same size on the same target.
-        start: of the instances of those that count together; None where nobody knows.
+        jobs: number of valid jobs whose instances started alike.
+        of: number of all valid jobs at this size on this target.
+        start: how those instances started, cold or warm; None if unknown.
     """
     text = f"A target has {_only(jobs)} to go by"
     if start and of and of > jobs:
@@ -148,24 +150,24 @@ def few_whole_jobs(jobs: int, *, of: int | None = None, start: str | None = None
         needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} of them"
     else:
         needed = f"at least {MINIMUM_SAMPLES} repeats: with fewer"
-    return f"{text}. Use {needed}, times have no interval, and no target is called the better."
+    return f"{text}. Use {needed}, times have no interval, and no target is called better."
 
 
 def _only(jobs: int) -> str:
     return "only one job" if jobs == 1 else f"only {jobs} jobs"
 
 
-def few_jobs(jobs: int) -> str:
-    """What a target with too few jobs leaves unknown, and the remedy."""
+def few_jobs_note(jobs: int) -> str:
+    """Say what stays unknown because a target has too few jobs, and how to fix that."""
     return (
-        f"A target has {_only(jobs)}, so the intervals of its times leave out how much jobs "
-        f"differ; those of speedups include it. Use at least {MINIMUM_SAMPLES} repeats: with "
+        f"A target has {_only(jobs)}, so the intervals of its times ignore differences between "
+        f"jobs; those of speedups include them. Use at least {MINIMUM_SAMPLES} repeats: with "
         "fewer, whole jobs have no interval."
     )
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Why rows have no verdict although an interval excludes 1×; None if there are none."""
+    """Explain rows whose interval excludes 1× but that have no verdict; None if there are none."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))
@@ -187,7 +189,7 @@ def _excludes_one(estimate: Estimate | None) -> bool:
 
 
 def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """What the rows' warnings come to; each row has its own in its details."""
+    """Count the rows with each kind of warning; each row's details hold its own warnings."""
     kinds = Counter(
         kind
         for key in map(row_key, rows)
@@ -201,7 +203,7 @@ def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
-    """Who is faster and who is cheaper, in how many rows; None without rows."""
+    """Say in how many rows each target is faster or cheaper; None without rows."""
     if not rows:
         return None
     if gpu.fell_back:
@@ -224,7 +226,7 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
 
 
 def _interruption_notes(target: TargetJobs) -> Iterable[str]:
-    """What was measured On-Demand in place of Spot, and what interrupted attempts left."""
+    """List jobs that ran On-Demand instead of Spot, and the results of interrupted attempts."""
     for job in target.jobs:
         if job.replaced_job_id:
             yield (
@@ -244,7 +246,7 @@ def _interrupted_attempts(job: CollectedJob | LostJob) -> Iterable[str]:
 
 
 def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
-    """Which calibration a target has, and what of it applies."""
+    """Say which calibration a target has and to which rows it applies."""
     which = f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d}"
     if changes := table.changes_since(target):
         return f"{which} does not apply, {changes}. Run noise_calibration again."
@@ -252,10 +254,11 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
     lacking = [samples.row for samples in measured if table.find(samples) is None]
     which += f" ({formatting.count(table.jobs, 'job')}, run {table.run_id})"
     if not lacking:
-        return f"{which} has all of its rows."
+        return f"{which} covers all of its rows."
     first = lacking[0]
     return (
-        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
+        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or has them with different "
+        "code: "
         f"{formatting.row(first.workload, first.parameters, first.dtype)}"
         f"{' and others' * (len(lacking) > 1)}."
     )

@@ -1,4 +1,4 @@
-"""A GPU target against a CPU target: the rows that both measured, whole jobs, crossovers, costs."""
+"""Compares a GPU target with a CPU target: rows, whole jobs, crossovers and costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPANS: tuple[Span, ...] = ("process", "batch_job")
 
 
 class UsedCalibration(Record):
-    """Which noise table a target's rows were held against; `runs/<run>/` keeps it."""
+    """The noise table used to judge a target's rows; `runs/<run>/` keeps a copy."""
 
     target: str
     run_id: str
@@ -45,7 +45,7 @@ class UsedCalibration(Record):
 
 
 class Pair(Record):
-    """A GPU target against a CPU target on one suite and dtype."""
+    """A GPU target compared with a CPU target on one suite and dtype."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
@@ -60,7 +60,7 @@ class Pair(Record):
     uncompared: tuple[UncomparedRow, ...]
     totals: tuple[TotalTime, ...]
     calibrations: tuple[UsedCalibration, ...] = Field(
-        description="of the rows whose noise is known by calibration"
+        description="noise tables used for the pair's rows"
     )
     notes: tuple[str, ...]
     gpu_price: PriceBasis
@@ -79,9 +79,9 @@ class Pair(Record):
 def find_pairs(
     groups: Sequence[Sequence[PricedTarget]], job_costs: Mapping[str | None, JobCost]
 ) -> tuple[Pair, ...]:
-    """Every GPU target with every CPU target, for each suite and dtype.
+    """Pair every GPU target with every CPU target, for each suite and dtype.
 
-    Several nodes that measure together are no such target.
+    Multi-node targets are not paired.
     """
     return tuple(
         _pair(gpu, cpu, job_costs)
@@ -95,7 +95,7 @@ def find_pairs(
 def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, JobCost]) -> Pair:
     refused = gpu.refused or cpu.refused
     keys = () if refused else dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
-    found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
+    found = [compare_row(key, gpu, cpu) for key in keys if not _is_excluded(key)]
     rows = tuple(row for row in found if isinstance(row, Row))
     # Rows of own jobs are whole jobs, and of one size each.
     own_jobs = any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs))
@@ -125,8 +125,8 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
     )
 
 
-def _is_apart(key: RowKey) -> bool:
-    """Whether a row is a metric, or a replica was made to fail, so that it is no target's time."""
+def _is_excluded(key: RowKey) -> bool:
+    """Whether a row is no time of a target: a metric, or a run with a replica made to fail."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None

@@ -1,4 +1,4 @@
-"""What several nodes that measure together come to: how far it scales, and what limits it."""
+"""Analyses multi-node training: how far it scales, and what limits it."""
 
 from batchmark.analysis.scaling.studies import STUDY, find
 

@@ -1,4 +1,4 @@
-"""How a training's speed grows with its nodes: weakly and strongly, against the fewest of them."""
+"""Weak and strong scaling curves: a training's speed relative to the fewest nodes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 
 Kind = Literal["weak", "strong"]
-ITSELF = "it is what the others are held against"
+ITSELF = "it is the baseline of the others"
 
 
 class Measured(NamedTuple):
-    """A point, and the samples behind it."""
+    """A point with the samples behind it."""
 
     point: TrainingPoint
     median: Median
@@ -49,7 +49,7 @@ class Curve(Record):
 
 
 def curves_of(measured: Sequence[Measured], kind: Kind) -> tuple[Curve, ...]:
-    """Those with two numbers of nodes or more, the ones with most first."""
+    """Return the curves with at least two node counts, those with the most first."""
     lines: dict[int, dict[int, Measured]] = defaultdict(dict)
     for one in measured:
         images = one.point.batch if kind == "weak" else one.point.images
@@ -89,7 +89,7 @@ def _point(one: Measured, base: Measured) -> CurvePoint:
 
 
 def _job_margin(first: Measured, second: Measured) -> float:
-    """How far noise from job to job moves the log of their ratio; 0 where jobs are too few."""
+    """How far job-to-job noise may move the log of their ratio; 0 with too few jobs."""
     sides = (first.job_medians, second.job_medians)
     if min(map(len, sides)) < ENOUGH_REPEATS:
         return 0.0

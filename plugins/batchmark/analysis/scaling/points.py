@@ -1,4 +1,4 @@
-"""A training's figures at one number of nodes and one batch."""
+"""A training's figures at one node count and one batch size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from batchmark.core.record import Record
 
 
 class Split(Record):
-    """Where a step's time goes: medians over the jobs, each part measured by itself."""
+    """Breakdown of a step's time: medians over the jobs, each part measured separately."""
 
     data_seconds: float = Field(description="waiting for the next batch")
     compute_seconds: float
@@ -32,7 +32,7 @@ class Split(Record):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of the parts' sum."""
+        """Each part as a share of their sum."""
         total = sum(self.parts.values())
         return {name: seconds / total if total else 0.0 for name, seconds in self.parts.items()}
 
@@ -47,16 +47,18 @@ class TrainingPoint(Record):
     seconds: Estimate = Field(description="of a step")
     images_per_second: Estimate
     images_per_second_per_device: Estimate
-    split: Split | None = Field(description="null where a job does not tell")
+    split: Split | None = Field(description="null if a job did not report it")
     gpu_busy_share: float | None = Field(
         description="while steps were timed; mean over all GPUs, median over the jobs"
     )
     first_loss: float | None
     last_loss: float | None
-    gradient_bytes: int | None = Field(description="that each device hands in at each step")
+    gradient_bytes: int | None = Field(
+        description="gradient bytes that each device exchanges per step"
+    )
     usd_per_epoch: Estimate | None = Field(description="null where there is no price")
     usd_per_million_images: Estimate | None = Field(description="as usd_per_epoch")
-    remarks: tuple[str, ...] = Field(description="of the nodes themselves")
+    remarks: tuple[str, ...] = Field(description="remarks on the nodes")
     warnings: tuple[str, ...]
     provenance: tuple[Provenance, ...]
 
@@ -108,7 +110,7 @@ def _usd_per_image(
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
 ) -> Estimate | None:
-    """What all nodes, and the file system where its price is known, cost meanwhile."""
+    """Cost per image of all nodes, plus the file system if its price is known."""
     if price.usd_per_hour is None:
         return None
     hourly = nodes * price.usd_per_hour + (file_system_usd_per_hour or 0.0)
@@ -125,7 +127,7 @@ def _split(samples: NodesSamples) -> Split | None:
 
 
 def _remarks(samples: NodesSamples) -> Iterator[str]:
-    """Nodes that are not alike."""
+    """Note nodes with different hardware."""
     for one in samples.scalings:
         models = sorted({node.device_model for node in one.nodes})
         if len(models) > 1:

@@ -1,7 +1,6 @@
-"""What a training's efficiency would be on more nodes: a model, fitted to what was measured.
+"""Predicts a training's efficiency on more nodes with a model fitted to the measurements.
 
-Whether the model of a step holds is seen at the most nodes that were measured, which it is fitted
-without.
+The model is checked against the largest measured node count, which is left out of its fit.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ LEAST_TWO_CHECKED = 5  # numbers of nodes, of which the two largest are
 Held = Literal["wrong", "too_noisy", "holds"]  # the worst first
 Outcome = Literal[Held, "not_checked", "not_known"]
 UNSURE = 0.15  # of an efficiency: what leaves room for more checks nothing
-ONE_MACHINE = "its nodes are on one machine, or may be, so that no network lies between them"
-ONLY_LEAST = "on fewer nodes computing hid all of the exchange, so that only a bound is to check"
-ONE_CURVE = "it takes two numbers of nodes with the same batch for each device"
+ONE_MACHINE = "its nodes share one machine, or may do so, so no network lies between them"
+ONLY_LEAST = "on fewer nodes, compute hid all of the exchange, so only a bound can be checked"
+ONE_CURVE = "this takes two node counts with the same batch per device"
 
 
 class PredictedPoint(Record):
@@ -33,12 +32,12 @@ class PredictedPoint(Record):
     ranks: int
     efficiency: Estimate
     images_per_second: Estimate
-    communication_seconds: Estimate = Field(description="of a step, what is not hidden")
+    communication_seconds: Estimate = Field(description="time per step that compute doesn't hide")
     measured: bool = Field(description="it was measured, too")
 
 
 class CheckedPoint(Record):
-    """A number of nodes that was measured and that the model was not fitted to."""
+    """A measured node count that was left out of the model's fit."""
 
     nodes: int
     predicted: Estimate
@@ -51,7 +50,7 @@ class CheckedPoint(Record):
 
 
 class Prediction(Record):
-    """Of a weak curve's efficiency. It is no measurement."""
+    """Predicted efficiency of a weak scaling curve; not a measurement."""
 
     outcome: Outcome = Field(
         description="whether it holds at numbers of nodes that it was not fitted to; too_noisy: "
@@ -107,7 +106,7 @@ def predict(
     """Predict a weak curve, given a training's points and the all-reduces of the same target.
 
     Args:
-        apart: its nodes are machines of their own.
+        apart: whether each node is a machine of its own.
     """
     if curve is None or not apart:
         return _unknown(ONE_CURVE if apart else ONE_MACHINE)
@@ -117,7 +116,7 @@ def predict(
         key=lambda one: one.point.nodes,
     )
     first = line[0].point
-    if untold := _untold(line):
+    if untold := _unreported(line):
         return _unknown(untold)
     steps = [step_of(one) for one in line]
     exchanges = [
@@ -138,7 +137,7 @@ def predict(
         reason = check
     elif not (problem := misfit(check.model, check.fitted)):
         if _worst(check.points) == "wrong":
-            # Shown as it was checked: fitted to all, it would hide what it misses.
+            # Show the model that was checked: fitted to all points, it would hide its errors.
             outcome, checked, model, fitted = "wrong", check.points, check.model, check.fitted
         elif check.model.at_least and not model.at_least:
             reason = ONLY_LEAST
@@ -171,11 +170,11 @@ def _unknown(reason: str) -> Prediction:
     return Prediction(outcome="not_known", reason=reason)
 
 
-def _untold(line: Sequence[Measured]) -> str | None:
+def _unreported(line: Sequence[Measured]) -> str | None:
     if any(one.point.split is None for one in line):
-        return "a job does not tell how its steps split"
+        return "a job did not report how its steps split"
     if not line[0].point.gradient_bytes:
-        return "no job tells how many bytes of gradients it exchanges"
+        return "no job reported how many bytes of gradients it exchanges"
     return no_interval(*(one.median for one in line))
 
 
@@ -186,18 +185,18 @@ def _check(
     size_bytes: int,
     devices: int,
 ) -> _Check | str:
-    """The most nodes against a model that does not know them, or why they are not checked."""
+    """Check the largest node counts against a model fitted without them, or say why not."""
     if len(steps) < LEAST_CHECKED:
         return (
-            f"it takes {LEAST_CHECKED} numbers of nodes to keep one for the check, and "
-            f"{len(steps)} were measured"
+            f"keeping one for the check takes {LEAST_CHECKED} node counts, and {len(steps)} were "
+            f"measured"
         )
     for kept in (len(steps) - 1 - (len(steps) >= LEAST_TWO_CHECKED), len(steps) - 1):
         model = fit(steps[:kept], exchanges, size_bytes, devices)
         if not isinstance(model, str):
             points = tuple(_checked(model, step, curve) for step in steps[kept:])
             return _Check(model, steps[:kept], points)
-    return f"the other numbers of nodes are too few for a model: {model}"
+    return f"the other node counts are too few for a model: {model}"
 
 
 def _checked(model: StepModel, step: Step, curve: Curve) -> CheckedPoint:
@@ -229,13 +228,13 @@ def _worst(points: Sequence[CheckedPoint]) -> Held:
 
 
 def _off_by(checked: Sequence[CheckedPoint], *, at_least: bool) -> float:
-    """The factor by which the model missed what it was checked against, 1 if it was not."""
+    """The factor by which the model missed its check; 1 if it was not checked."""
     ratios = [1 + point.error for point in checked if point.error > -1]
     return max([1.0, *(ratio if at_least else max(ratio, 1 / ratio) for ratio in ratios)])
 
 
 def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[PredictedPoint, ...]:
-    """At the measured numbers of nodes, at their doubles, and at as many GPUs as others had."""
+    """Predict at the measured node counts, their doubles, and the published GPU counts."""
     by_nodes: Mapping[int, Step] = {step.nodes: step for step in steps}
     base, most = model.base, MOST_RANKS // model.devices
     doubles = {base.nodes * 2**power for power in range(most.bit_length())}
@@ -262,7 +261,7 @@ def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[Pre
 
 
 def _widened(estimate: Estimate, factor: float) -> Estimate:
-    """By how far off the model was where that is known: samples know nothing of its errors."""
+    """Widen an interval by the model's error in its check, which samples can't show."""
     ends = estimate.interval
     if ends is None:
         return estimate

@@ -1,4 +1,4 @@
-"""A point that others published: what it says, and what it lacks."""
+"""A third party's published scaling result: its claims and its gaps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class PublishedPoint(Record):
     gpus_per_node: int
     batch: int = Field(description="images of each GPU at each step")
     images_per_second: int = Field(description="of all GPUs, about: no spread was given")
-    claim: str = Field(description="of the scaling, in its words")
+    claim: str = Field(description="the source's wording about scaling")
     claimed_from_gpus: int = Field(description="the fewest GPUs that the claim is about")
-    vendor_images_per_second: int = Field(description="of one such GPU, by its maker")
+    vendor_images_per_second: int = Field(
+        description="rate of one such GPU, as published by its maker"
+    )
 
     @property
     def gpus(self) -> int:
@@ -37,7 +39,7 @@ class PublishedPoint(Record):
 
     @property
     def share_of_vendor(self) -> float:
-        """Of what the GPU's maker measured on one: no efficiency, as the code is another."""
+        """Share of the vendor's single-GPU rate; not an efficiency, as the code differs."""
         return self.images_per_second_per_gpu / self.vendor_images_per_second
 
 

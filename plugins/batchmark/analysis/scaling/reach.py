@@ -1,4 +1,4 @@
-"""How far a training scales, and what takes the rest."""
+"""Determines how far a training scales, and what limits it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 
-# Efficiencies by which scaling is called well, and poor; judgment.
+# Efficiencies from which scaling counts as good, and below which as poor; judgment.
 WELL, POOR = 0.9, 0.8
 MAIN_CAUSE = 0.5  # of the lost time, which the cause alone explains
 TOO_MUCH = 1.2  # of the lost time: a part that grew by more contradicts the step
@@ -56,7 +56,7 @@ class Reach(Record):
 
 
 def reach_of(curve: Curve | None, points: Sequence[TrainingPoint]) -> Reach:
-    """Of a curve; `points` are the training's, among them the curve's own."""
+    """Return how far a curve scales; `points` are all the training's, with the curve's."""
     if curve is None:
         return Reach(verdict="not_known", reason=_too_few(points))
     # A curve has one batch at each number of nodes.
@@ -75,8 +75,8 @@ def _too_few(points: Sequence[TrainingPoint]) -> str:
         return "nothing was measured"
     if len(numbers) == 1:
         only = formatting.count(numbers[0], "node")
-        return f"it was measured on {only} only; scaling takes two different numbers of nodes"
-    return "no two numbers of nodes had the same batch for each device"
+        return f"it was measured on {only} only; scaling takes two different node counts"
+    return "no two node counts had the same batch per device"
 
 
 def _judged(curve: Curve) -> Reach:
@@ -114,7 +114,7 @@ def _at(point: CurvePoint) -> dict[str, object]:
 def _limit(
     curve: Curve, own: dict[tuple[int, int], TrainingPoint], base: TrainingPoint
 ) -> dict[str, object]:
-    """What explains the time lost where the efficiency is least."""
+    """Find what explains the time lost where efficiency is lowest."""
     ends = [(point, point.efficiency.interval) for point in curve.points[1:]]
     losing = [point for point, interval in ends if interval and interval.high < 1]
     if not losing:
@@ -123,8 +123,8 @@ def _limit(
     point = own[worst.nodes, worst.batch]
     found: dict[str, object] = {"limit_nodes": point.nodes}
     if not (point.split and base.split):
-        return {**found, "limit_reason": "a job does not tell how its steps split"}
-    # Of the same work: where the batch is smaller, a step has less to do.
+        return {**found, "limit_reason": "a job did not report how its steps split"}
+    # Compare the same work: with a smaller batch a step has less to do.
     share = point.batch / base.batch
     lost = point.seconds.value - share * base.seconds.value
     before = base.split.parts

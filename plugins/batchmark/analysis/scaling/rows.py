@@ -1,4 +1,4 @@
-"""The rows that several nodes measured together, each with its samples of all jobs of a target."""
+"""Rows of multi-node jobs, each with its samples from all of a target's jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_im
 
 @dataclass(frozen=True)
 class NodesSamples:
-    """A row's samples in all jobs of a target."""
+    """A multi-node row's samples from all of a target's jobs."""
 
     nodes: int
     devices: int  # of each node
@@ -26,7 +26,7 @@ class NodesSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples) -> Self | None:
-        """None for a row whose parameters name no nodes, as those of other suites."""
+        """Wrap a row; None if its parameters name no nodes, as in other suites."""
         nodes, devices = (_count(pooled.row.parameters.get(name)) for name in ("nodes", "devices"))
         return cls(nodes, devices, pooled) if nodes and devices else None
 
@@ -49,24 +49,24 @@ class NodesSamples:
 
     @property
     def median(self) -> Median | None:
-        """Seconds per call of all nodes; None where there is no figure."""
+        """Median seconds per call of all nodes; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
     @property
     def scalings(self) -> list[Scaling]:
-        """One for each job that measured the row."""
+        """Return the scaling record of each job that measured the row."""
         return [row.scaling for _, row in self.pooled.measured if row.scaling]
 
     def number(self, name: str) -> int | None:
-        """A parameter that is a whole number above 0."""
+        """Return a parameter that is a whole number above 0, else None."""
         return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
-        """The median over the jobs that tell it."""
+        """Median over the jobs that report the value."""
         return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:
-        """Why the row is not of the nodes that its parameters name; None if it is."""
+        """How the row contradicts the nodes its parameters name; None if it doesn't."""
         nodes, devices, batch = self.nodes, self.devices, self.number("batch")
         for _, row in self.pooled.measured:
             told = [node.devices for node in row.scaling.nodes] if row.scaling else []

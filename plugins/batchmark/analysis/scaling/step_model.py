@@ -1,9 +1,9 @@
-"""A training's step by its nodes, in two parts: its own on each node, and what the exchange adds.
+"""Models a training step by node count: the node's own part, plus what the exchange adds.
 
-Its own part takes the same on any number of nodes. The exchange is an all-reduce over a ring, less
-what computing hides of it. Where it hides all, more of it may hide. Summing over a ring of ranks
-takes a latency at each hop, and the time of its bytes (Patarasuk and Yuan, "Bandwidth optimal
-all-reduce algorithms for clusters of workstations", 2009).
+The own part takes the same time on any number of nodes. The exchange is a ring all-reduce, minus
+what compute hides of it; where all of it is hidden, compute could hide even more. A ring all-reduce
+takes a latency for each hop plus the transfer time of its bytes (Patarasuk and Yuan, "Bandwidth
+optimal all-reduce algorithms for clusters of workstations", 2009).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Ring(NamedTuple):
 
 
 def load(ranks: int, size_bytes: float) -> tuple[float, float]:
-    """The hops one after the other, and the bytes that each link carries."""
+    """The number of sequential hops, and the bytes that each link carries."""
     return 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks * size_bytes
 
 
 def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> Ring | None:
-    """The latency and the time of a byte that fit best, by relative errors, neither below zero.
+    """Fit latency and time per byte by relative errors, neither below zero.
 
-    None where the loads can't tell the two apart.
+    None if the loads can't separate the two.
     """
     if not loads:
         return None
@@ -66,7 +66,7 @@ def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> 
 
 
 class Step(NamedTuple):
-    """A measured number of nodes."""
+    """A step as measured on one number of nodes."""
 
     nodes: int
     ranks: int
@@ -99,7 +99,7 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Both parts of a step vary as the whole does, each by itself: that is all that is known."""
+    """Build a step whose two parts each vary as the whole does, for want of better data."""
     point, split = one.point, one.point.split
     assert split is not None  # noqa: S101 - looked at before
     total = _with_draws(one.median)
@@ -113,7 +113,7 @@ def step_of(one: Measured) -> Step:
 def fit(
     steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
 ) -> StepModel | str:
-    """The model, or why there is none: links between nodes show on two nodes or more."""
+    """Fit the model, or say why that is impossible; links only show on two nodes or more."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
     fitted = {step.nodes for step in remote}
@@ -123,20 +123,20 @@ def fit(
         loads = [load(one.ranks, (one.number("mib") or 0) * MIB) for one in used]
         ring = fit_ring(loads, [_with_draws(one.median) for one in used if one.median])
         if ring is None:
-            return "all-reduces of one size do not tell latency from bandwidth"
+            return "all-reduces of one size can't separate latency from bandwidth"
         last = remote[-1]
         hidden, at_least = ring.seconds(last.ranks, size_bytes) - last.exchange, _hides_all(last)
     else:
         if hiding := next(filter(_hides_all, remote), None):
             return (
-                "without all-reduces of two sizes nothing tells how long an exchange takes, and on "
-                f"{hiding.nodes} nodes computing hides it"
+                "without all-reduces of two sizes the exchange time is unknown, and on "
+                f"{hiding.nodes} nodes compute hides it"
             )
         loads = [load(step.ranks, size_bytes) for step in remote]
         ring = fit_ring(loads, [np.maximum(step.exchange, HARDLY * step.total) for step in remote])
         if ring is None:
             return (
-                "without all-reduces of two sizes it takes three numbers of nodes to tell the "
+                "without all-reduces of two sizes it takes three node counts to separate the "
                 "network's latency from its bandwidth"
             )
         hidden, at_least = np.zeros_like(local), False
@@ -144,13 +144,13 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Whether its exchange adds no more than noise may."""
+    """Whether the exchange adds no more than noise could."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 
 
 def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
-    """Why the model is none of the steps that it is fitted to; None if it is."""
+    """Why the model does not fit the steps it was fitted to; None if it does."""
     for step in steps:
         if _surely_off(step.local / model.local):
             least, most = (find(steps, key=lambda one: one.local[0]) for find in (min, max))
@@ -159,14 +159,14 @@ def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
                 for one in (least, most)
             )
             return (
-                f"computing and data take {short} and {long} nodes, and the model takes them for "
-                "equal"
+                f"compute and data take {short} and {long} nodes, but the model assumes that they "
+                f"are equal"
             )
     for step in steps:
         off = model.seconds(step.nodes) / step.total
         if step.nodes > 1 and _surely_off(off):
             return (
-                f"on {step.nodes} nodes, which it is fitted to, the model's step is "
+                f"on {step.nodes} nodes, which it was fitted to, the model's step is "
                 f"{formatting.multiple(float(off[0]))} the measured one"
             )
     return None

@@ -1,4 +1,4 @@
-"""What a run says of nodes that measure together, target by target."""
+"""Builds a run's scaling studies, one for each target and number format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unmeasured(Record):
 
 
 class Training(Record):
-    """One that differs from others in more than its nodes and its batch."""
+    """A training, as told apart by all settings except nodes and batch."""
 
     workload: str
     parameters: dict[str, Parameter] = Field(description="all but nodes and batch")
@@ -64,12 +64,12 @@ class Training(Record):
 
     @property
     def is_variant(self) -> bool:
-        """Whether its settings are not the run's own."""
+        """Whether it is a variant, with other settings than the run's own."""
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
 class ScalingStudy(TargetStudy):
-    """All that the nodes of a target measured together."""
+    """All that a target's multi-node jobs measured."""
 
     dtype: str = Field(description="that its jobs were asked for")
     backend: str | None = Field(description="of torch.distributed; null where no job tells")
@@ -98,7 +98,7 @@ STUDY = ScalingStudy
 
 
 def find(groups: Iterable[Iterable[PricedTarget]]) -> Iterator[ScalingStudy]:
-    """One for each target and number format, in the order of the run's jobs."""
+    """Return a study for each target and number format, in the order of the run's jobs."""
     return (_study(side) for group in groups for side in group if side.suite == SCALING)
 
 
@@ -115,7 +115,7 @@ def _study(side: PricedTarget) -> ScalingStudy:
         price=side.price,
         file_system_usd_per_hour=side.file_system_usd_per_hour,
         refused=side.refused,
-        trainings=tuple(_trainings(known, side, apart=all(map(_apart, told)))),
+        trainings=tuple(_trainings(known, side, apart=all(map(_on_separate_machines, told)))),
         all_reduces=all_reduce_points(known),
         readings=reading_points(known),
         unmeasured=(*_unmeasured(known), *_lost(side.pooled.lost)),
@@ -126,8 +126,8 @@ def _on_one_machine(scaling: Scaling) -> bool:
     return len(scaling.nodes) > 1 and all(node.host.startswith("127.") for node in scaling.nodes)
 
 
-def _apart(scaling: Scaling) -> bool:
-    """Whether its nodes are machines of their own, as EC2 instances are; others may share one."""
+def _on_separate_machines(scaling: Scaling) -> bool:
+    """Whether each node is a machine of its own, as EC2 instances are; others may share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 
@@ -194,7 +194,7 @@ def _own(samples: NodesSamples) -> dict[str, Parameter]:
 
 
 def _unmeasured(rows: Sequence[NodesSamples]) -> Iterator[Unmeasured]:
-    """A rank alone has nothing to reduce, which is no gap."""
+    """List the gaps; a single rank has nothing to reduce, so that is no gap."""
     for samples in rows:
         if samples.problem and not (samples.workload == ALL_REDUCE and samples.ranks < 2):
             row = samples.pooled.row

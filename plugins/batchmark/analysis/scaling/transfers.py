@@ -1,4 +1,4 @@
-"""How fast the nodes exchange sums, and read their files."""
+"""How fast the nodes run all-reduces and read their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pass = Literal["cold", "warm"]
 
 
 class AllReducePoint(Record):
-    """A tensor that all ranks sum together."""
+    """An all-reduce of one tensor over all ranks."""
 
     nodes: int
     devices: int
@@ -35,7 +35,7 @@ class AllReducePoint(Record):
 
 
 class ReadingPoint(Record):
-    """A pass of all nodes over all files, each over its own share."""
+    """A pass over all files, in which each node reads its own share."""
 
     nodes: int
     devices: int
@@ -47,7 +47,7 @@ class ReadingPoint(Record):
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
-    """By nodes and size; on one rank there is nothing to reduce."""
+    """Points by node count and size, without single ranks, which have nothing to reduce."""
     points = []
     for samples in found:
         mib, median, ranks = samples.number("mib"), samples.median, samples.ranks
@@ -69,7 +69,7 @@ def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ..
 
 
 def reading_points(found: Iterable[NodesSamples]) -> tuple[ReadingPoint, ...]:
-    """By nodes, the cold pass first."""
+    """Points by node count, the cold pass first."""
     points = []
     for samples in found:
         kind, median = samples.parameters.get("pass"), samples.median

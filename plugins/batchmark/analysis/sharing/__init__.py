@@ -1,4 +1,4 @@
-"""What tasks that share a device get of it, and how many of them may."""
+"""Analyses tasks that share a device: what each gets, and how many should share."""
 
 from batchmark.analysis.sharing.studies import STUDY, find
 

@@ -1,4 +1,4 @@
-"""How many of a task may share a device, in which mode, and what that gives against one alone."""
+"""Advises how many replicas should share a device in which mode, and the gain over one alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verdict = Literal["share", "alone", "not_known"]
 
 
 class Choice(Record):
-    """A number of replicas, held against one task alone."""
+    """A number of replicas compared with one task alone."""
 
     replicas: int
     at_least: bool = Field(description="more may add more: the knee is not seen, or not certain")
@@ -46,7 +46,7 @@ class Advice(Record):
 
 
 def advise(curves: Sequence[Curve]) -> Advice:
-    """What all curves of a task on a target come to; the best mode is that of most throughput."""
+    """Derive advice from a task's curves on a target; the best mode has the most throughput."""
     judged = [
         _judge(curve, _drift(curves, curve.form))
         for curve in curves
@@ -60,14 +60,14 @@ def advise(curves: Sequence[Curve]) -> Advice:
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
             return found[0]
-    reason = "tasks at once were not measured"
+    reason = "tasks at once was not measured"
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 
 def _drift(curves: Sequence[Curve], form: Form) -> float:
-    """How many times its throughput one task alone reached in other rows in turn, at most.
+    """The largest factor by which one task's own throughput drifted between rows.
 
-    Nothing is shared there, so it is what the machine alone changed by from row to row.
+    Nothing is shared in these rows, so the factor shows how much the machine itself changed.
     """
     in_turn = [
         point.gain.value
@@ -88,15 +88,15 @@ def _judge(curve: Curve, drift: float) -> Advice:
     if ends and ends.low > max(1, drift):
         return about.model_copy(update={"verdict": "share", "choice": choice})
     if choice and ends and ends.high >= 1 / WORTH:
-        reason = f"with {choice.replicas} replicas {_times(choice.gain)}"
+        reason = f"with {choice.replicas} replicas {_times_text(choice.gain)}"
         if ends.low > 1:
             reason += f", but alone it made up to {formatting.multiple(drift)} as many steps, too"
         return about.model_copy(update={"reason": reason})
-    return about.model_copy(update={"verdict": "alone", "reason": _most(curve)})
+    return about.model_copy(update={"verdict": "alone", "reason": _most_text(curve)})
 
 
 def _unknown(curve: Curve) -> str | None:
-    """Why a curve says nothing for certain; None if it does."""
+    """Why a curve allows no advice; None if it does."""
     if not curve.points:
         return "; ".join(dict.fromkeys(one.reason for one in curve.unmeasured))
     if curve.alone is None:
@@ -108,7 +108,7 @@ def _unknown(curve: Curve) -> str | None:
 
 
 def _choice(curve: Curve) -> Choice | None:
-    """At the knee, or the least that it surely is; None where that is one alone."""
+    """Choose the knee's number of replicas, or its lower bound; None if that is one."""
     knee, alone = curve.knee, curve.alone
     point = curve.point(knee.low) if knee and knee.low and knee.low > 1 else None
     if not (knee and alone and point and point.gain):
@@ -125,12 +125,14 @@ def _choice(curve: Curve) -> Choice | None:
     )
 
 
-def _most(curve: Curve) -> str:
-    """The most that sharing adds."""
+def _most_text(curve: Curve) -> str:
+    """Describe the most that sharing adds."""
     gains = {point.gain: point for point in curve.points if point.replicas > 1 and point.gain}
     best = max(gains, key=lambda gain: gain.value, default=None)
-    return f"the most is {_times(best)}, with {gains[best].replicas} replicas" if best else "none"
+    return (
+        f"the most is {_times_text(best)}, with {gains[best].replicas} replicas" if best else "none"
+    )
 
 
-def _times(gain: Estimate) -> str:
+def _times_text(gain: Estimate) -> str:
     return f"{formatting.factor(gain)} the throughput of one alone"

@@ -1,4 +1,4 @@
-"""A task's throughput over the number of replicas that share a device, mode by mode."""
+"""Curves of a task's throughput over the number of replicas sharing a device, by mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = 1_000  # that dollars are told for
 
 
 class Point(Record):
-    """A number of replicas: what they did together, and each by itself."""
+    """Throughput at one number of replicas, in total and per replica."""
 
     replicas: int
     jobs: int
@@ -46,14 +46,14 @@ class Point(Record):
 
 
 class Unmeasured(Record):
-    """A number of replicas without a figure."""
+    """A number of replicas without a result, and why."""
 
     replicas: int
     reason: str
 
 
 class Alone(Record):
-    """One task that has the device to itself."""
+    """The throughput of one task that has the device to itself."""
 
     throughput: Estimate = Field(description="steps per second")
     steps: StepTimes
@@ -78,7 +78,7 @@ class Curve(Record):
 
 
 class Place(Record):
-    """Where a row stands among all that a task measured on a target, by its parameters."""
+    """A row's mode, form and number of replicas, read from its parameters."""
 
     mode: SharingMode
     replicas: int = Field(ge=1, le=MOST_REPLICAS)
@@ -89,7 +89,7 @@ class Place(Record):
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
-        """None where they say nothing of sharing, as those of other suites."""
+        """Parse row parameters; None if they don't mention sharing, as in other suites."""
         named = {name: value for name, value in parameters.items() if name in cls.model_fields}
         try:
             return cls.model_validate(named)
@@ -99,7 +99,7 @@ class Place(Record):
 
 @dataclass(frozen=True)
 class SharedSamples:
-    """A row's samples in all jobs of a target."""
+    """A row's samples from all of a target's jobs, with how the device was shared."""
 
     place: Place
     pooled: RowSamples
@@ -107,7 +107,7 @@ class SharedSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples, price: PriceBasis) -> Self | None:
-        """None for a row of a task that shared nothing."""
+        """Wrap a row; None if its task shared nothing."""
         place = Place.of(pooled.row.parameters)
         if place is None or not all(row.sharing for _, row in pooled.measured):
             return None
@@ -122,23 +122,23 @@ class SharedSamples:
 
     @property
     def rows(self) -> list[Sharing]:
-        """How the replicas shared the device in each job: also where that failed, if it is told."""
+        """How the replicas shared the device in each job, including failed jobs that report it."""
         rows = (row.sharing for _, row in self.pooled.measured or self.pooled.unmeasured)
         return [row for row in rows if row]
 
     @property
     def median(self) -> Median | None:
-        """Seconds per step of all replicas together; None where there is no figure."""
+        """Median seconds per step of all replicas together; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
 
 def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The task's own, without those that say how it shares the device."""
+    """The task's own parameters, without those that say how it shares the device."""
     return {name: value for name, value in row.items() if name not in Place.model_fields}
 
 
 def curves_of(found: Sequence[SharedSamples]) -> tuple[Curve, ...]:
-    """A curve for each mode and form, of the rows of one task that nothing disturbs."""
+    """Return a curve for each mode and form from a task's undisturbed rows."""
     lines: dict[tuple[SharingMode, Form], dict[int, SharedSamples]] = {}
     for samples in found:
         place = samples.place
@@ -155,7 +155,7 @@ def _alone_of(
     mode: SharingMode,
     form: Form,
 ) -> SharedSamples | None:
-    """One task alone on the device: in exclusive mode, else as the only replica of the mode."""
+    """Find the solo baseline: exclusive mode, else the mode with a single replica."""
     in_turn = {
         replicas: samples
         for replicas, samples in lines.get((SharingMode.EXCLUSIVE, form), {}).items()
@@ -202,9 +202,9 @@ def _curve(
 
 
 def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
-    """Why a number of replicas has no point; None if it has one.
+    """Why a number of replicas has no point on the curve; None if it has one.
 
-    Each job chooses its implementation by itself: what another one adds is no gain of sharing.
+    Each job chooses its own implementation; a gain from a different one is not due to sharing.
     """
     if not (samples.median and usual):
         return samples.problem or "no samples"
@@ -214,7 +214,7 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     place = usual.place
     alone = place.replicas == 1 or place.mode is SharingMode.EXCLUSIVE
     whose = "the task alone" if alone else f"{place.replicas} replicas"
-    return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
+    return f"other implementation than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
 def _alone(samples: SharedSamples, median: Median) -> Alone:

@@ -1,4 +1,4 @@
-"""Experiments in which the first replica fails or slows down: who else suffered."""
+"""Experiments in which the first replica fails or slows down: did the others suffer?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Experiment(Record):
 
 
 def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
-    """Each disturbed row of a task, held against the undisturbed one of its mode and number."""
+    """Compare each disturbed row with the undisturbed one of the same mode and replicas."""
     undisturbed = {one.place: one for one in found if not one.place.disturbance and one.median}
     for samples in found:
         place = samples.place
@@ -42,7 +42,7 @@ def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
             ends = ends_of(samples.rows)
             ended = tuple(end for end in ends if end.replica > 0 and not end.ran)
             usual = place.model_copy(update={"disturbance": None})
-            others, reason = _others(samples, undisturbed.get(usual))
+            others, reason = _others_throughput(samples, undisturbed.get(usual))
             yield Experiment(
                 mode=place.mode,
                 form=place.form,
@@ -57,34 +57,34 @@ def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
 
 
 def _skipped(samples: SharedSamples) -> bool:
-    """Whether it can't be measured there, as its mode can't."""
+    """Whether the experiment was skipped because its mode can't be measured there."""
     unmeasured = {row.status for _, row in samples.pooled.unmeasured}
     return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
 
 
-def _others(
+def _others_throughput(
     samples: SharedSamples, undisturbed: SharedSamples | None
 ) -> tuple[Estimate | None, str | None]:
-    """The others' throughput over their undisturbed one, or why there is no such figure.
+    """The other replicas' throughput relative to undisturbed, or why it is unknown.
 
-    Samples of a disturbed row are the others' alone; of an undisturbed one theirs is a share.
+    A disturbed row's samples cover the others only; from an undisturbed row they get a share.
     """
     if samples.place.replicas < 2:
         return None, "there were no others"
     if samples.median is None:
         return None, samples.problem
     if undisturbed is None or undisturbed.median is None:
-        return None, "the same replicas were not measured undisturbed"
+        return None, "the same replicas were not measured without the disturbance"
     steps = [[sum(one.group_steps) for one in row.replicas] for row in undisturbed.rows]
     theirs = sum(sum(row[1:]) for row in steps)
     if not theirs:
-        return None, "undisturbed, the others made no whole step"
+        return None, "without the disturbance, the others made no whole step"
     share = theirs / sum(map(sum, steps))
     return ratio(undisturbed.median, samples.median).scaled(1 / share), None
 
 
 def _stalled(samples: SharedSamples) -> bool:
-    """Whether in some window none of the others made a step, which leaves no sample."""
+    """Whether the others made no step in some window, which then has no sample."""
     return any(
         row.sharing and row.status is MeasurementStatus.SKIPPED
         for _, row in samples.pooled.unmeasured

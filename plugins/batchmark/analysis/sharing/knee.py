@@ -1,4 +1,4 @@
-"""The number of replicas from which on more of them add too little throughput to be worth it."""
+"""Finds the number of replicas beyond which more add too little throughput."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-# kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
-# check, and resampled curves tell whether noise decides it.
+# The package kneed finds the sharpest bend of one smooth line; users can check a share of the best,
+# and resampled curves show whether noise decides it.
 WORTH = 0.95  # of the best throughput: what more replicas add beyond is not worth having
 
 
 class Knee(Record):
-    """The smallest number of replicas with WORTH of the best throughput of its curve."""
+    """The smallest number of replicas that reaches WORTH of the curve's best throughput."""
 
     outcome: Literal["found", "still_rising", "not_known"] = Field(
         description="still_rising: only the largest number measured has it, so more may add more"
@@ -38,17 +38,17 @@ class Knee(Record):
 
 
 def find_knee(seconds: Mapping[int, Median]) -> Knee:
-    """The knee of a curve, given the seconds per step of all replicas together at each number.
+    """Find a curve's knee, given the seconds per step of all replicas together at each number.
 
-    It is known if nearly all curves that are resampled from the samples have theirs at one number.
-    Each of them is held against its own best, so noise at the top is not taken for the best.
+    The knee is known if nearly all curves resampled from the samples have it at the same number.
+    Each is compared with its own best, so noise at the top is not mistaken for the best.
     """
     numbers = sorted(seconds)
     if len(numbers) < 2:
         return Knee(
             outcome="not_known",
             replicas=None,
-            reason="it takes at least two numbers of replicas that were measured",
+            reason="it takes measurements of at least two numbers of replicas",
         )
     medians = [seconds[number] for number in numbers]
     guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])
@@ -63,13 +63,13 @@ def find_knee(seconds: Mapping[int, Median]) -> Knee:
             replicas=guess,
             low=low,
             high=high,
-            reason=f"by the spread of the samples it lies anywhere from {low} to {high}{more}",
+            reason=f"the samples' spread allows anything from {low} to {high}{more}",
         )
     outcome = "still_rising" if low == numbers[-1] else "found"
     return Knee(outcome=outcome, replicas=low, low=low, high=high)
 
 
 def _knees(numbers: list[int], throughput: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The knee of each curve; `throughput` has the shape (numbers, curves)."""
+    """Return the knee of each curve; `throughput` has shape (numbers, curves)."""
     enough = throughput >= WORTH * throughput.max(axis=0)
     return np.asarray(np.array(numbers)[enough.argmax(axis=0)])

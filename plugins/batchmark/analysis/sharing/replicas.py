@@ -1,4 +1,4 @@
-"""The replicas of a row: their step times, their shares of the device, and who starves."""
+"""A row's replicas: step times, shares of the device, and starvation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES = {
 
 
 class StepTimes(Record):
-    """Seconds of a replica's steps; null where no replica tells."""
+    """Quantiles of a replica's step times in seconds; null if no replica reported them."""
 
     p50: float | None
     p95: float | None
@@ -35,7 +35,7 @@ class StepTimes(Record):
 
 
 class ReplicaFigures(Record):
-    """What the replicas of a row measured, as medians over the jobs unless it says otherwise."""
+    """Figures of a row's replicas; medians over the jobs unless noted otherwise."""
 
     devices: int = Field(description="GPUs that they ran on: pods may be on several; 1 on a CPU")
     slowest: StepTimes = Field(description="of each quantile the largest over the replicas")
@@ -71,7 +71,7 @@ class ReplicaFigures(Record):
 
 
 class Starved(Record):
-    """A replica that got far less of the device than the others, or waited far too long for it."""
+    """A replica that got far less of the device than the others, or waited much too long."""
 
     replica: int = Field(description="index, from 0")
     job_id: str
@@ -88,13 +88,13 @@ class Starved(Record):
         if self.share is not None:
             parts.append(f"made {formatting.percent(self.share)} of the mean number of steps")
         if self.gap_steps is not None:
-            steps = formatting.about(self.gap_steps)
-            parts.append(f"waited as long as {steps} of its median steps for one to end")
+            steps = formatting.two_digits(self.gap_steps)
+            parts.append(f"waited as long as {steps} of its median steps for a single one")
         return f"replica {self.replica + 1} {' and '.join(parts)}"
 
 
 class ReplicaEnd(Record):
-    """What became of a replica."""
+    """How a replica ended."""
 
     replica: int = Field(description="index, from 0")
     outcome: ReplicaOutcome
@@ -120,14 +120,14 @@ def jain(shares: Sequence[float]) -> float | None:
 
 
 def group_fairness(replicas: Sequence[Replica]) -> list[float]:
-    """Of each group in which any step was made."""
+    """Fairness index of each group in which any step was made."""
     return [found for group in _groups(replicas) if (found := jain(group)) is not None]
 
 
 def starved(row: Sharing, job_id: str) -> list[Starved]:
-    """The replicas that starved in a job, each with its smallest share.
+    """Find the replicas that starved in a job, each with its smallest share.
 
-    Steps are counted whole, so that one that a window's edge cuts is none: it is given back.
+    Only whole steps are counted, so a step that the window's edge cuts off is credited back.
     """
     groups = _groups(row.replicas)
     found = []
@@ -148,7 +148,7 @@ def starved(row: Sharing, job_id: str) -> list[Starved]:
 
 
 def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
-    """What became of each replica: in the first job in which it did not run to its end, if any."""
+    """How each replica ended, in the first job where it did not complete, if there is one."""
     replicas = zip_longest(*(row.replicas for row in rows))
     found = []
     for index, in_jobs in enumerate(replicas):
@@ -159,7 +159,7 @@ def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
 
 
 def _groups(replicas: Sequence[Replica]) -> list[tuple[int, ...]]:
-    """The steps of all replicas by group; a replica that ended before a group made none in it."""
+    """Steps of all replicas by group; 0 for a replica that ended before the group."""
     return list(zip_longest(*(replica.group_steps for replica in replicas), fillvalue=0))
 
 
@@ -177,7 +177,7 @@ def _step_times(rows: Sequence[Sharing], over: Callable[[list[float]], float]) -
 def _over_jobs(
     rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
 ) -> float | None:
-    """The median over the jobs of what the replicas' figures come to."""
+    """Median over the jobs of an aggregate over their replicas."""
     by_job = ([getattr(replica, name) for replica in row.replicas] for row in rows)
     known = ([value for value in values if value is not None] for values in by_job)
     return known_median(over(values) for values in known if values)

@@ -1,4 +1,4 @@
-"""What a run says of each task that shared a device: curves, advice, experiments."""
+"""Builds the study of each task that shared a device: curves, advice, experiments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from batchmark_job.result.values import Parameter
 
 
 class SharedTask(TargetStudy):
-    """A task on a target."""
+    """A task that shared a target's device."""
 
     workload: str
     parameters: dict[str, Parameter] = Field(description="the task's own")
@@ -45,7 +45,7 @@ STUDY = SharedTask
 
 
 def find(groups: Iterable[Iterable[PricedTarget]]) -> Iterator[SharedTask]:
-    """All tasks of a run that shared a device, in the order of its jobs."""
+    """Return all tasks that shared a device, in the order of the run's jobs."""
     return (task for group in groups for side in group for task in _of_target(side))
 
 
@@ -78,7 +78,7 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
 
 
 def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:
-    """The curve with the numbers of replicas whose jobs left no result."""
+    """Add to a curve the numbers of replicas whose jobs left no result."""
     found = {one.replicas for one in curve.points} | {one.replicas for one in curve.unmeasured}
     missing = {}
     for job in lost:

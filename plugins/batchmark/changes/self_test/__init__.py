@@ -1,1 +1,1 @@
-"""Tests the detector on steps that are put into copies of real histories."""
+"""Tests the detector on steps inserted into copies of real histories."""

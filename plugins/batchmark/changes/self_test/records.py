@@ -1,4 +1,4 @@
-"""Results of a self-test: how many steps were found, and alarms where there were none."""
+"""Results of a self-test: how many steps were found, and the false alarms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Source = Literal["history", "synthetic"]
 
 
 class Machine(Record):
-    """A target, and the device that its jobs really ran on."""
+    """A target and the device that its jobs actually ran on."""
 
     target: str
     device: Device
@@ -26,7 +26,7 @@ class Machine(Record):
 
 
 class Steps(Record):
-    """How steps of one size fared, each put into a copy of a series at a known run."""
+    """How many steps of one size were found; each was put into a series copy at a known run."""
 
     machine: Machine | None = Field(description="null for all machines of the part")
     size: float = Field(gt=0, description="0.1 makes every run from the step on 10 % slower")
@@ -42,7 +42,7 @@ class Steps(Record):
 
 
 class Alarms(Record):
-    """Alarms that untouched histories would have raised."""
+    """Alarms that the unmodified histories would have raised."""
 
     alarms: int = Field(ge=0)
     withdrawn: int = Field(
@@ -62,7 +62,7 @@ class Alarms(Record):
 
 
 class Part(Record):
-    """The results of a suite's real, or of its synthetic, histories."""
+    """Results for a suite's real or its synthetic histories."""
 
     source: Source
     series: int = Field(ge=1)
@@ -87,7 +87,7 @@ class SuiteTest(Record):
 
 
 class SelfTest(Record):
-    """How well the detector does on this installation's own histories."""
+    """How well the detector performs on this installation's own histories."""
 
     schema_version: Literal[1] = 1
     created_at: AwareDatetime

@@ -13,7 +13,7 @@ from batchmark.changes.records import ChangePoint, Series, SeriesKey
 
 @dataclass(frozen=True)
 class PlacedSeries:
-    """A series with one usable figure a run, and the places of its runs among all runs."""
+    """A series with one usable figure per run, and its runs' positions among all runs."""
 
     series: Series
     places: Sequence[int]  # shape (n,), ascending
@@ -23,9 +23,9 @@ class PlacedSeries:
         return self.series.key
 
     def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
-        """The series up to and including a place.
+        """Return the series up to and including a position.
 
-        A step is the index of a run of the series, and the factor for its values from there on.
+        A step is a run's index in the series, and the factor for the values from there on.
         """
         end, whole = bisect_right(self.places, place), self.series
         values = whole.values[:end]
@@ -37,7 +37,7 @@ class PlacedSeries:
 
 
 class Replay:
-    """Series as they stood after each run, as a schedule would see them."""
+    """Replays series as a schedule would have seen them after each run."""
 
     def __init__(self, histories: Sequence[Series]) -> None:
         began: dict[str, np.datetime64] = {}
@@ -52,19 +52,19 @@ class Replay:
         self._numbers = {one.key: number for number, one in enumerate(self.series)}
 
     def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[Series]:
-        """The series after the run at `place`, without those that have no run yet.
+        """Return the series after the run at `place`, without those that have no run yet.
 
-        Steps are by the number of the series, as `PlacedSeries.until` takes them.
+        `steps` maps a series' number to the step that `PlacedSeries.until` takes.
         """
         found = [one.until(place, steps.get(number)) for number, one in enumerate(self.series)]
         return [one for one in found if one.run_ids]
 
     def measured_at(self, place: int) -> list[Series]:
-        """The series after the run at `place`, only those that this run measured."""
+        """Return the series after the run at `place` that this run measured."""
         return [one.until(place) for one in self.series if place in one.places]
 
     def find(self, point: ChangePoint) -> tuple[int, int]:
-        """The number of a point's series, and the index of its first run in this series."""
+        """Return the number of a point's series and the index of its first run there."""
         number = self._numbers[point.series]
         return number, self.series[number].places.index(self._place[point.first_run_id])
 

@@ -1,7 +1,7 @@
-"""Tests the detector on real histories: on copies with steps, and on the histories as they are.
+"""Tests the detector on real histories: on copies with inserted steps, and unmodified.
 
-The detector is called as a schedule calls it: after every run, with all series of the suite up to
-that run. Fresh jobs can't be replayed, so the results are those of the history alone.
+The detector is called as a schedule would call it: after every run, with all series of the suite up
+to that run. Fresh jobs can't be replayed, so the results reflect the history alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 
 
 class Step(NamedTuple):
-    """A series that becomes slower from one of its runs on."""
+    """A slow-down to insert into a series from one of its runs on."""
 
     series: int  # its number in the replay
     first: int  # index of that run in the series
@@ -50,10 +50,10 @@ class Step(NamedTuple):
 def try_suite(
     suite: str, histories: Sequence[Series], detector: Detector, *, seed: int = 0, steps: int = 20
 ) -> SuiteTest:
-    """Put steps into a suite's histories of times and count what the detector finds.
+    """Insert steps into a suite's histories of times and count how many the detector finds.
 
-    Machines whose histories are too short get synthetic ones with the noise of their own series.
-    There are so many steps for each size and machine, if there is room; `seed` is of their places.
+    Machines with too short histories get synthetic ones with the noise of their own series.
+    `steps` are inserted for each size and machine if there is room, at places chosen by `seed`.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
@@ -70,14 +70,14 @@ def try_suite(
         names = ", ".join(dict.fromkeys(str(_machine(one.key)) for one in made))
         notes.append(
             f"{names}: no stretch of {RUNS_BEFORE + WAITED} runs without a change, so steps were "
-            f"put into synthetic histories of {SYNTHETIC_RUNS} runs with their series' own noise."
+            f"inserted into synthetic histories of {SYNTHETIC_RUNS} runs with their series' own "
+            "noise."
         )
         own = Replay(made)
         parts.append(_part("synthetic", own, list(_openings(own, detector)), detector, rng, steps))
     if unknown := len(short) - len(made):
         notes.append(
-            f"{unknown} series left out: nothing is known of their noise below "
-            f"{FEWEST_FOR_NOISE} runs."
+            f"{unknown} series left out: estimating noise takes at least {FEWEST_FOR_NOISE} runs."
         )
     return SuiteTest(suite=suite, parts=tuple(parts), notes=tuple(notes))
 
@@ -122,7 +122,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """Where a step may begin, by number of series and index of its run: far from any change."""
+    """List where steps may begin, by series number and run index: far from any change."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -136,7 +136,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Steps of every size for every machine; they begin at few runs, so many share a replay."""
+    """Plan steps of each size for each machine; few start runs let many share a replay."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
@@ -153,7 +153,7 @@ def _plan(
 
 
 def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
-    """Steps that share a replay: at the same run, in different series, at most `most`."""
+    """Group steps that can share a replay: same run, different series, at most `most`."""
     waiting: dict[int, list[Step]] = defaultdict(list)
     for step in planned:
         waiting[step.place].append(step)
@@ -169,7 +169,7 @@ def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
 
 
 def _delays(replay: Replay, together: Sequence[Step], detector: Detector) -> dict[Step, int | None]:
-    """Runs until each of the steps of a round was found; None if it was not."""
+    """Number of runs until each step of a round was found; None if it was missed."""
     put = {step.series: (step.first, 1 + step.size) for step in together}
     waiting = {step.series: step for step in together}
     delays: dict[Step, int | None] = dict.fromkeys(together)
@@ -201,7 +201,7 @@ def _steps(machine: Machine | None, size: float, delays: Sequence[int | None]) -
 
 
 def _alarms(replay: Replay, detector: Detector) -> Alarms:
-    """Alarms of the histories as they are, each change once, with a Poisson interval."""
+    """Count alarms in the unmodified histories, each change once, with a Poisson interval."""
     start = max(RUNS_BEFORE_ALARMS, replay.runs - MOST_RUNS_OF_ALARMS)
     known: list[tuple[int, int]] = []
     alarms: list[tuple[int, int]] = []
@@ -227,7 +227,7 @@ def _alarms(replay: Replay, detector: Detector) -> Alarms:
 
 
 def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
-    """The exact Poisson interval of so many alarms, per 1,000 runs of a series."""
+    """Exact Poisson interval of the alarm count, per 1,000 runs of a series."""
     if not series_runs:
         return 0.0, None
     per_run, tail = 1000 / series_runs, (1 - CONFIDENCE) / 2
@@ -236,13 +236,13 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Whether one of the others is in the same series, at about the same run."""
+    """Whether another change is in the same series at about the same run."""
     series, first = alarm
     return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 
 
 def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
-    """A history without changes, with the level and noise of a series; None if it is too short."""
+    """Make a history without changes from a series' level and noise; None if it is too short."""
     logs = np.log(one.series.values)
     if logs.size < FEWEST_FOR_NOISE:
         return None

@@ -1,1 +1,1 @@
-"""Diagnose why a Batch job does not start; one module per group of questions."""
+"""Diagnoses why a Batch job does not start; one module per group of questions."""

@@ -1,4 +1,4 @@
-"""Questions about the account: is the image in ECR, and does the vCPU quota leave room."""
+"""Questions about the account: whether the image is in ECR and the vCPU quota leaves room."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
     """Look for the job's image, if it is in ECR.
 
     Raises:
-        DiagnosisError: it is in another region, which `subject.client` does not ask.
+        DiagnosisError: the image is in another region, which `subject.client` can't ask.
     """
     uri = str(subject.container.get("image"))
     image = Image.parse(uri)
@@ -42,12 +42,12 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
         text = f"ECR has no {uri}."
         waits = subject.job is not None and subject.job.get("status") == "RUNNABLE"
         if waits:
-            text += " That does not keep the job waiting for an instance, but there it will fail."
+            text += " That does not keep the job from getting an instance, but it will fail there."
         yield Finding.of("image_missing", text, certain=not waits)
 
 
 def image_not_pulled(subject: Subject) -> Iterator[Finding]:
-    """Look at why earlier attempts of the job failed."""
+    """Check whether earlier attempts of the job failed to pull the image."""
     attempts: list[Described] = (subject.job or {}).get("attempts", [])
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]
@@ -67,13 +67,13 @@ def service_quota(subject: Subject, environment: Described) -> Finding | None:
     )
     known = vcpu_quota(name, "spot" if is_spot(environment) else "on_demand")
     if known is None:
-        raise DiagnosisError(f"the vCPU quota of {name} is not known here")
+        raise DiagnosisError(f"the vCPU quota for {name} is unknown")
     quota = describe_quota(subject.client, known)
     limit = float(quota["Value"])
     vcpus *= subject.nodes
     of = f"{name} of {name_of(environment)}"
     instances = f"one {of} takes" if subject.nodes == 1 else f"{subject.nodes} {of} take"
-    text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and {instances} {vcpus}"
+    text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, but {instances} {vcpus}"
     if vcpus > limit:
         return Finding.of("service_quota", f"{text}.")
     used = _vcpus_in_use(subject, quota)

@@ -1,6 +1,6 @@
-"""Find out from AWS why a Batch job does not start.
+"""Finds out from AWS why a Batch job does not start.
 
-The DAG `diagnose_queue` does so on demand, and a task does when its job has waited too long.
+Used by the DAG `diagnose_queue`, and by tasks whose jobs have waited too long.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Question = Callable[[Subject], Iterator[Finding]]
 QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("the queue's state", queue_state),
     ("the compute environments' state", environment_state),
-    ("Batch's reason at the job", status_reason),
+    ("the job's status reason", status_reason),
     ("events of a blocked queue", blocked_events),
     ("the instance types' size", job_does_not_fit),
     ("the environments' maxvCpus", max_vcpus_too_small),
@@ -64,11 +64,11 @@ def diagnose(
     events_log_group: str | None = None,
     now: datetime,
 ) -> Diagnosis:
-    """Ask AWS why a queue's job does not start. Never raises: failed questions are in `unread`.
+    """Ask AWS why a queue's job does not start. Never raises; failed questions go to `unread`.
 
-    The queue is a name or an ARN, and `client` makes boto3 clients for its region. Without a job
-    from DescribeJobs, the one that has waited longest is taken; if none is waiting, a job
-    definition with its revision takes its place. EventBridge logs Batch's events in the log group.
+    The queue is a name or an ARN, and `client` makes boto3 clients for its region. `job` is as in
+    DescribeJobs; by default it is the longest waiting one or, if none is waiting, a job definition
+    with revision takes its place. EventBridge logs Batch's events to the log group.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)
@@ -96,7 +96,7 @@ def diagnose(
 
 
 def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> None:
-    """Fill in what the questions share: environments, waiting jobs, the job, its container."""
+    """Fill in what all questions need: environments, waiting jobs, the job, its container."""
     with answers.asking("the compute environments"):
         names = environment_names(subject.queue)
         subject.environments = find_environments(subject.client("batch"), names)
@@ -123,7 +123,7 @@ class _Answers:
 
     @contextmanager
     def asking(self, title: str) -> Iterator[None]:
-        """Record whether a question was answered; if it fails, the others are still asked."""
+        """Record whether a question was answered; a failure doesn't stop the others."""
         try:
             yield
         except NO_ANSWER as error:
@@ -137,7 +137,7 @@ class _Answers:
 
 
 def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Merge the findings of each cause; the certain ones come first."""
+    """Merge the findings of each cause, the certain ones first."""
     by_cause: dict[Cause, Finding] = {}
     for finding in findings:
         before = by_cause.get(finding.cause)

@@ -1,4 +1,4 @@
-"""Questions about instances: does the job fit, were they launched, did they join the cluster."""
+"""Questions about instances: does the job fit, did they launch, did they join the cluster?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from batchmark.checks.diagnosis.subject import (
     resources_of,
 )
 from batchmark.core.errors import DiagnosisError
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 
 # Batch User Guide, "Compute resource memory management" and "Reserve system memory": the default
 # AMI reserves this much, the kernel some more; the guide recommends to leave 5 % free.
@@ -57,7 +57,7 @@ def _too_small(subject: Subject, needs: Needs, environment: Described) -> Findin
         if shortfall is None:
             return None
         shortfalls.append(shortfall)
-    offered = "; ".join(text for text, _ in shortfalls) or "EC2 has no such instance type here"
+    offered = "; ".join(text for text, _ in shortfalls) or "EC2 doesn't offer this type here"
     return Finding.of(
         "job_does_not_fit",
         f"The job asks for {needs}; {name_of(environment)} offers: {offered}.",
@@ -66,28 +66,28 @@ def _too_small(subject: Subject, needs: Needs, environment: Described) -> Findin
 
 
 def instance_types(subject: Subject, environment: Described) -> list[Described]:
-    """Return EC2's description of the environment's instance types, of a family all its sizes.
+    """Describe the environment's instance types, with all sizes of a family.
 
     Raises:
-        DiagnosisError: Batch chooses the types itself.
+        DiagnosisError: Batch chooses the instance types itself.
     """
     named = resources_of(environment).get("instanceTypes") or []
     if any(name.startswith(CHOSEN_BY_BATCH) for name in named):
         raise DiagnosisError(
-            f"Batch chooses the types of {name_of(environment)}: {', '.join(named)}"
+            f"Batch chooses the instance types of {name_of(environment)}: {', '.join(named)}"
         )
     patterns = [name if "." in name else f"{name}.*" for name in named]
     return list(described_types(subject.client("ec2"), patterns)) if patterns else []
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
-    """Return what an instance has, and whether it is certainly too small; None if the job fits."""
+    """Describe an instance type and whether it is surely too small; None if the job fits."""
     name, vcpus, memory, gpus = InstanceType.of(instance_type)
     has = f"{name} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
         return has, True
     if needs.memory_mib > memory * (1 - FREE_MEMORY_SHARE):
-        return f"{has}, part of whose memory jobs can't have", False
+        return f"{has}, part of whose memory is not available to jobs", False
     return None
 
 
@@ -100,8 +100,8 @@ def max_vcpus_reached(subject: Subject, environment: Described) -> Finding | Non
     instances = _container_instances(subject, environment)
     tasks = sum(int(instance["runningTasksCount"]) for instance in instances)
     text = (
-        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, and {tasks} job(s) run "
-        "there."
+        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, with {tasks} job(s) "
+        "running there."
     )
     return Finding.of("max_vcpus_reached", text, certain=False) if tasks else None
 
@@ -116,12 +116,12 @@ def missing_from_cluster(subject: Subject, environment: Described) -> Finding | 
     booted = _booted_instances(subject, _groups_of(subject, environment))
     if booted and not registered.keys() & set(booted):
         text = (
-            f"{some(booted)} of {name_of(environment)} have run for more than "
+            f"{shortened_list(booted)} of {name_of(environment)} have run for more than "
             f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
         )
         return Finding.of("no_container_instance", text)
     if registered and not any(registered.values()):
-        ids = some(list(registered))
+        ids = shortened_list(list(registered))
         text = f"The ECS agent of {ids} of {name_of(environment)} is disconnected."
         return Finding.of("agent_disconnected", text)
     return None
@@ -133,7 +133,7 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
 
 
 def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
-    """Return the ids of the groups' instances that have had time to boot."""
+    """Return the ids of instances in these groups that have had time to boot."""
     ids = [instance["InstanceId"] for group in groups for instance in group.get("Instances", ())]
     if not ids:
         return []
@@ -195,9 +195,9 @@ def _groups_of(subject: Subject, environment: Described) -> list[Described]:
 
 
 def _made_for(environment: Described, group: Described) -> bool:
-    """Whether a tag names the environment or, as none is documented, the group's own name does.
+    """Whether the group's tags or its name contain the environment's name; neither is documented.
 
-    Names seen are [AWSBatch-]<compute environment>-asg-<uuid>.
+    Observed names have the form [AWSBatch-]<compute environment>-asg-<uuid>.
     """
     name = name_of(environment)
     tagged = {tag.get("Value") for tag in group.get("Tags", ())}

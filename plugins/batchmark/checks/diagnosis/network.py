@@ -1,11 +1,11 @@
-"""The question whether instances can reach ECS and the registry from their subnets."""
+"""Checks whether instances can reach ECS and the registry from their subnets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 from batchmark.checks.diagnosis.records import Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
@@ -55,15 +55,15 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
             return None
         return f"{name} has no default route, and {vpc} no endpoints for {', '.join(missing)}"
     if route.get("State") == "blackhole":
-        return f"{name} has a default route to something that is gone (blackhole)"
+        return f"{name} has a default route to a deleted target (blackhole)"
     gateway = str(route.get("GatewayId", ""))
     if gateway.startswith("igw-") and not subnet.get("MapPublicIpOnLaunch"):
-        return f"{name} leads to {gateway} but gives its instances no public address"
+        return f"{name} leads to {gateway}, but its instances get no public address"
     return None
 
 
 def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
-    """Return the subnet's own table, or its VPC's main table."""
+    """Return the subnet's route table, or its VPC's main one."""
     main: Described = {}
     for table in _of_vpc(ec2, vpc_id, "describe_route_tables", "RouteTables"):
         for association in table.get("Associations", ()):
@@ -91,4 +91,4 @@ def _missing_endpoints(ec2: Any, vpc_id: str) -> list[str]:
 
 
 def _of_vpc(ec2: Any, vpc_id: str, operation: str, field: str) -> Iterator[Described]:
-    return listed(ec2, operation, field, Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])
+    return all_pages(ec2, operation, field, Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])

@@ -1,4 +1,4 @@
-"""Questions to Batch: the queue, the compute environments, the job and those ahead of it."""
+"""Questions to Batch: queue, compute environments, the job, and the jobs ahead of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import all_pages
 from batchmark.aws.job_parts import child_ids
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
@@ -43,7 +43,7 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
     if state == "DISABLED":
         text = f"Queue {name} is DISABLED: Batch takes no new job for it."
         if subject.job:
-            text += " According to its documentation it still finishes those that it has."
+            text += " According to AWS's documentation, it still finishes the jobs it has."
         yield Finding.of("queue_disabled", text, certain=subject.job is None)
     if status not in ("VALID", "UPDATING"):
         reason = queue.get("statusReason", "no reason given")
@@ -72,15 +72,15 @@ def environment_state(subject: Subject) -> Iterator[Finding]:
 
 def status_reason(subject: Subject) -> Iterator[Finding]:
     if subject.job and (reason := subject.job.get("statusReason")):
-        text = f"Batch says of the job: {_sentence(reason)}"
+        text = f"Batch's status reason for the job: {_sentence(reason)}"
         yield from _of_reason(subject, reason, text, certain=True)
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """Find logged events of the job, or of the queue if no job waits; they may be outdated."""
+    """Find logged events about the job, or the queue if no job waits; they may be outdated."""
     if subject.events_log_group is None:
         return
-    entries = listed(
+    entries = all_pages(
         subject.client("logs"),
         "filter_log_events",
         "events",
@@ -105,19 +105,19 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older jobs: without a scheduling policy, a queue is first in, first out."""
+    """Find older jobs: without a scheduling policy, a queue is first-in, first-out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return
     if subject.waiting is None:
-        raise DiagnosisError("the waiting jobs are not known")
+        raise DiagnosisError("the waiting jobs are unknown")
     ahead = [other for other in subject.waiting if other["createdAt"] < job["createdAt"]]
     if not ahead:
         return
     first = ahead[0]
     reason = first.get("statusReason")
-    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, first of them {first['jobId']}"
-    text += f", of which Batch says: {reason}" if reason else ""
+    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, the first is {first['jobId']}"
+    text += f"; its status reason: {reason}" if reason else ""
     yield Finding.of("behind_other_jobs", _sentence(text), certain=bool(reason))
 
 

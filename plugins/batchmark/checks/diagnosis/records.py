@@ -1,4 +1,4 @@
-"""The result of a diagnosis: causes, their remedies, and which questions AWS answered."""
+"""The result of a diagnosis: causes, remedies, and which questions AWS answered."""
 
 from __future__ import annotations
 
@@ -40,38 +40,39 @@ REMEDIES: Mapping[Cause, str] = {
     "queue_unknown": "Run `terraform apply`, and submit jobs that name an old queue again.",
     "queue_disabled": "Enable it: `aws batch update-job-queue --job-queue QUEUE --state ENABLED`, "
     "or `terraform apply`.",
-    "queue_invalid": "Fix what its reason names, then `terraform apply`.",
+    "queue_invalid": "Fix the problem in the status reason, then `terraform apply`.",
     "environment_disabled": "Enable it: `aws batch update-compute-environment "
     "--compute-environment NAME --state ENABLED`, or `terraform apply`.",
-    "environment_invalid": "Fix what its reason names (instance profile, role, subnet, security "
-    "group, launch template), then update it, for example by `terraform apply`: only then does "
-    "Batch check it again.",
-    "environment_not_ready": "Wait until it is VALID. If it stays so, look at its reason in the "
-    "Batch console.",
-    "service_role": "Give Batch's service role what the reason names; with the service-linked "
-    "role, which Terraform uses, ask whether a policy of the organisation forbids it.",
-    "job_does_not_fit": "Ask for less in `target_overrides` (vcpus, memory_mib, gpus), or take a "
+    "environment_invalid": "Fix the problem in its status reason (instance profile, role, subnet, "
+    "security group, launch template), then update it, for example by `terraform apply`: only "
+    "then does Batch check it again.",
+    "environment_not_ready": "Wait until it is VALID. If it doesn't become so, look at its status "
+    "reason in the Batch console.",
+    "service_role": "Grant Batch's service role the permission in the reason; with the "
+    "service-linked role, which Terraform uses, check whether an organisation policy denies it.",
+    "job_does_not_fit": "Request less in `target_overrides` (vcpus, memory_mib, gpus), or use a "
     "larger instance type. Leave at least 5 % of the memory to the ECS agent and the system.",
     "max_vcpus_too_small": "Raise `max_vcpus` (for Spot `spot_max_vcpus`) in `target_overrides`, "
-    "or ask for fewer vcpus.",
+    "or request fewer vcpus.",
     "max_vcpus_reached": "Wait for the running jobs, or raise `max_vcpus` in `target_overrides`.",
-    "service_quota": "Ask for a higher quota in the Service Quotas console, or end other instances "
-    "of these families in the region.",
-    "no_spot_capacity": "Wait, name more `availability_zones`, or buy On-Demand: "
+    "service_quota": "Request a higher quota in the Service Quotas console, or end other "
+    "instances of these families in the region.",
+    "no_spot_capacity": "Wait, add more `availability_zones`, or buy On-Demand: "
     '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
-    "no_capacity": "Wait, name more `availability_zones`, or take another instance type or region.",
-    "instance_unsupported": "Name `availability_zones` that offer the instance type, or take a "
-    "type that goes with the AMI and the launch template.",
-    "launch_failed": "Fix what the message names: the launch template, the AMI, the subnet, the "
-    "key, or a policy that forbids it.",
-    "subnet_without_route": "Give the subnet a way out: public addresses and an internet gateway, "
-    "`enable_nat_gateway`, or `enable_interface_endpoints`.",
+    "no_capacity": "Wait, add more `availability_zones`, or use another instance type or region.",
+    "instance_unsupported": "Set `availability_zones` that offer the instance type, or use a type "
+    "that fits the AMI and the launch template.",
+    "launch_failed": "Fix what the message points to: launch template, AMI, subnet, key, or a "
+    "policy that denies the launch.",
+    "subnet_without_route": "Give the subnet a route out: public addresses and an internet "
+    "gateway, `enable_nat_gateway`, or `enable_interface_endpoints`.",
     "no_container_instance": "End the job, or its host is billed for ever. Then look at the "
-    "instance's console output: its way to ECS, its role, its user data.",
-    "agent_disconnected": "End the instance: Batch starts another. If that one is lost too, look "
-    "at its way to ECS and at its memory.",
+    "instance's console output, its network route to ECS, its role and its user data.",
+    "agent_disconnected": "End the instance; Batch starts another. If that one is lost too, check "
+    "its network route to ECS and its memory.",
     "image_missing": "`make image`, then `terraform apply`.",
-    "image_not_pulled": "Look at the message: the registry, the execution role, or the way there.",
+    "image_not_pulled": "See the message: the registry, the execution role or the network route "
+    "may be at fault.",
     "behind_other_jobs": "Wait for its turn. If the first one is stuck: `aws batch terminate-job "
     '--job-id ID --reason "stuck"`.',
     "undetermined": "See the other findings; without any, look at the instances' console output.",
@@ -79,7 +80,7 @@ REMEDIES: Mapping[Cause, str] = {
 
 
 class Finding(Record):
-    """A cause that keeps a job, or would keep the next one, from starting."""
+    """A cause that keeps a job, or would keep the next job, from starting."""
 
     cause: Cause
     certain: bool = Field(
@@ -102,7 +103,7 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """Why a queue's job does not start, as far as AWS's APIs can tell."""
+    """Why a queue's job does not start, as far as AWS's APIs reveal."""
 
     queue: str
     job_id: str | None = Field(description="the job diagnosed; null if none is waiting or known")
@@ -113,7 +114,7 @@ class Diagnosis(Record):
 
     @property
     def summary(self) -> str:
-        """What keeps the job from starting, or that nothing was found."""
+        """Summarise the causes found, or state that there are none."""
         subject = f"job {self.job_id} in queue" if self.job_id else "queue"
         subject = f"{subject} {self.queue}"
         if self.findings:
@@ -123,14 +124,14 @@ class Diagnosis(Record):
             parts = [f"{len(some)} {kind} ({', '.join(some)})" for kind, some in causes.items()]
             return f"Causes found for {subject}: {', '.join(parts)}."
         if self.job_id is None:
-            return f"Nothing found that would keep a job in {subject} from starting."
+            return f"Found nothing that would keep a job in {subject} from starting."
         if self.unread:
             return (
                 f"No cause found for {subject}, but {len(self.unread)} question(s) could not be "
                 "asked."
             )
         return (
-            f"No cause found for {subject}. Most likely EC2 has no free capacity, which is not "
+            f"No cause found for {subject}. Most likely EC2 has no free capacity, but that is not "
             "certain."
         )
 

@@ -1,4 +1,4 @@
-"""The subject of a diagnosis: a queue, its compute environments, and the job waiting in it."""
+"""The subject of a diagnosis: a queue, its compute environments, and its waiting job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property, partial, wraps
 from typing import Any, NamedTuple
 
 from batchmark.aws.batch_targets import requirements_of
-from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.boto_clients import Clients, all_pages
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.records import Finding
 from batchmark.core.errors import DiagnosisError
@@ -20,7 +20,7 @@ MOST_WAITING_JOBS = 1000
 
 
 class Needs(NamedTuple):
-    """What a job requests of one instance."""
+    """The resources that a job requests on one instance."""
 
     vcpus: float
     memory_mib: int
@@ -32,7 +32,7 @@ class Needs(NamedTuple):
 
 @dataclass
 class Subject:
-    """What all questions share; `client` returns a boto3 client by its service's name."""
+    """Data shared by all questions; `client` returns a boto3 client by service name."""
 
     client: Clients
     now: datetime
@@ -52,18 +52,18 @@ class Subject:
             DiagnosisError: AWS did not answer.
         """
         if not self.environments:
-            raise DiagnosisError("the compute environments are not known")
+            raise DiagnosisError("the compute environments are unknown")
         return self.environments
 
     @property
     def candidates(self) -> list[Described]:
-        """The environments that the job could go to, or all of them if none is usable."""
+        """The environments the job could be placed in, or all of them if none is usable."""
         usable = list(filter(is_usable, self.known_environments))
         return usable or self.environments
 
     @property
     def needs(self) -> Needs | None:
-        """What the job requests of an instance; None if that is not known."""
+        """The job's requests on an instance; None if unknown."""
         asked = requirements_of(self.container)
         vcpus, memory = asked.get("VCPU"), asked.get("MEMORY")
         if vcpus is None or memory is None:
@@ -72,13 +72,13 @@ class Subject:
 
     @cached_property
     def groups_of_batch(self) -> list[Described]:
-        """The Auto Scaling groups with the tag that Batch's managed policies ask for."""
+        """Auto Scaling groups with the tag that Batch's managed policies require."""
         filters = [{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
         autoscaling, operation = self.client("autoscaling"), "describe_auto_scaling_groups"
-        return list(listed(autoscaling, operation, "AutoScalingGroups", Filters=filters))
+        return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield what is found in each candidate: certain only if all have a certain obstacle."""
+        """Yield each candidate's findings; certain only if every candidate is surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
@@ -88,7 +88,7 @@ class Subject:
 def in_each_environment(
     obstacle_in: Callable[[Subject, Described], Finding | None],
 ) -> Callable[[Subject], Iterator[Finding]]:
-    """Make a question about an environment one about all that the job could go to."""
+    """Decorator: ask a question about one environment of all the job could be placed in."""
 
     @wraps(obstacle_in)
     def question(subject: Subject) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def name_of(environment: Described) -> str:
 
 
 def resources_of(environment: Described) -> Described:
-    """Return instance types, subnets and limits; none for an unmanaged environment."""
+    """Return instance types, subnets and limits; empty for an unmanaged environment."""
     resources: Described = environment.get("computeResources") or {}
     return resources
 
@@ -120,12 +120,12 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
     for status in ("RUNNABLE", "STARTING"):
         asked = {"jobQueue": queue["jobQueueArn"], "jobStatus": status}
         most = {"MaxItems": MOST_WAITING_JOBS}
-        jobs = listed(batch, "list_jobs", "jobSummaryList", PaginationConfig=most, **asked)
+        jobs = all_pages(batch, "list_jobs", "jobSummaryList", PaginationConfig=most, **asked)
         if found := sorted(jobs, key=lambda job: int(job["createdAt"])):
             return found
     return []
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """How many instances a job, or one of this definition without overrides, needs at once."""
+    """Number of instances that a job, or a definition without overrides, needs at once."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))

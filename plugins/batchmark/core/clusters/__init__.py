@@ -1,1 +1,1 @@
-"""Nodes that work together, and the file system they share."""
+"""Clusters of nodes that work together, and their shared file system."""

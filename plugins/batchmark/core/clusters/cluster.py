@@ -1,4 +1,4 @@
-"""What the EKS stack publishes: the cluster whose GPUs are shared, and what runs in it."""
+"""The configuration published by the EKS stack: the cluster with shared GPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cluster(Published):
     stale = "apply terraform/stacks/eks_gpu_sharing of this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that it belongs to")
     region: Line
     cluster: Line
     node_group: Line
@@ -38,7 +38,9 @@ class Cluster(Published):
     memory_mib: PositiveCount
     replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")
     sharing_folder: Line = Field(description="folder on the node where replicas meet")
-    timeout_seconds: PositiveCount = Field(description="of all pods of one number of replicas")
+    timeout_seconds: PositiveCount = Field(
+        description="limit for all pods of one number of replicas"
+    )
 
     def pods_at_once(self, *, shared: bool) -> int:
         return self.gpus * (self.replicas_per_gpu if shared else 1)

@@ -1,4 +1,4 @@
-"""What a run's file system costs: FSx bills its whole storage by the second, used or not."""
+"""The cost of a run's file system: FSx bills all provisioned storage by the second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEWEST_DAYS = 28
 
 
 class StoragePrices(Record):
-    """The committed prices of a region's FSx for Lustre storage."""
+    """A region's committed FSx for Lustre storage prices."""
 
     schema_version: Literal[1]
     currency: Literal["USD"]
@@ -35,12 +35,12 @@ class StoragePrices(Record):
 
 
 def price_file(region: str) -> Path:
-    """The path of a region's committed prices, which may not exist."""
+    """Path of a region's committed prices; the file may not exist."""
     return Path(__file__).with_name(f"file_system_prices.{region}.json")
 
 
 def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
-    """None where the price is not known."""
+    """Storage price per GB and month; None if unknown."""
     path = price_file(region)
     if not path.exists():
         return None
@@ -49,7 +49,7 @@ def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
 
 
 class FileSystemWorst(Record):
-    """The most that a run's file system can cost."""
+    """The worst-case cost of a run's file system."""
 
     kind: Shown
     storage_gib: int = Field(ge=1)
@@ -77,7 +77,7 @@ class FileSystemWorst(Record):
 
     @property
     def usd_per_hour(self) -> float | None:
-        """In February; in a longer month an hour is up to a tenth cheaper."""
+        """Hourly cost in February; in longer months an hour is up to a tenth cheaper."""
         if self.usd_per_gb_month is None:
             return None
         return float(exact_usd(self.storage_gib, SECONDS_PER_HOUR, self.usd_per_gb_month))
@@ -91,5 +91,5 @@ class FileSystemWorst(Record):
 
 
 def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
-    """In a month of so many days; the most by default."""
+    """Worst-case cost in a month of `days` days, by default the dearest month."""
     return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)

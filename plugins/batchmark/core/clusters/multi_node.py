@@ -1,4 +1,4 @@
-"""What the multi-node stack publishes: where multi-node jobs run, and the file system they read."""
+"""The configuration published by the multi-node stack: its target and its file system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLLAPSE_SECONDS = NODES_SECONDS + DELETION_SECONDS
 
 
 class FileSystem(Record):
-    """The settings of the FSx for Lustre file system that a run stands up for itself."""
+    """Settings of the FSx for Lustre file system that a run creates for itself."""
 
     deployment_type: Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
     storage_gib: PositiveCount
@@ -41,7 +41,7 @@ class FileSystem(Record):
 
     @property
     def kind(self) -> str:
-        """What its price depends on."""
+        """The storage type that determines the price."""
         if self.throughput is None:
             return self.deployment_type
         return f"{self.deployment_type} of {self.throughput} MB/s/TiB"
@@ -56,7 +56,7 @@ class MultiNode(Published):
     stale = "apply terraform/stacks/multi_node of this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that it belongs to")
     region: Line
     target: Line = Field(description="name of the nodes in results, beside the targets of Batch")
     device: Literal["cpu", "cuda"]
@@ -75,21 +75,21 @@ class MultiNode(Published):
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:
-        """An installation's configuration with the nodes as one more target.
+        """Add the nodes to an installation's configuration as another target.
 
         Raises:
-            ConfigError: the stack is another installation's, or its target's name is taken.
+            ConfigError: the stack belongs to another installation, or its target's name is taken.
         """
         if (self.name, self.region) != (config.name, config.region):
             raise ConfigError(
-                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, and "
-                f"this Airflow to {config.name!r} in {config.region}: apply both stacks with one "
-                "name, in one region"
+                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, "
+                f"but this Airflow belongs to {config.name!r} in {config.region}: apply both "
+                "stacks with the same name and region"
             )
         if self.target in config.targets:
             raise ConfigError(
-                f"the multi-node stack's target is called {self.target!r}, as one of Batch's is: "
-                "give one of them another name, and apply its stack"
+                f"the multi-node stack's target {self.target!r} has the name of a Batch target: "
+                "rename one of them and apply its stack"
             )
         return config.with_targets({self.target: self._as_target()})
 

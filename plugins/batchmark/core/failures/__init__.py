@@ -1,1 +1,1 @@
-"""How jobs failed."""
+"""Describes how jobs failed."""

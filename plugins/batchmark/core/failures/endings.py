@@ -1,4 +1,4 @@
-"""How jobs ended that failed: in words, and with what they said last."""
+"""How failed jobs ended: a description and their last log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a termina
 
 
 class Ending(Record):
-    """Of a job that failed."""
+    """How a failed job ended."""
 
     how: Shown = Field(description="such as its exit code in words")
     last_lines: tuple[Shown, ...] = Field(default=(), description="of its log, each cut")
@@ -29,7 +29,7 @@ class Ending(Record):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What jobs have in common that failed alike: paths and times differ in other lines."""
+        """Key that groups jobs with the same failure; other log lines contain paths and times."""
         return self.how, self.last_lines[-1] if self.last_lines else ""
 
 

@@ -1,4 +1,4 @@
-"""What an exit code says, in the words of shells and container engines."""
+"""Explains exit codes by the conventions of shells and container engines."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import signal
 
 BY_SIGNALS = 128  # from here on, exit codes are of what a signal ended
 _OF_SHELLS = {
-    126: "the command can't be executed: is it a program, and marked as one",
+    126: "the command can't be executed: check that it is an executable program",
     127: "the command was not found",
 }
 _OF_SIGNALS = {
     signal.SIGINT: "interrupted from outside",
-    signal.SIGILL: "an instruction that this CPU does not have",
+    signal.SIGILL: "illegal instruction for this CPU",
     signal.SIGABRT: "the program aborted itself",
-    signal.SIGBUS: "bus error, often for want of shared memory",
-    signal.SIGFPE: "a division by zero, or the like",
-    signal.SIGKILL: "killed, usually for want of memory",
+    signal.SIGBUS: "bus error, often too little shared memory",
+    signal.SIGFPE: "arithmetic error such as a division by zero",
+    signal.SIGKILL: "killed, usually out of memory",
     signal.SIGSEGV: "segmentation fault",
-    signal.SIGTERM: "told to end from outside",
+    signal.SIGTERM: "terminated from outside",
 }
-# Whoever runs the host sends these, too: such an end says nothing of the command.
+# The host's operator sends these, too, so such an end says nothing about the command.
 FROM_OUTSIDE = {
     BY_SIGNALS + one for one in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 }
 
 
 def exit_code(code: int, *, was_stopped: bool = False) -> str:
-    """Such as "exit code 137 (killed, usually for want of memory)".
+    """Describe an exit code, such as "exit code 137 (killed, usually out of memory)".
 
-    A 0 needs no words, nor does the signal by which something that says so stopped a job.
+    0 gets no explanation, nor does the signal of a stop that is reported otherwise.
     """
     meaning = _meaning(code, was_stopped=was_stopped)
     return f"exit code {code} ({meaning})" if meaning else f"exit code {code}"

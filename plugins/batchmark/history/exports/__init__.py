@@ -1,1 +1,1 @@
-"""Write the history in other tools' formats; one module per format."""
+"""Exports the history in other tools' formats; one module per format."""

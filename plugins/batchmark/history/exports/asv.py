@@ -1,4 +1,4 @@
-"""Write airspeed velocity's folder of results; a run takes the place of a commit."""
+"""Writes airspeed velocity's results folder; a run takes the place of a commit."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file of asv's `results/`: its path there and its content. Takes runs.COLUMNS.
+    """Yield path and content of each file in asv's `results/`. Takes runs.COLUMNS.
 
-    Metrics that own jobs told are left out: asv takes the lower figure for the better one.
+    Own jobs' metrics are left out, because asv assumes that lower is better.
     """
     table = measured(table)
     table = table.filter(pa.array(~is_metric(table)))
@@ -81,7 +81,7 @@ def _result_file(
 
 
 def _grids(table: pa.Table) -> dict[str, Axes]:
-    """Return for each benchmark all values that its parameters ever had."""
+    """Return, for each benchmark, all values that its parameters ever had."""
     points = defaultdict(list)
     names = ["suite", *POINT]
     texts = table.select(names).cast(pa.schema([(name, STRING) for name in names]))
@@ -124,7 +124,7 @@ def _about(name: str, axes: Axes) -> dict[str, Any]:
 
 
 def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
-    """Return a benchmark's columns, each with a value per point of its grid; empty without rows."""
+    """Return a benchmark's columns, with a value per grid point; empty without rows."""
     found = defaultdict(list)
     for row in rows:
         if _benchmark(row) == name:

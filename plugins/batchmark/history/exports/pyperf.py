@@ -1,4 +1,4 @@
-"""Write pyperf's JSON: one file per target and run, in which each job is a run with its median."""
+"""Writes pyperf JSON: one file per target and run, with each job's median as a pyperf run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ VERSION = "1.0"
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file: its path, `<target>/<run>.json`, and its content. Takes runs.COLUMNS.
+    """Yield each file's path, `<target>/<run>.json`, and content. Takes runs.COLUMNS.
 
-    Metrics that own jobs told are left out: pyperf takes the lower figure for the better one.
+    Own jobs' metrics are left out, because pyperf assumes that lower is better.
     """
     table = measured(table)
     for rows in runs(table.filter(pa.array(~is_metric(table)))):
@@ -41,5 +41,5 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
 
 
 def _run(row: Row) -> dict[str, Any]:
-    # As pyperf writes dates: without a time zone.
+    # pyperf writes dates without a time zone.
     return {"metadata": {"date": str(row["recorded_at"])}, "values": [row["median_seconds"]]}

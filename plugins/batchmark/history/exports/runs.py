@@ -1,4 +1,4 @@
-"""Group the history's rows by target and run, as other tools have them."""
+"""Groups the history's rows by target and run, as other tools expect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """Return the rows, with COLUMNS, that count for a run's figures."""
+    """Return the rows that count for a run's figures; needs COLUMNS."""
     return table.filter(pa.array(is_counted(table)))
 
 
@@ -41,13 +41,13 @@ def runs(table: pa.Table) -> Iterator[list[Row]]:
 
 
 def job_median(rows: Iterable[Row], column: str) -> float | None:
-    """Return the median of a column over a run's jobs; None if no job has it."""
+    """Median of a column over a run's jobs; None if no job has a value."""
     values = [row[column] for row in rows if row[column] is not None]
     return median(values) if values else None
 
 
 def benchmark_name(row: Row) -> str:
-    """Return its benchmark's name; a metric that an own job told is a measure of the job's."""
+    """Return a row's benchmark name; an own job's metric is a measure of the job's benchmark."""
     values = json.loads(row["parameters"])
     if ToldMetric.of(values):
         values = {name: value for name, value in values.items() if name not in OF_A_METRIC}

@@ -1,1 +1,1 @@
-"""Read other tools' results as rows of the suite `imported`; one module per format."""
+"""Imports other tools' results as rows of the suite `imported`; one module per format."""

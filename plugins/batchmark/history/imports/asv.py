@@ -1,4 +1,4 @@
-"""Read airspeed velocity's results of a commit and environment (`<machine>/<commit>-….json`)."""
+"""Reads airspeed velocity's results of one commit and environment (`<machine>/<commit>-….json`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_UNIT = "unknown unit, as benchmarks.json is missing"
 
 
 def is_beside_results(document: object) -> bool:
-    """Whether it is a machine.json or benchmarks.json, which lie beside and above asv's results."""
+    """Whether it is a machine.json or benchmarks.json, which contain no results."""
     if not isinstance(document, dict) or "version" not in document or "results" in document:
         return False
     benchmarks = [value for value in document.values() if isinstance(value, dict)]
@@ -41,16 +41,18 @@ def is_beside_results(document: object) -> bool:
 
 
 def parse(document: Entry, benchmarks: Entry) -> Contents:
-    """Yield every timing benchmark at every point of its parameters; others are refused.
+    """Yield every timing benchmark at every grid point; reject other benchmarks.
 
-    `benchmarks.json` is from the folder above; empty if there is none.
+    `benchmarks.json` comes from the parent folder; empty if there is none.
 
     Raises:
-        MisfitError: the file has another version.
+        MisfitError: the file has an unsupported version.
     """
     if (version := document.at("version").value) != RESULTS_VERSION:
         raise MisfitError(
-            "", f"results of version {version!r}: `asv update` makes it {RESULTS_VERSION}"
+            "",
+            f"results of version {version!r}: run `asv update` to convert them to "
+            f"{RESULTS_VERSION}",
         )
     columns = [column.text() for column in document.at("result_columns").each()]
     environment = document.at("env_name").text()
@@ -83,13 +85,13 @@ def _texts(entry: Entry) -> list[str]:
 def _points(
     entry: Entry, columns: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Parameter], Entry]]:
-    """Yield each point of a benchmark's grid: its parameters and its value in each column."""
+    """Yield each point of a benchmark's grid: its parameters and its column values."""
     # asv omits trailing nulls.
     found = dict(zip(columns, (column.value for column in entry.each()), strict=False))
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
     if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
-        raise ValueError(f"{count} points of its parameters, not from 1 to {MOST_ROWS}")
+        raise ValueError(f"{count} parameter combinations, not from 1 to {MOST_ROWS}")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (
@@ -106,7 +108,7 @@ def _points(
 
 
 def _value(text: str) -> Parameter:
-    """Return the value of which asv stored the repr()."""
+    """Parse a value that asv stored as its repr()."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

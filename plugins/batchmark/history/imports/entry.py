@@ -1,4 +1,4 @@
-"""The values of another tool's file: what is wrong with one is told with its place in the file."""
+"""Reads values of another tool's file, with errors that name the place in the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 
 
 class MisfitError(ValueError):
-    """A value can't be used; its message says where and why."""
+    """A value can't be used; the message says where and why."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(located(place, problem))
@@ -37,12 +37,12 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """A figure has a unit, its argument, in which it can't be compared."""
+    """A figure's unit, given as the argument, can't be compared."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a file's reader left out, in the file's order."""
+    """The entries that a reader skipped, in file order."""
 
     losses: list[str] = field(default_factory=list)
     other_units: Counter[str] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Entry:
-    """A value of a file, seen from the entry that it is part of."""
+    """A value in a file, with its path for error messages."""
 
     value: object  # None, too, where the file has none
     left_out: LeftOut
@@ -63,11 +63,11 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where the entry is, such as `benchmarks[1] 'test_sort'`; empty for the whole file."""
+        """The entry's place, such as `benchmarks[1] 'test_sort'`; empty for the whole file."""
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """The entry with another value, or one of its parts as an entry of its own."""
+        """Replace the entry's value, or return one of its parts as an entry."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
@@ -80,10 +80,10 @@ class Entry:
         return MisfitError(self.place, f"{self.path} {problem}".lstrip())
 
     def at(self, *keys: str) -> Entry:
-        """The value below some keys, each in an object; where one is missing, that place.
+        """Follow keys through nested objects; if one is missing, return the entry at that place.
 
         Raises:
-            MisfitError: there is something else in the place of an object.
+            MisfitError: a value on the way is not an object.
         """
         found = self
         for key in keys:
@@ -96,21 +96,21 @@ class Entry:
         return found
 
     def each(self, *name: str) -> Iterator[Entry]:
-        """Yield the entries of a list; `name` are the keys to each one's own name."""
+        """Yield a list's entries; `name` are the keys that lead to each entry's name."""
         if not isinstance(self.value, list):
             raise self.misfit("a list")
         for number, value in enumerate(self.value):
             yield self._inner(f"[{number}]", value, name)
 
     def items(self, *name: str) -> Iterator[tuple[str, Entry]]:
-        """Yield the entries of an object by key; `name` are the keys to each one's own name."""
+        """Yield an object's entries by key; `name` are the keys that lead to each entry's name."""
         if not isinstance(self.value, dict):
             raise self.misfit("an object")
         for key, value in self.value.items():
             yield key, self._inner(_step(key), value, name)
 
     def fields(self) -> dict[str, object]:
-        """An object's values by key; none where there is no object."""
+        """Return an object's values by key; empty if the value is missing."""
         if self.value is None:
             return {}
         found = dict(self.items())
@@ -126,7 +126,7 @@ class Entry:
         raise self.misfit("a text")
 
     def number(self) -> float:
-        """A finite number, or a text of one."""
+        """Read a finite number, also from text."""
         value = self.value
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)
@@ -156,7 +156,7 @@ class Entry:
         raise self.misfit("true or false")
 
     def scalar(self) -> int | float | str:
-        """A number where the value, or its text, is one; else the text."""
+        """Read a number, also from text; any other text is returned as it is."""
         value = self.value
         if not isinstance(value, str):
             return value if type(value) is int else self.number()
@@ -166,7 +166,7 @@ class Entry:
         return self.number() if is_number else self.text()
 
     def moment(self) -> datetime:
-        """An ISO 8601 date; in UTC where it names no zone."""
+        """Read an ISO 8601 date; without a time zone it is UTC."""
         try:
             moment = datetime.fromisoformat(self.text())
         except ValueError:
@@ -174,7 +174,7 @@ class Entry:
         return self._in_calendar(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
     def milliseconds(self) -> datetime:
-        """A time given in milliseconds since the epoch."""
+        """Read a time in milliseconds since the epoch."""
         try:
             return self._in_calendar(datetime.fromtimestamp(self.number() / 1000, UTC))
         except (OverflowError, OSError, ValueError):
@@ -190,9 +190,9 @@ class Entry:
         raise self.misfit(f"a date from {EARLIEST:%Y} to before {END:%Y}")
 
     def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """What `read` returns of the value below some keys; None where there is none.
+        """Apply `read` to the value at some keys; None if there is none.
 
-        A value that can't be read is told, and None.
+        An unreadable value is reported and also gives None.
         """
         with self.alone():
             found = self.at(*keys)
@@ -200,14 +200,14 @@ class Entry:
         return None
 
     def wanted(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """As optional, but it is told, too, where there is none."""
+        """Like `optional`, but a missing value is reported, too."""
         with self.alone():
             return read(self.at(*keys))
         return None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """What is wrong with this entry costs it alone, and is told."""
+        """Context manager: report an error in this entry and skip only the entry."""
         try:
             yield
         except OtherUnitError as error:
@@ -230,32 +230,32 @@ class Entry:
 
 
 def _step(key: str) -> str:
-    """A key as a part of a path, in one line however it reads."""
+    """Format a key as part of a one-line path."""
     is_plain = key.isprintable() and len(key) <= MOST_SHOWN
     return f".{key}" if is_plain else f"[{shown(key)}]"
 
 
-def told_apart(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
-    """Repetitions of one benchmark together; each alone if two have the same number, in `key`."""
+def grouped_repetitions(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
+    """Group a benchmark's repetitions, or keep them apart if two have the same number in `key`."""
     numbers = {str(entry.at(key).value) for entry in entries}
     return [entries] if len(numbers) == len(entries) else [[entry] for entry in entries]
 
 
 def problem_of(error: Exception) -> str:
-    """What is wrong, in one line and without the place."""
+    """Describe an error in one line, without the place."""
     if isinstance(error, ValidationError):
         return first_problem(error)
     return error.problem if isinstance(error, MisfitError) else str(error)
 
 
 def located(place: str, problem: str) -> str:
-    """One line on what is wrong where."""
+    """Describe an error with its place in one line."""
     text = " ".join(problem.split())
     return f"{place}: {text}" if place else text
 
 
 def shown(value: object) -> str:
-    """A value in one line of a message, however long it is."""
+    """Format a value for a one-line message, shortened if necessary."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return f"{value!r:.{MOST_SHOWN}}"

@@ -1,4 +1,4 @@
-"""Another tool's file, as the result bucket stores it, and the rows it adds to the history."""
+"""An imported file of another tool, and the rows it adds to the history."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ READERS: dict[Format, Reader] = {
 
 
 class ImportedFile(Record):
-    """Stored as `imports/<SHA-256>.json`, so that a rebuild gives the same rows."""
+    """An imported file, stored as `imports/<SHA-256>.json` so that a rebuild can reread it."""
 
     schema_version: Literal[1] = 1
     format: Format
@@ -88,7 +88,7 @@ class ImportedFile(Record):
 
     @property
     def name(self) -> str:
-        """Digest of the content: the same for a copy under another name."""
+        """Digest of the content, so copies under other names have the same."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
@@ -96,10 +96,10 @@ class ImportedFile(Record):
         return f"{FOLDER}{self.name}.json"
 
     def parse(self) -> Parsed:
-        """Return the file's measurements, and what is left out of it.
+        """Parse the file's measurements and the list of skipped entries.
 
         Raises:
-            HistoryError: the file does not have its format.
+            HistoryError: the file does not have its declared format.
         """
         left_out = LeftOut()
         documents = [Entry(_load(self.text, self.file_name), left_out)]
@@ -115,9 +115,9 @@ class ImportedFile(Record):
             ) from error
 
     def rows(self, parsed: Parsed | None = None) -> list[Row]:
-        """Return a row per measurement; `parsed` is what `parse` returned, if it was.
+        """Return a row per measurement; `parsed` is the result of `parse`, if already called.
 
-        Raises what parse raises.
+        Raises the same errors as `parse`.
         """
         parsed, key = parsed or self.parse(), self.key
         return [
@@ -126,10 +126,10 @@ class ImportedFile(Record):
         ]
 
     def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
-        """Return its files of the history by key; `parsed` as for rows.
+        """Return the history files it adds, by key; `parsed` as for `rows`.
 
         Raises:
-            HistoryError: the file does not have its format, or more than files of the history hold.
+            HistoryError: the file lacks its declared format, or exceeds a history file's limits.
         """
         rows = self.rows(parsed)
         try:
@@ -141,7 +141,7 @@ class ImportedFile(Record):
 
 
 def published_file() -> ImportedFile:
-    """The table that ships with Batchmark; its rows name their targets and devices."""
+    """The published table that ships with Batchmark; its rows name their targets and devices."""
     return ImportedFile(
         format="published-table",
         target="published-table",
@@ -152,10 +152,10 @@ def published_file() -> ImportedFile:
 
 
 def detect(text: str, name: str) -> Format:
-    """Return the format of a file.
+    """Detect a file's format.
 
     Raises:
-        HistoryError: it is none of FORMATS.
+        HistoryError: the file has none of FORMATS.
     """
     document = _load(text, name)
     if _json_of(text) is None:
@@ -164,25 +164,25 @@ def detect(text: str, name: str) -> Format:
         if reader.keys and isinstance(document, dict) and document.keys() >= {*reader.keys}:
             return file_format
     raise HistoryError(
-        f"{name} has none of the formats {', '.join(FORMATS)}; of github-action-benchmark, "
-        "data.js can be imported, not a benchmark's output"
+        f"{name} has none of the formats {', '.join(FORMATS)}; for github-action-benchmark, "
+        "import data.js, not a benchmark's output"
     )
 
 
 def is_beside_results(text: str, name: str) -> bool:
-    """Whether it is one of asv's files that have no results of their own.
+    """Whether it is one of asv's files without results.
 
     Raises:
-        HistoryError: it is neither JSON nor CSV.
+        HistoryError: the file is neither JSON nor CSV.
     """
     return asv.is_beside_results(_load(text, name))
 
 
 def _load(text: str, name: str) -> object:
-    """Parse JSON, the script that github-action-benchmark's page loads, or CSV.
+    """Parse JSON, CSV, or the script that github-action-benchmark's page loads.
 
     Raises:
-        HistoryError: it is none of them, or nested too deeply.
+        HistoryError: the file is none of these, or nested too deeply.
     """
     found = _json_of(text)
     try:
@@ -195,7 +195,7 @@ def _load(text: str, name: str) -> object:
 
 
 def _json_of(text: str) -> str | None:
-    """Return what should be JSON; None for text of another kind."""
+    """Return the part that should be JSON; None for any other text."""
     text = text.lstrip("\ufeff").strip()
     if text.startswith(github_action_benchmark.VARIABLE):
         return text.partition("=")[2].rstrip("; \n")
@@ -203,7 +203,7 @@ def _json_of(text: str) -> str | None:
 
 
 def _whole(digits: str) -> float:
-    """An integer; of one that is too long for Python, an infinite number, which no entry takes."""
+    """Parse an integer; one too long for Python becomes infinity, which every entry rejects."""
     try:
         return int(digits)
     except ValueError:
@@ -211,7 +211,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Keep no value of a key that stands twice: none of them is known to be the right one."""
+    """Drop values of duplicate keys, as it is unknown which one is right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value

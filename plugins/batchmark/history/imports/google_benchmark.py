@@ -1,4 +1,4 @@
-"""Read Google Benchmark's JSON, as `--benchmark_out=FILE` writes it."""
+"""Reads Google Benchmark's JSON, as written by `--benchmark_out=FILE`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from batchmark.history.imports.entry import Entry, MisfitError, told_apart
+from batchmark.history.imports.entry import Entry, MisfitError, grouped_repetitions
 from batchmark.history.imports.measurement import (
     Contents,
     ForeignMeasurement,
@@ -33,9 +33,9 @@ LATER = ("time_unit", "run_type")
 
 
 def parse(document: Entry) -> Contents:
-    """Yield the wall-clock time of every benchmark; its repetitions are its samples.
+    """Yield each benchmark's wall-clock time, with its repetitions as samples.
 
-    Aggregates serve only where the file has no repetitions.
+    Aggregates are only used if the file has no repetitions.
     """
     measured = partial(
         ForeignMeasurement,
@@ -51,7 +51,7 @@ def parse(document: Entry) -> Contents:
                 by_name[_run_name(entry)].append(entry)
     for name, entries in by_name.items():
         repetitions = [entry for entry in entries if _aggregate(entry) is None]
-        groups = told_apart(repetitions, "repetition_index") if repetitions else [entries]
+        groups = grouped_repetitions(repetitions, "repetition_index") if repetitions else [entries]
         for group in groups:
             skipped = group[0].at("skipped").value is True
             with group[0].alone():
@@ -70,7 +70,7 @@ def _date(date: Entry) -> datetime:
 
 
 def _aggregate(entry: Entry) -> str | None:
-    """What an entry has of its repetitions, such as median; None if it is one of them."""
+    """Name of an aggregate entry, such as median; None for a single repetition."""
     found = ENDINGS.search(str(entry.at("name").value))
     kind = entry.at("run_type").value
     if kind == AGGREGATE or (kind is None and found):
@@ -103,7 +103,7 @@ def _of_aggregates(_: Entry, unit: Unit, aggregates: Sequence[Entry]) -> Row:
     by_kind = {_aggregate(entry): entry for entry in aggregates}
     centre = next((by_kind[kind] for kind in CENTRES if kind in by_kind), None)
     if centre is None:
-        raise ValueError(f"neither its repetitions nor their {' or '.join(CENTRES)} are there")
+        raise ValueError(f"it has neither repetitions nor their {' or '.join(CENTRES)}")
     return {
         "samples": centre.optional(Entry.count, "repetitions"),
         "median_seconds": unit.sample(centre.at("real_time")),

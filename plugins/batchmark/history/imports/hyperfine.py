@@ -1,10 +1,10 @@
-"""Read hyperfine's JSON, as `hyperfine --export-json FILE` writes it, of releases 1 and 2."""
+"""Reads the JSON that `hyperfine --export-json FILE` of releases 1 and 2 writes."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from batchmark.core.formatting import count, some
+from batchmark.core.formatting import count, shortened_list
 from batchmark.history.imports.entry import Entry
 from batchmark.history.imports.measurement import (
     SECONDS_OF_CALLS,
@@ -18,7 +18,7 @@ from batchmark.history.rows import Row
 
 
 def parse(document: Entry) -> Contents:
-    """Yield the wall-clock time of every command; one with a failed run has none."""
+    """Yield the wall-clock time of each command, except commands with failed runs."""
     measured = partial(
         ForeignMeasurement,
         recorded_at=document.optional(Entry.moment, "metadata", "start_time"),
@@ -66,10 +66,10 @@ def _wall_clock(time: Entry) -> float:
 
 
 def _check(codes: list[object], runs: int) -> None:
-    """Refuse times of runs that failed: what ends early is no faster."""
+    """Reject times of failed runs: ending early is not being faster."""
     if len(codes) != runs:
         raise ValueError(f"{count(len(codes), 'exit code')} of {count(runs, 'run')}")
     if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:
         raise ValueError(
-            f"{len(failed)} of {count(runs, 'run')} failed, with exit codes {some(failed)}"
+            f"{len(failed)} of {count(runs, 'run')} failed, exit codes {shortened_list(failed)}"
         )

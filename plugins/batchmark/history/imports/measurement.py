@@ -1,4 +1,4 @@
-"""A figure that another tool measured, its unit, and the row it becomes."""
+"""A figure measured by another tool, its unit, and its conversion to a history row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import UNKNOWN_DTYPE
-from batchmark.core.formatting import some
+from batchmark.core.formatting import shortened_list
 from batchmark.core.intervals import Median
 from batchmark.core.row_values import ToldMetric
 from batchmark.history.columns import IMPORTED
@@ -45,10 +45,10 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result at one point of its parameters; its names are made stable.
+    """A benchmark's result at one point of its parameters; names are made stable.
 
     Raises:
-        ValueError: a name is not Unicode, the parameters are too long, or a figure too large.
+        ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
     """
 
     place: str  # in its file
@@ -83,13 +83,13 @@ class ForeignMeasurement:
 
     @property
     def point(self) -> tuple[object, ...]:
-        """What tells it from the other measurements of a file."""
+        """Key that distinguishes it from the file's other measurements."""
         machine = (self.target, self.device, self.machine.get("gpu_model"))
         return *machine, self.run_id, self.workload, parameters_json(self.parameters)
 
     @property
     def run_id(self) -> str:
-        """The measurements of one commit at one time are a run."""
+        """Id of its run: all measurements of one commit at one time."""
         if self.run:
             return self.run
         return f"{self.commit or IMPORTED}__{self._moment:%Y-%m-%dT%H:%M:%SZ}"
@@ -97,11 +97,11 @@ class ForeignMeasurement:
     @property
     def _moment(self) -> datetime:
         if self.recorded_at is None:
-            raise ValueError("it has no date: --date gives one to what has none")
+            raise ValueError("it has no date: set one with --date")
         return self.recorded_at.astimezone(UTC)
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
-        """Return its row; target and device are those of a file whose figures don't name theirs."""
+        """Return its history row; target and device apply if the figure doesn't name its own."""
         device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
         return {
@@ -132,7 +132,7 @@ Contents: TypeAlias = Iterable[ForeignMeasurement]
 
 @dataclass(frozen=True)
 class Parsed:
-    """A file's measurements, and what was left out of it."""
+    """A file's measurements, and its skipped entries."""
 
     measurements: list[ForeignMeasurement]
     left_out: LeftOut
@@ -141,10 +141,10 @@ class Parsed:
     def of(
         cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
     ) -> Self:
-        """Read a file; commit and date are for what has none.
+        """Read a file; commit and date apply to entries that have none.
 
         Raises:
-            ValueError: the file as a whole can't be read.
+            ValueError: the whole file is unreadable.
         """
         commit = commit and stable(commit)
         by_point = defaultdict[tuple[object, ...], list[ForeignMeasurement]](list)
@@ -157,24 +157,24 @@ class Parsed:
                 left_out.lose(one.place, problem_of(error))
         for same in by_point.values():
             if len(same) > 1:
-                places = some([one.place for one in same])
+                places = shortened_list([one.place for one in same])
                 left_out.lose(
                     "",
-                    f"{shown(same[0].workload)} stands {len(same)} times in run {same[0].run_id}, "
-                    f"and nothing tells one from the other, so none is taken: {places}",
+                    f"{shown(same[0].workload)} stands {len(same)} times in run {same[0].run_id} "
+                    f"and can't be told apart, so none is imported: {places}",
                 )
         return cls([one for one, *others in by_point.values() if not others], left_out)
 
     @property
     def losses(self) -> list[str]:
-        """Each entry without a figure, with its place and the reason; not what was skipped."""
+        """Entries without a figure, with place and reason; excludes deliberately skipped ones."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
         reasons = (located(one.place, str(one.reason)) for one in failed)
         return [*dict.fromkeys((*self.left_out.losses, *reasons))]
 
 
 class Figures(TypedDict, total=False):
-    """Fields of a ForeignMeasurement: where it stands, and one of the two others."""
+    """Fields of a ForeignMeasurement: its point, and either figures or a reason."""
 
     place: str
     figures: Row
@@ -182,7 +182,7 @@ class Figures(TypedDict, total=False):
 
 
 def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any) -> Figures:
-    """Return a ForeignMeasurement's `figures` of an entry, or the `reason` why there are none."""
+    """Return an entry's `figures` for a ForeignMeasurement, or the `reason` for having none."""
     try:
         return {"place": entry.place, "figures": figures(entry, *arguments)}
     except ValueError as error:
@@ -193,21 +193,21 @@ def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any
 def sample_figures(
     samples: Sequence[float], name: str, processes: Sequence[int] | None = None
 ) -> Row:
-    """Return the statistics of samples above 0, of which less is better.
+    """Return the statistics of samples above 0 for which less is better.
 
-    `processes` says how many samples each process took; by default one took all.
+    `processes` gives the number of samples of each process; by default one took all.
     """
     turns = [[[count] for count in processes]] if processes else None
     return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
 
 
 def spread(low: float | None, median: float, high: float | None) -> float | None:
-    """The distance of the quartiles by the median."""
+    """Interquartile range / median."""
     return None if low is None or high is None else (high - low) / median
 
 
 class Scale(NamedTuple):
-    """What a time of a call, or a rate of calls, is in seconds."""
+    """Converts a time per call or a call rate to seconds."""
 
     seconds: float  # of one of the unit; at a rate, of one call
     is_rate: bool
@@ -218,17 +218,17 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of which it is known whether less or more is better."""
+    """A unit with a known better direction."""
 
     name: str
     measures: Scale | ToldMetric
 
     @classmethod
     def of(cls, name: str, higher_is_better: bool | None = None) -> Self:
-        """Return the unit of a name; without `higher_is_better` only that of a time or rate.
+        """Find a unit by name; without `higher_is_better`, only times and rates are known.
 
         Raises:
-            OtherUnitError: nobody knows what is better.
+            OtherUnitError: the better direction is unknown.
         """
         scale = _scale(name)
         if scale and higher_is_better in (None, scale.is_rate):
@@ -239,7 +239,7 @@ class Unit:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What a row's parameters say of a figure that is no time."""
+        """Row parameters that describe a figure other than a time."""
         metric = self.measures
         if isinstance(metric, Scale):
             return {}
@@ -247,10 +247,10 @@ class Unit:
         return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
-        """Return a figure as rows have it: less is better, times are in seconds.
+        """Convert a figure for a row: less is better, and times are in seconds.
 
         Raises:
-            MisfitError: it is no number, zero, negative or beyond what rows can hold.
+            MisfitError: the value is not a number, not positive, or too large for a row.
         """
         value = entry.number()
         if value > 0:

@@ -1,4 +1,4 @@
-"""Names that other tools' files give, such that a benchmark has the same in each of its runs."""
+"""Normalises names from other tools' files so that a benchmark keeps its name between runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from batchmark.core.names import limited
+from batchmark.core.names import cut_to_length
 from batchmark.history.imports.entry import SURROGATE, shown
 from batchmark_job.result.printable import printable
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
@@ -18,23 +18,23 @@ NO_NUMBER = re.compile(r"\b(?:NaN|Infinity)\b")  # as Python writes them in JSON
 
 
 def stable(text: str) -> str:
-    """Text of a file in one line, without addresses, not too long; all its names pass here.
+    """Normalise a name to one line of limited length without memory addresses.
 
     Raises:
-        ValueError: it is not Unicode.
+        ValueError: the text is not Unicode.
     """
     if SURROGATE.search(text):
         raise ValueError(f"{shown(text)} is not Unicode text")
-    return limited(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
+    return cut_to_length(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
 
 
 def stable_parameters(parameters: Mapping[str, object]) -> dict[str, Any]:
-    """A benchmark's parameters; raises as stable."""
+    """Normalise a benchmark's parameters; raises the same errors as `stable`."""
     return {stable(name): _stable_value(value) for name, value in parameters.items()}
 
 
 def _stable_value(value: object) -> object:
-    """A value with stable texts; as a text itself where it is long, or no number."""
+    """Normalise the texts in a value; long and non-numeric values become text."""
     if isinstance(value, str):
         return stable(value)
     if isinstance(value, dict):

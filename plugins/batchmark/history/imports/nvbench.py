@@ -1,4 +1,4 @@
-"""Read NVBench's JSON, as `--json FILE` writes it."""
+"""Reads NVBench's JSON, as written by `--json FILE`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Summaries = dict[str, Entry]  # a state's figures, in seconds or counts, by thei
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every state: its kernels' time on the GPU, or the CPU's where it runs on that alone."""
+    """Yield each state's GPU kernel time, or its CPU time if it is CPU-only."""
     gpus: dict[int, str] = {}
     with document.alone():
         for device in document.at("devices").each("name"):
@@ -59,7 +59,7 @@ def _measurement(state: Entry, name: str, gpus: dict[int, str]) -> ForeignMeasur
 
 
 def _named_values(values: Entry) -> dict[str, object]:
-    """What a list of names, types and values says: numbers stand in it as texts."""
+    """Convert a list of names, types and values, in which numbers are text."""
     if values.value is None:
         return {}
     found: dict[str, object] = {}
@@ -98,7 +98,7 @@ def _figures(state: Entry, summaries: Summaries, kind: str, skipped: bool) -> Ro
 
 
 def _value(summary: Entry) -> Entry:
-    """The one of a summary's data that is its value."""
+    """Return the entry of a summary's data that holds its value."""
     for one in summary.at("data").each():
         if one.at("name").value == "value":
             return one.at("value")

@@ -1,4 +1,4 @@
-"""Read a CSV file with a header: a line for each figure, or for each sample of one."""
+"""Reads a CSV file with a header: one line per figure or per sample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from batchmark.analysis.samples import parameters_json
-from batchmark.history.imports.entry import Entry, MisfitError, told_apart
+from batchmark.history.imports.entry import Entry, MisfitError, grouped_repetitions
 from batchmark.history.imports.measurement import (
     Contents,
     ForeignMeasurement,
@@ -27,10 +27,10 @@ REST = "cells right of the last column"  # in place of their header
 
 
 def lines(text: str) -> dict[str, dict[str, object]]:
-    """Return each line by its place, as values by column.
+    """Return the lines' values by column, each with its place in the file.
 
     Raises:
-        ValueError: it has no header, or is not CSV.
+        ValueError: the file has no usable header, or is not CSV.
     """
     text = text.lstrip("\ufeff")
     head = text.lstrip().partition("\n")[0]
@@ -48,7 +48,7 @@ def lines(text: str) -> dict[str, dict[str, object]]:
         if missing := [name for name in NEEDED if name not in header]:
             raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
         if twice := [name for name, count in Counter(header).items() if count > 1]:
-            raise ValueError(f"{', '.join(map(repr, twice))} stands twice in its header")
+            raise ValueError(f"{', '.join(map(repr, twice))} appears twice in its header")
         return {
             f"line {reader.line_num - _breaks(line)}": cells
             for line in reader
@@ -59,14 +59,14 @@ def lines(text: str) -> dict[str, dict[str, object]]:
 
 
 def _column(name: str) -> str:
-    """A header's name; the known ones in whatever case."""
+    """Normalise a column name; known names match in any case."""
     name = name.strip()
     known = name.casefold()
     return known if known in COLUMNS else name
 
 
 def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
-    """A line's cells without spaces around them; those past the header, if any has a text."""
+    """Strip a line's cells; keep cells beyond the header only if one has text."""
     cells: dict[str, object] = {
         name: cell.strip() for name, cell in line.items() if isinstance(cell, str)
     }
@@ -76,12 +76,12 @@ def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
 
 
 def _breaks(line: Mapping[str, object]) -> int:
-    """How many more lines of the file its cells take."""
+    """Number of line breaks inside a line's cells."""
     return sum(str(cell).count("\n") for cell in line.values())
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark; lines that differ in their sample alone are one."""
+    """Yield every benchmark; lines that differ only in their sample are merged."""
     found = defaultdict[tuple[object, ...], list[Entry]](list)
     for _, line in document.items("name"):
         with line.alone():
@@ -91,7 +91,7 @@ def parse(document: Entry) -> Contents:
             known = [line.at(name).value for name in COLUMNS if name not in ("value", SAMPLE)]
             found[*known, parameters].append(line)
     for alike in found.values():
-        for samples in told_apart(alike, SAMPLE):
+        for samples in grouped_repetitions(alike, SAMPLE):
             first = samples[0]
             with first.alone():
                 higher_is_better = first.optional(Entry.flag, "higher_is_better")
@@ -106,7 +106,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _parameters(line: Entry) -> dict[str, Parameter]:
-    """What other columns say."""
+    """Return the remaining columns as parameters."""
     return {
         name: line.at(name).scalar()
         for name, value in line.fields().items()

@@ -1,4 +1,4 @@
-"""Read a benchmark table that others published: each of its figures on both of its machines."""
+"""Reads a third party's published table, with each figure on both of its machines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from batchmark_job.result.document import Device
 
 DEFECTS: dict[Defect, str] = {
     "start-up": "the time is start-up, not the work",
-    "repeated": "the times are another row's: one of the two was never measured",
+    "repeated": "the times repeat another row's, so one of the two was never measured",
 }
 
 
 def parse(document: Entry) -> Contents:
-    """Yield each row on the GPU's and on the CPU's instance."""
+    """Yield each row for the GPU and for the CPU instance."""
     table = PublishedTable.model_validate(document.fields() | {"rows": ()})
     for entry in document.at("rows").each("workload"):
         with entry.alone():

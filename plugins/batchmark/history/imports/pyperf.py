@@ -1,4 +1,4 @@
-"""Read pyperf's JSON, as `python -m pyperf timeit -o` and its Runner write it."""
+"""Reads pyperf's JSON, as written by `python -m pyperf timeit -o` and pyperf's Runner."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ _Value = TypeVar("_Value")
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark of times, with the values of its runs; warm-ups are none of them.
+    """Yield every timing benchmark with its runs' values, without warm-ups.
 
     Raises:
-        MisfitError: the file has an older version.
+        MisfitError: the file's version is too old.
     """
     if (version := document.at("version").value) not in VERSIONS:
-        raise MisfitError("", f"results of version {version!r}: `pyperf convert` makes it '1.0'")
+        raise MisfitError(
+            "", f"results of version {version!r}: `pyperf convert` converts them to '1.0'"
+        )
     benchmarks = list(document.at("benchmarks").each("metadata", "name"))
     dates = [date for entry in benchmarks for date in _dates(document, entry)]
     for entry in benchmarks:
@@ -61,7 +63,7 @@ def _dates(document: Entry, benchmark: Entry) -> Iterator[datetime]:
 def _metadata(
     document: Entry, benchmark: Entry, read: Callable[[Entry], _Value], key: str
 ) -> _Value | None:
-    """Return what the metadata of a benchmark, or those of the file, say."""
+    """Return a metadata value of the benchmark or, failing that, of the file."""
     found = benchmark.optional(read, "metadata", key)
     return document.optional(read, "metadata", key) if found is None else found
 
@@ -86,7 +88,7 @@ def _figures(benchmark: Entry, unit: Unit, name: str) -> Row:
 
 
 def _is_calibration(run: Entry, number: int) -> bool:
-    """Whether it only found out how many loops to take; releases before 1.2 don't say so."""
+    """Whether the run only calibrated the loop count; releases before 1.2 don't flag this."""
     if run.at("values").value is not None:
         return False
     known = run.at("metadata").fields().keys() & CALIBRATIONS

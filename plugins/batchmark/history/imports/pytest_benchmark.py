@@ -1,4 +1,4 @@
-"""Read pytest-benchmark's JSON, as `pytest --benchmark-json` writes it."""
+"""Reads pytest-benchmark's JSON, as written by `pytest --benchmark-json`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEWEST_ROUNDS = 4  # for quartiles of their own
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark; their only unit is seconds."""
+    """Yield every benchmark; all times are in seconds."""
     commit = document.optional(Entry.text, "commit_info", "id")
     measured = partial(
         ForeignMeasurement,
@@ -43,7 +43,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _identity(entry: Entry) -> tuple[str, dict[str, object]]:
-    """Return its name and parameters; pytest's id of the latter is left out where they say it."""
+    """Return name and parameters, without pytest's parameter id if they already state it."""
     name, parameters = entry.at("fullname").text(), entry.at("params").fields()
     if parameters and parameters == stable_parameters(parameters):
         name = name.removesuffix(f"[{entry.at('param').value}]")

@@ -1,1 +1,1 @@
-"""Operators and triggers, and what they watch."""
+"""Operators, triggers, and the watches they share."""

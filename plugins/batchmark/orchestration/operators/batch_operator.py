@@ -26,9 +26,9 @@ from batchmark.aws.batch_jobs import (
     is_live,
     is_passing,
     list_jobs,
-    ours,
     submit_job,
     terminate_job,
+    with_installation_tag,
 )
 from batchmark.aws.job_description import JobDescription
 from batchmark.aws.job_parts import child_id, main_node_id
@@ -49,7 +49,7 @@ from batchmark.orchestration.operators.batch_trigger import (
     UNREADABLE,
     BenchmarkJobTrigger,
     goes_on_demand,
-    standing,
+    not_withdrawn,
 )
 from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import (
@@ -68,28 +68,28 @@ READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
 
 
 class BenchmarkJobOperator(BatchOperator):
-    """A deferring BatchOperator that submits its job once, ends it, and says why it failed.
+    """A deferrable BatchOperator that submits its job once, ends it, and explains its failure.
 
-    Before it submits, it looks for its job by name (docs/decisions/0010). A retry finds the job of
-    the try before and waits for it, or reports how it ended; a cleared task terminates what it
-    left running and submits a new job. Retries are for lost workers and triggerers, and never run
-    a failed job again: if tries are left, its task goes through `up_for_retry`, and the next try
-    fails at once.
+    Before submitting, it looks for its job by name (docs/decisions/0010). A retry finds the job of
+    the previous try and waits for it, or reports how it ended; a cleared task terminates the jobs
+    it left running and submits a new one. Retries cover lost workers and triggerers and never rerun
+    a failed job: if tries are left, the task goes through `up_for_retry`, and the next try fails at
+    once.
 
-    XComs: `job_id` after the submission, and `job_ids` with the Spot job that an On-Demand job
-    replaced; at the end `timing` and, if it failed, `failure`.
+    XComs: `job_id` after submission; `job_ids` with the Spot job, if an On-Demand job replaced it;
+    at the end `timing` and, after a failure, `failure`.
 
     Args:
         job_name: unique among the tasks of a run; a digest and the generation are appended.
         runnable_seconds, starting_seconds, longest_seconds, after, ahead, first, alone: see
             JobOrder.
-        on_demand_queue: where a second job goes if the last attempt lost its host; None for no
-            second job.
+        on_demand_queue: queue for a second job if the last attempt lost its host; None for no
+        second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
-        environment: of an own job, beside its definition's.
-        in_turn: whether its trigger submits it, when its turn has come.
-        turn: how many jobs come one after the other that way, this one included.
-        execution_timeout: time for the task with its deferral, after which its job is terminated.
+        environment: an own job's variables, in addition to its definition's.
+        in_turn: whether the trigger submits the job when its turn comes.
+        turn: number of jobs that take turns this way, this one included.
+        execution_timeout: limit for the task including its deferral; then the job is terminated.
     """
 
     operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
@@ -149,7 +149,7 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
-        """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
+        """Finish a task that its trigger already ended; only `dag.test()` gets here."""
         return self._conclude(context, self._described(self._listed(context)[0]["jobId"]))
 
     def resume_execution(
@@ -157,7 +157,7 @@ class BenchmarkJobOperator(BatchOperator):
     ) -> Any:
         """Handle a task that its trigger could not end.
 
-        Either no triggerer ran it until the deferral's timeout, or its code raised.
+        Either no triggerer ran the trigger before the deferral timed out, or the trigger raised.
         """
         try:
             return super().resume_execution(next_method, next_kwargs, context)
@@ -184,19 +184,19 @@ class BenchmarkJobOperator(BatchOperator):
     def _find_or_submit(self, context: Context) -> str | None:
         request = self._request(context)
         listed = self._listed(context)
-        current = standing(listed, request)
+        current = not_withdrawn(listed, request)
         other = [job for job in listed if job["jobName"] != request["jobName"]]
         self._end_jobs(
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
         on_demand = self._on_demand(request)
         if self.in_turn and (not current or self._may_step_back(current[0], on_demand)):
-            self.log.info("Its trigger runs its job in %s when its turn comes", self.job_queue)
+            self.log.info("The trigger submits the job to %s when its turn comes", self.job_queue)
             self._defer(on_demand, [], request)
             return None
         if current:
             self.job_id = str(current[0]["jobId"])
-            self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
+            self.log.info("Found this task's job %s: %s", self.job_id, current[0]["status"])
         else:
             self.job_id = self._submit(context, request)
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
@@ -212,7 +212,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
-            found = standing(self._listed(context), request)
+            found = not_withdrawn(self._listed(context), request)
             return found[0]["jobId"] if found else None
 
         try:
@@ -221,7 +221,7 @@ class BenchmarkJobOperator(BatchOperator):
             if is_passing(error):
                 raise
             raise AirflowFailException(
-                f"Batch refuses job {request['jobName']}: {error}"
+                f"Batch rejected job {request['jobName']}: {error}"
             ) from error
         self.log.info("Submitted job %s as %s", job_id, request["jobName"])
         if self._is_killed:
@@ -230,7 +230,7 @@ class BenchmarkJobOperator(BatchOperator):
         return job_id
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
-        """Whether another job may come before this one, as none does in the On-Demand queue."""
+        """Whether the job may let others go first, which only the On-Demand queue rules out."""
         if not self.order.alone or not is_live(listed):
             return False
         queue = self._described(listed["jobId"])["jobQueue"]
@@ -242,9 +242,9 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Wait for the job; with `request` its trigger submits or finds it when its turn comes.
+        """Defer until the job ends; with `request`, the trigger submits or finds it on its turn.
 
-        Jobs of other runs may come before it for as long as one turn takes.
+        Allows one extra turn for jobs of other runs that may come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
@@ -276,7 +276,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
-        """Tell how a job has ended; raises where it failed, so that no further try follows."""
+        """Report how a job ended; a failed job raises, so that no further try follows."""
         end = self._outcome(job)
         self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
@@ -298,18 +298,18 @@ class BenchmarkJobOperator(BatchOperator):
             self.job_result_url = result_url(self.order.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
-        """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""
+        """Judge a job, retrying for a while if S3 can't be read; after that, Airflow retries."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         for seconds in READ_AGAIN_AFTER_SECONDS:
             try:
                 return outcome(self.clients, job, expected)
             except (BotoCoreError, ClientError) as error:
-                self.log.warning("%s Trying again in %.0f s: %s", UNREADABLE, seconds, error)
+                self.log.warning("%s Retrying in %.0f s: %s", UNREADABLE, seconds, error)
             time.sleep(seconds)
         return outcome(self.clients, job, expected)
 
     def _request(self, context: Context) -> dict[str, Any]:
-        """SubmitJob's arguments."""
+        """Build the arguments of SubmitJob."""
         number = generation(context)
         timeout = self.submit_job_timeout
         request: dict[str, Any] = trim_none_values(
@@ -333,7 +333,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """An own job's are made here: with all jobs' scripts, the plan would be of megabytes."""
+        """Own jobs' overrides are built here: with all scripts, plans would take megabytes."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}
@@ -347,17 +347,17 @@ class BenchmarkJobOperator(BatchOperator):
         return request | {"jobQueue": self.on_demand_queue}
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
-        """Return all jobs of this task in its run, of all generations, newest first."""
+        """List all jobs of this task in this run, of all generations, the newest first."""
         prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
         listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
         of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
-        return ours(batch, of_task, self.tags.get(INSTALLATION_TAG))
+        return with_installation_tag(batch, of_task, self.tags.get(INSTALLATION_TAG))
 
     def _described(self, job_id: str) -> JobDescription:
         return describe_jobs(self.clients("batch"), [job_id])[job_id]
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
-        """Terminate jobs of this task, except those of later generations."""
+        """Terminate this task's jobs, except those of later generations."""
         for job in jobs:
             if is_live(job) and generation_of(job["jobName"]) <= generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
@@ -370,9 +370,9 @@ class BenchmarkJobOperator(BatchOperator):
             reason = "Its Airflow task failed for the last time"
             self._end_jobs(context, self._listed(context), reason)
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("Collecting the run must end what may be running: %s", error)
+            self.log.warning("Jobs may still be running; collecting the run ends them: %s", error)
 
 
 def generation(context: Context) -> int:
-    """Return how often a task was cleared: only then does Airflow raise max_tries."""
+    """Count how often a task was cleared: only then does Airflow raise max_tries."""
     return context["ti"].max_tries - (context["task"].retries or 0)

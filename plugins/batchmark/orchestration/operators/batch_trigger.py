@@ -1,4 +1,4 @@
-"""The trigger that follows a Batch job and ends its task."""
+"""The trigger that watches a Batch job and ends its task."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
     list_jobs,
-    ours,
     submit_job,
     terminate_job,
     was_withdrawn,
+    with_installation_tag,
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
 from batchmark.aws.job_parts import first_child
 from batchmark.core.names import INSTALLATION_TAG
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
-from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
+from batchmark.orchestration.operators.ending_trigger import EndsItsTask, run_to_completion
 from batchmark.orchestration.operators.job_progress import (
     STOP_SECONDS,
     ExceededLimit,
@@ -68,17 +68,17 @@ _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
 
 
 class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
-    """A BatchJobTrigger that ends the task itself instead of sending it back to a worker.
+    """A BatchJobTrigger that ends the task itself instead of returning it to a worker.
 
-    Going back is where Airflow 3.3 loses short jobs: if the scheduler reads the worker's "I
-    deferred" after the task has been queued again, it takes that for the end of the second run and
-    fails the task. A task that never goes back is safe from that.
+    Airflow 3.3 loses short jobs on that return: if the scheduler reads the worker's "deferred"
+    message after the task was queued again, it mistakes it for the end of the second run and fails
+    the task. A task that never returns to a worker is safe.
 
     If a triggerer dies, the next one runs this again with the same arguments.
 
     Args:
-        job_id: the job to follow; None for one that is still to be submitted.
-        kwargs: BatchJobTrigger's and the fields of JobOrder.
+        job_id: the job to watch; None for a job that is still to be submitted.
+        kwargs: arguments of BatchJobTrigger, and the fields of JobOrder.
     """
 
     def __init__(self, *, job_id: str | None, **kwargs: Any) -> None:
@@ -112,7 +112,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 return
             except NotRunError as error:
                 self.log.warning(
-                    "%s. Once it is mended, clear the task of map index %s and this one",
+                    "%s. Once that is fixed, clear the task with map index %s and this one",
                     error,
                     self.order.first,
                 )
@@ -125,7 +125,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             try:
                 job_id = await self._submit_on_demand(progress.job)
             except (BotoCoreError, ClientError) as error:
-                progress.add_to_reason(f"no On-Demand job could follow: {error}")
+                progress.add_to_reason(f"no On-Demand job could be submitted: {error}")
             else:
                 progress = await self._follow(job_id)
         elif progress.was_cancelled_as_stuck:
@@ -149,7 +149,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
             yield TaskSuccessEvent()
         else:
-            # Whole, it stands where the task ends: in the log of its next try.
+            # The full text is logged where the task ends: in its next try.
             self.log.error(end.failure.partition("\n")[0])
             if end.own_error:
                 xcoms[OWN_ERROR_XCOM] = end.own_error
@@ -157,16 +157,16 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             yield TaskFailedEvent()
 
     async def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears its task: nobody waits for it any more."""
+        """Terminate the job when a user marks or clears its task, as nothing waits for it then."""
         if self.job_ids or self._submission:
-            await to_its_end(self._end_job())
+            await run_to_completion(self._end_job())
 
     async def _end_job(self) -> None:
         job_id = await self._submission if self._submission else self.job_ids[-1]
         await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
 
     async def _follow(self, job_id: str) -> JobProgress:
-        """Wait until a job has ended or is given up."""
+        """Watch a job until it ends or is given up."""
         self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
         progress = JobProgress(job_id, self.order, self.clock())
         told = LogProgress(lambda: self.clients("logs", attempts=1), self.log.info)
@@ -178,7 +178,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             if job and job["status"] != before:
                 self.log.info("Batch job %s is %s", job_id, job["status"])
             if problem and not had_problem:
-                self.log.warning("Batch gives no answer, asking again: %s", problem)
+                self.log.warning("Batch did not answer, retrying: %s", problem)
             if progress.ended():
                 return progress
             if job and job["status"] == "RUNNING":
@@ -190,7 +190,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 await self._stop(progress, exceeded)
 
     async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
-        """Terminate a job; if it is stuck, diagnose it and see first whether it still is."""
+        """Terminate a job; diagnose a stuck one first, unless it is no longer stuck."""
         reason = exceeded.reason
         if exceeded.is_stuck:
             if progress.diagnosis is None:
@@ -200,13 +200,13 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         try:
             await asyncio.to_thread(self._terminate, progress.job["jobId"], reason)
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("The job could not be terminated, trying again: %s", error)
+            self.log.warning("The job could not be terminated, retrying: %s", error)
             progress.stop(reason, is_terminated=False)
         else:
             progress.stop(reason, is_terminated=True)
 
     async def _diagnose(self, progress: JobProgress) -> None:
-        """Find out why a job does not start, unless it may be waiting for other jobs."""
+        """Diagnose why a job does not start, unless it may be waiting for other jobs."""
         job = progress.job
         queues = [job["jobQueue"], *self._other_queues]
         try:
@@ -216,7 +216,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 progress.restart_wait()
                 return
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("It is unknown whether the queue is busy: %s", error)
+            self.log.warning("Can't tell whether the queue is busy: %s", error)
             if is_passing(error):
                 return
         try:
@@ -227,7 +227,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             progress.diagnosis = f"Its diagnosis failed: {error!r}"
 
     def diagnosis(self, job: JobDescription) -> str:
-        """Return why a job does not start, which takes many calls to AWS."""
+        """Diagnose why a job does not start; takes many calls to AWS."""
         from batchmark.checks.diagnosis.diagnose import diagnose
 
         result = diagnose(
@@ -243,9 +243,9 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         terminate_job(self.clients("batch"), job_id, reason)
 
     async def _submit_in_turn(self, request: dict[str, Any]) -> None:
-        """Submit the job once the task before it is over and, to be alone, its queue is empty.
+        """Submit the job once the task before it is over and, if `alone`, its queue is empty.
 
-        Of several that are submitted to be alone at once, all but the oldest step back.
+        If several jobs that want to be alone are submitted at once, all but the oldest step back.
         """
         found = await asyncio.to_thread(self._find, request)
         while True:
@@ -256,7 +256,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             except ClientError as error:
                 if is_passing(error):
                     raise
-                raise NotSubmittedError(f"Batch refuses the job: {error}") from error
+                raise NotSubmittedError(f"Batch rejected the job: {error}") from error
             if not self.order.alone:
                 break
             await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
@@ -265,7 +265,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             await self.insist(self._terminate, job_id, STEPPED_BACK)
             self._stepped_back.add(job_id)
             found, self.job_ids, self._submission = None, [], None
-        self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
+        self.log.info("The job's turn has come; submitted job %s as %s", job_id, request["jobName"])
         await self.push_xcoms(
             {
                 JOB_ID_XCOM: job_id,
@@ -283,7 +283,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
     async def _submit_on_demand(self, spot_job: JobDescription) -> str:
         self.log.warning(
-            "Job %s lost its host in its last attempt (%s); the next runs On-Demand",
+            "Job %s lost its host in its last attempt (%s); the next job runs On-Demand",
             spot_job["jobId"],
             spot_job.get("statusReason"),
         )
@@ -300,11 +300,14 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         batch = self.clients("batch")
         listed = list_jobs(batch, [request["jobQueue"]], request["jobName"])
         tag = request.get("tags", {}).get(INSTALLATION_TAG)
-        ids = (str(job["jobId"]) for job in ours(batch, standing(listed, request), tag))
+        ids = (
+            str(job["jobId"])
+            for job in with_installation_tag(batch, not_withdrawn(listed, request), tag)
+        )
         return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
-        """Judge the job, retrying while S3 can't be read."""
+        """Judge the job, retrying as long as S3 can't be read."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         began = self.clock()
         host = await self._hosts.host(progress.job)
@@ -315,16 +318,18 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             except (BotoCoreError, ClientError) as error:
                 if self.clock() - began > DOCUMENT_SECONDS:
                     raise
-                self.log.warning("%s Trying again: %s", UNREADABLE, error)
+                self.log.warning("%s Retrying: %s", UNREADABLE, error)
             await self.sleep(self.waiter_delay)
 
 
 def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
-    """Return whether an On-Demand job follows this one, which lost its host too often."""
+    """Whether an On-Demand job follows, because this one lost its host too often."""
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
 
 
-def standing(listed: Sequence[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of listed jobs those of a request's name whose task has not submitted another instead."""
+def not_withdrawn(
+    listed: Sequence[dict[str, Any]], request: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Select listed jobs with the request's name that their task has not withdrawn."""
     name = request["jobName"]
     return [job for job in listed if job["jobName"] == name and not was_withdrawn(job)]

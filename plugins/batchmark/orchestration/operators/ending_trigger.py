@@ -1,4 +1,4 @@
-"""What the triggers have in common that end their tasks themselves."""
+"""Base of the triggers that end their tasks themselves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from airflow.sdk.execution_time.xcom import XCom
 
-# Of triggers that are killed: asyncio itself keeps no task alive.
+# Tasks of killed triggers, referenced here because asyncio holds only weak references.
 _ENDINGS: set[asyncio.Task[None]] = set()
 
 
-async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do it all, also where `on_kill`, which waits for it, is cancelled.
+async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
+    """Complete the work even if the awaiting `on_kill` is cancelled.
 
-    Airflow 3.3 cancels a killed trigger every second until it has ended, and so its `on_kill` too
+    Airflow 3.3 cancels a killed trigger, including its `on_kill`, every second until it ends
     (TriggerRunnerSupervisor sends `cancelling_triggers` with each sync).
     """
     task = asyncio.create_task(work)
@@ -25,19 +25,19 @@ async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 class EndsItsTask:
-    """Beside BaseTrigger, which has the task and the log.
+    """Mixin for a BaseTrigger that ends its own task.
 
-    Going back to a worker is where Airflow 3.3 loses short deferrals; see BenchmarkJobTrigger.
+    Airflow 3.3 loses short deferrals on the return to a worker; see BenchmarkJobTrigger.
     """
 
     task_instance: Any
     log: Any
 
     async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
-        """Push XComs as a worker does.
+        """Push XComs as a worker would.
 
-        Airflow 3.3 stores an event's XComs as JSON within JSON (TaskInstance.xcom_push), which
-        pulling them does not undo.
+        Airflow 3.3 stores an event's XComs as JSON within JSON (TaskInstance.xcom_push), which a
+        pull does not decode.
         """
         task = self.task_instance
         if task is None:

@@ -1,4 +1,4 @@
-"""The operators that stand a run's file system up and collapse it: a DAG's setup and teardown."""
+"""Operators that create and delete a run's file system, as a DAG's setup and teardown."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ ENDED = "failed"  # the event of a trigger that has ended its task so
 
 
 class FileSystemOperator(BaseOperator):
-    """Hands its work to a trigger, which ends the task; no worker is held meanwhile."""
+    """Delegates to a trigger, which ends the task, so that no worker is held meanwhile."""
 
     def execute_complete(self, context: Context, event: Any = None) -> None:  # noqa: ARG002
-        """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
+        """Finish a task that its trigger already ended; only `dag.test()` gets here."""
         if event == ENDED:
             raise AirflowFailException("see the trigger's log")
 
     def arguments(
         self, context: Context, config: Config, plan: RunPlan, seconds: float
     ) -> dict[str, Any]:
-        """What both triggers take."""
+        """Arguments of both triggers."""
         settings = plan.file_system
         return {
             "region_name": config.region,
@@ -67,11 +67,11 @@ class FileSystemOperator(BaseOperator):
 
 
 class StandUpFileSystem(FileSystemOperator):
-    """Stands up the file system that the run's plan asks for, if it asks for one.
+    """Creates the file system that the run's plan needs, if any.
 
-    It makes nothing itself: a worker that is lost has left nothing, and a triggerer that takes
-    over finds what the one before has made. So it needs no retries, and one that failed has
-    removed what it made.
+    The operator creates nothing itself, so a lost worker leaves nothing behind, and a triggerer
+    that takes over finds what the previous one created. So it needs no retries, and after a failure
+    it has removed what it created.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -81,15 +81,15 @@ class StandUpFileSystem(FileSystemOperator):
         config = load_config()
         plan = _plan(context, config)
         if plan.dry_run:
-            raise AirflowSkipException("a dry run: nothing is stood up")
+            raise AirflowSkipException("a dry run: no file system is created")
         if plan.file_system is None:
             settings = load_multi_node().file_system
             _file_system(context, config, settings).name_none()
-            tell("The run reads no files, so no file system is stood up.")
+            tell("The run reads no files, so no file system is created.")
             return
         if is_over(states_of(context, *JOB_TASKS)):
             # Airflow clears a setup with any task before its teardown.
-            tell("None of the run's jobs is to run, so no file system is stood up.")
+            tell("None of the run's jobs will run, so no file system is created.")
             return
         self.defer(
             # The trigger ends the task in time; this is in case no triggerer runs.
@@ -103,24 +103,24 @@ class StandUpFileSystem(FileSystemOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Remove what a trigger has made that could not end the task."""
+        """Remove what a trigger created that could not end the task."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
             config = load_config()
             plan = _known(_plan(context, config))
             waits = removed(_file_system(context, config, plan.file_system))
-            left = f"{waits}. {BY_HAND}" if waits else "Nothing of it is there"
+            left = f"{waits}. {BY_HAND}" if waits else "Nothing of it exists"
             raise AirflowFailException(
                 f"No triggerer ended this task ({error}). Is a triggerer running? {left}."
             ) from error
 
 
 class CollapseFileSystem(FileSystemOperator):
-    """Lets nodes mount nothing, and deletes the file systems of the run, whatever became of it.
+    """Stops nodes from mounting, and deletes the run's file systems, however the run ended.
 
-    It needs what the plan knows of them, and without a plan what the stack publishes; it deletes
-    them also if neither is there any more.
+    It uses the plan's settings, or else those the stack publishes, but deletes the file systems
+    even if neither exists any more.
     """
 
     def execute(self, context: Context) -> None:
@@ -138,13 +138,13 @@ def _plan(context: Context, config: Config) -> RunPlan:
 
 
 def _known(plan: RunPlan) -> RunPlan:
-    """The plan with what it knows of the file system, else with what the stack publishes now."""
+    """Return the plan with its file system's settings, or else those the stack publishes now."""
     if plan.file_system:
         return plan
     try:
         nodes = load_multi_node()
     except ConfigError as error:
-        tell(f"What nodes mount can't be looked at: {error}")
+        tell(f"Can't read which file system nodes mount: {error}")
         return plan
     update = {"file_system": nodes.file_system, "compute_environment": nodes.compute_environment}
     return plan.model_copy(update=update)

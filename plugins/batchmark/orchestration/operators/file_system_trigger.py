@@ -1,4 +1,4 @@
-"""The triggers that stand a run's file system up and collapse it, and end their tasks."""
+"""Triggers that create and delete a run's file system, and end their tasks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from batchmark.core.clusters.multi_node import (
     STAND_UP_SECONDS,
     FileSystem,
 )
-from batchmark.core.errors import LayerError, unexpected
+from batchmark.core.errors import LayerError, error_summary
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
-from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
+from batchmark.orchestration.operators.ending_trigger import EndsItsTask, run_to_completion
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 from batchmark.runs.spending import settle_file_systems
@@ -33,19 +33,19 @@ POLL_SECONDS = 10.0
 NAMING_SECONDS = 300
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
 KILL_POLL_SECONDS = 2.0
-BY_HAND = "The leak guard deletes it once the run is over, or do so in the FSx console"
+BY_HAND = "The leak guard deletes it once the run is over; or delete it in the FSx console"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystemOrder:
-    """What the triggers are told.
+    """The triggers' arguments.
 
     Attributes:
-        bucket: where the run's plan and its costs are.
-        environment: the nodes' compute environment; None if it is not known.
-        settings: fields of the stack's FileSystem; None if they are not known.
+        bucket: holds the run's plan and costs.
+        environment: the nodes' compute environment; None if unknown.
+        settings: fields of the stack's FileSystem; None if unknown.
         run: fields of RunOfDag.
-        deadline: time after which it gives up, in seconds since the epoch.
+        deadline: epoch seconds at which it gives up.
     """
 
     region_name: str
@@ -57,7 +57,7 @@ class FileSystemOrder:
 
 
 class FileSystemTrigger(EndsItsTask, BaseTrigger):
-    """What both have in common; `order` are the fields of a FileSystemOrder.
+    """Base of the create and delete triggers; `order` are the fields of a FileSystemOrder.
 
     If a triggerer dies, the next one runs this again with the same arguments.
     """
@@ -87,7 +87,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             failure = await self.work()
         except Exception as error:
             self.log.exception("The file system's trigger failed")
-            failure = unexpected(error)
+            failure = error_summary(error)
         if failure is None:
             yield TaskSuccessEvent()
             return
@@ -96,16 +96,16 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         yield TaskFailedEvent()
 
     async def work(self) -> str | None:
-        """Do it; why it failed, or None."""
+        """Do the work; return why it failed, or None."""
         raise NotImplementedError
 
     async def repeat(
         self, step: Callable[[], str | None], until: float, every: float = POLL_SECONDS
     ) -> str | None:
-        """Repeat a step until it has nothing to wait for; what it still waits for, if it is late.
+        """Repeat a step until nothing is pending; on timeout return what is still pending.
 
         Raises:
-            ClientError, BotoCoreError: AWS refuses.
+            ClientError, BotoCoreError: AWS refused.
         """
         told = None
         while True:
@@ -116,7 +116,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
-                waits = f"AWS gives no answer: {error}"
+                waits = f"AWS did not answer: {error}"
             if waits is None or self.clock() > until:
                 return waits
             if waits != told:
@@ -125,13 +125,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             await self.sleep(every)
 
     def nodes_left(self) -> str | None:
-        """What is left of nodes that have booted before; None once Batch has ended all."""
+        """Describe earlier nodes that still exist; None once Batch has ended them all."""
         environment = self.order.environment
         vcpus = wanted_vcpus(self.clients("batch"), environment) if environment else 0
         return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
 
     def settle(self) -> None:
-        """Book what those cost that are gone."""
+        """Book the cost of deleted file systems."""
         store = RunStore(self.clients("s3"), self.order.bucket, self.whose.run_id)
         layer = self.file_system
         gone = {file_system_id: layer.found[file_system_id] for file_system_id in layer.gone}
@@ -139,13 +139,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         try:
             usd = settle_file_systems(store, gone, datetime.now(UTC), any_left=left)
         except Exception:  # it must not keep a file system's end from being told
-            self.log.exception("Its cost stays booked at the most it could be")
+            self.log.exception("The worst case of its cost stays booked")
             return
         if usd is not None:
             self.log.info("It cost about %.2f USD", usd)
 
     async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
-        """As `repeat`, of a step that ends it; where AWS refuses, what it says."""
+        """Like `repeat`, for a deletion step; if AWS refuses, return the error."""
         try:
             waits = await self.repeat(end, until)
         except (BotoCoreError, ClientError) as error:
@@ -156,10 +156,10 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
 
 
 class StandUpTrigger(FileSystemTrigger):
-    """Ends its task once nodes can mount the file system.
+    """Creates the file system, and ends its task once nodes can mount it.
 
-    A node reads at boot which one it mounts, so those of before must have gone. If it fails, it
-    removes what it has made first: Airflow runs no teardown after a setup that failed.
+    Nodes read at boot which file system to mount, so earlier nodes must be gone. On failure it
+    removes what it created, because Airflow runs no teardown after a failed setup.
     """
 
     async def work(self) -> str | None:
@@ -168,18 +168,18 @@ class StandUpTrigger(FileSystemTrigger):
         except (LayerError, BotoCoreError, ClientError) as error:
             problem = str(error)
         except Exception as error:
-            self.log.exception("Standing up failed")
-            problem = unexpected(error)
+            self.log.exception("Creating the file system failed")
+            problem = error_summary(error)
         if problem is None:
             file_system_id = self.file_system.file_system_id
             self.log.info("File system %s is up", file_system_id)
             await self.push_xcoms({"return_value": file_system_id})
             return None
-        self.log.error("The file system did not come up, removing what there is: %s", problem)
+        self.log.error("The file system did not come up; removing what was created: %s", problem)
         return f"The file system did not come up: {problem}. {await self._removed()}."
 
     async def _stood_up(self) -> str | None:
-        """Why it is not up; None once nodes can mount it."""
+        """Create the file system; return why it is not up, or None once nodes can mount it."""
         if waits := await self.repeat(self.file_system.stand_up, self.order.deadline):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
@@ -193,12 +193,12 @@ class StandUpTrigger(FileSystemTrigger):
         waits = await self.ended(self.file_system.remove, self.clock() + DELETION_SECONDS)
         await asyncio.to_thread(self.settle)
         if waits is None:
-            return "What was made of it is gone"
-        return f"What was made of it is not gone: {waits}. {BY_HAND}"
+            return "Everything created for it is gone"
+        return f"Not everything created for it is gone: {waits}. {BY_HAND}"
 
     async def on_kill(self) -> None:
-        """Delete what was made when a user marks or clears the task, and tell what is left."""
-        await to_its_end(self._delete())
+        """Delete what was created when a user marks or clears the task, and log what is left."""
+        await run_to_completion(self._delete())
 
     async def _delete(self) -> None:
         if self._step:
@@ -208,16 +208,16 @@ class StandUpTrigger(FileSystemTrigger):
             self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
 
     def _end(self) -> str | None:
-        """Delete what was made; None once all of it is told to go."""
+        """Delete what was created; None once every deletion was requested."""
         waits = removed(self.file_system)
         if waits and not self.file_system.is_ending:
             return waits
-        self.log.info("%s", waits or "Nothing of the file system is there")
+        self.log.info("%s", waits or "Nothing of the file system exists")
         return None
 
 
 def removed(file_system: RunFileSystem) -> str | None:
-    """What its removal waits for now, or what AWS says where it refuses; None if it is gone."""
+    """Return what the removal is waiting for, or AWS's refusal; None once it is gone."""
     try:
         return file_system.remove()
     except (BotoCoreError, ClientError) as error:
@@ -225,10 +225,10 @@ def removed(file_system: RunFileSystem) -> str | None:
 
 
 class CollapseTrigger(FileSystemTrigger):
-    """Ends its task once all file systems of the run are gone.
+    """Deletes the run's file systems, and ends its task once all are gone.
 
-    Nodes go first, as far as they go soon: one that Batch keeps for the next job has what it
-    mounted when it booted, and hangs on what is gone.
+    Nodes should go first: a node that Batch keeps for the next job still mounts the file system
+    from its boot, and hangs once that is gone. The wait for them is limited.
     """
 
     async def work(self) -> str | None:
@@ -245,9 +245,9 @@ class CollapseTrigger(FileSystemTrigger):
         try:
             left = await self.repeat(self._nodes_of_it_left, self.clock() + NODES_SECONDS)
         except (BotoCoreError, ClientError) as error:
-            left = f"Whether nodes are left can't be seen ({error})"
+            left = f"Can't tell whether nodes are left ({error})"
         if left:
-            self.log.warning("%s, after %d s at most: it goes all the same", left, NODES_SECONDS)
+            self.log.warning("%s, after %d s at most: deleting it anyway", left, NODES_SECONDS)
 
     def _nodes_of_it_left(self) -> str | None:
         return self.nodes_left() if self.file_system.withdraw() else None

@@ -1,4 +1,4 @@
-"""Track a job from Batch's descriptions of it, and whether it exceeds a limit."""
+"""Tracks a job by Batch's descriptions, and checks its time limits."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class ExceededLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOrder:
-    """What a job's trigger is told, beside the job's id. Limits are in seconds; None for no limit.
+    """A job trigger's arguments besides the job id. Limits are in seconds; None means no limit.
 
     Attributes:
         request: SubmitJob's arguments for a job that is still to be submitted.
-        after: map index of the task whose end it waits for before that; None for none.
-        ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
-            seldom the more of them are not over.
-        first: map index of the first job of its side: where that failed by its own error, this one
-            is not run.
-        alone: whether it also waits until no other job is in its queue.
-        runnable_seconds: how long the job may wait for an instance, from its submission or its
-            last attempt's end, while no queue that shares its capacity is busy.
-        starting_seconds: how long an attempt may be STARTING.
-        longest_seconds: how long the job may take in all, from its submission.
-        deadline: time after which no job of the task may run, in seconds since the epoch.
-        latest_turn: time after which the job is not submitted any more, as `deadline`.
-        document: fields of the ExpectedDocument; None if the job succeeds without one.
-        on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
-            its host; None for no second job.
-        queues_of_same_quota: while these start or run jobs, this job's waiting time does not
-            count, as they may hold what it waits for.
+        after: map index of the task that must end before submission; None for none.
+        ahead: map indexes of the tasks 2, 4, 8, ... places before it. The more of them are
+        unfinished, the less often Airflow is polled.
+        first: map index of the first job of its side; if that failed by its own error, this one is
+        not run.
+        alone: whether to also wait until no other job is in its queue.
+        runnable_seconds: limit of the wait for an instance, from submission or the last attempt's
+        end, while no queue that shares its capacity is busy.
+        starting_seconds: limit of an attempt's time in STARTING.
+        longest_seconds: limit of the job's total time since submission.
+        deadline: epoch seconds after which no job of the task may run.
+        latest_turn: epoch seconds after which the job is no longer submitted.
+        document: fields of the ExpectedDocument; None if the job needs none to succeed.
+        on_demand: SubmitJob's arguments for a second job if the last attempt lost its host; None
+        for no second job.
+        queues_of_same_quota: while these start or run jobs, waiting time does not count, as they
+        may occupy the needed capacity.
         earlier_job_ids: the Spot job that this one replaced, if any.
         events_log_group: where EventBridge logs blocked queues, for a diagnosis.
     """
@@ -78,7 +78,7 @@ class JobOrder:
 
 
 class JobProgress:
-    """A job as of Batch's latest answer. Times are in seconds since the epoch."""
+    """A job's state by Batch's latest answer. Times are epoch seconds."""
 
     def __init__(self, job_id: str, order: JobOrder, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
@@ -105,18 +105,18 @@ class JobProgress:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for an instance."""
+        """Whether the job is waiting for an instance."""
         return self.job["status"] in NOT_PLACED
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether it may run once other jobs end: not if Batch says that it never fits."""
+        """Whether the job may start once others end; false if Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 
     @property
     def was_cancelled_as_stuck(self) -> bool:
-        """Whether its queue's time limit cancelled it before it first started."""
+        """Whether its queue's state time limit cancelled it before its first start."""
         reason = str(self.job.get("statusReason", ""))
         return (
             self.job["status"] == "FAILED"
@@ -146,7 +146,7 @@ class JobProgress:
         return None
 
     def _wait(self) -> tuple[float | None, float]:
-        """Return the limit of the job's state and how long it has been in it, in seconds."""
+        """Return the limit of the job's state, and the seconds spent in it so far."""
         if self.is_waiting:
             since = max(waiting_since(self.job), self._waiting_from)
             return self._order.runnable_seconds, self._now - since
@@ -155,18 +155,18 @@ class JobProgress:
         return None, 0.0
 
     def restart_wait(self) -> None:
-        """Count its waiting time from now on, as what it waits for is in use."""
+        """Restart the waiting time, because the needed capacity is in use."""
         self._waiting_from = self._now
 
     def stop(self, reason: str, *, is_terminated: bool) -> None:
-        """Note that the job has to end, and whether Batch has accepted its termination."""
+        """Record that the job must end, and whether Batch accepted its termination."""
         self._stop_reason = reason
         self.is_stopping = is_terminated
         if self._stopping_since is None:
             self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Return whether the job has ended or is given up; then its reason is complete."""
+        """Whether the job has ended or is given up; its reason is then complete."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.
@@ -175,7 +175,8 @@ class JobProgress:
             return True
         if self._stopping_since is not None and self._now - self._stopping_since > STOP_SECONDS:
             self._set_reason(
-                f"{reason}. It was told to stop, and {STOP_SECONDS} s later it had not"
+                f"{reason}. Its termination was requested, but {STOP_SECONDS} s later it was "
+                "still there"
             )
             return True
         if self._now - self._known_at > UNKNOWN_SECONDS:
@@ -191,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return the state and its attempt: between two answers a job may have begun another."""
+    """Return state and attempt, as a new attempt may have begun between two answers."""
     return job["status"], len(job.get("attempts", []))

@@ -1,4 +1,4 @@
-"""Watch all jobs that a triggerer waits for, in as few calls as Batch allows."""
+"""Watches all jobs that a triggerer waits for with as few Batch calls as possible."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """Batch's answer about a job; neither field is set if Batch knows no such job."""
+    """Batch's answer about a job; both fields are None if Batch doesn't know the job."""
 
     job: JobDescription | None = None
     problem: str | None = None  # why Batch gave no answer
 
 
 class JobWatch:
-    """Describes each awaited job once per interval, a hundred per call.
+    """Describes each awaited job once per interval, up to a hundred per call.
 
-    The calls are spread over the interval, so the first description of a job comes within two
-    intervals. The watch runs while there are waiters, in an asyncio task of its own: cancelling a
-    waiter affects no other.
+    Calls are spread over the interval, so a job's first description arrives within two intervals.
+    The watch runs in its own asyncio task while there are waiters; cancelling one doesn't affect
+    the others.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class JobWatch:
         try:
             answers = await self._describe(job_ids)
         except Exception as error:  # whatever it is: all jobs of this process depend on this task
-            log.warning("Batch gave no answer on %d jobs: %s", len(job_ids), error)
+            log.warning("Batch did not answer about %d jobs: %s", len(job_ids), error)
             problem = str(error) or repr(error)
         for job_id in job_ids:
             answer = Answer(answers.get(job_id), problem)
@@ -99,9 +99,9 @@ _watches: WeakValueDictionary[tuple[AwsAccess, float, int], JobWatch] = WeakValu
 
 
 def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
-    """Return the running event loop's watch over the jobs of these clients.
+    """Return the running event loop's watch for these clients' jobs.
 
-    It has a thread of its own, so that no other blocking call delays it.
+    It has its own thread, so that other blocking calls can't delay it.
     """
     loop = asyncio.get_running_loop()
     key = (clients.access, interval_seconds, id(loop))

@@ -1,4 +1,4 @@
-"""How far a running job is, as its own log says, told in the log of its Airflow task."""
+"""Copies a running job's progress lines to its Airflow task's log."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _READERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="job-progress")
 
 
 class LogProgress:
-    """Says the newest line of progress in a job's log, at most once in EVERY_SECONDS.
+    """Logs the newest progress line of a job's log, at most once per EVERY_SECONDS.
 
-    A log that can't be read says nothing: the job is followed all the same.
+    An unreadable log is ignored; the job is watched all the same.
     """
 
     def __init__(self, logs: Callable[[], Any], say: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class LogProgress:
         self._said: str | None = None
 
     async def look(self, job: JobDescription, now: float) -> None:
-        """Look at a job that is running; `now` is in seconds."""
+        """Check a running job's log; `now` is in seconds."""
         if now - self._looked_at < EVERY_SECONDS:
             return
         self._looked_at = now

@@ -1,4 +1,4 @@
-"""What own jobs run on, found out while they run: AWS forgets an instance soon after its end."""
+"""Looks up own jobs' hosts while they run, as AWS soon forgets ended instances."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ log = logging.getLogger(__name__)
 
 
 class HostMemory:
-    """The hosts of a task's attempts. Nothing that goes wrong with it concerns the job."""
+    """Remembers the hosts of a task's attempts. Its errors never affect the job."""
 
     def __init__(self) -> None:
         self._found: dict[str, asyncio.Task[JobHost | None]] = {}
 
     def look(self, clients: Clients, job: JobDescription) -> None:
-        """Ask for the host of a job that is running, once, in a thread of its own."""
+        """Look up a running job's host, once, in a separate thread."""
         arn = container_instance(job)
         if arn and arn not in self._found:
             self._found[arn] = asyncio.create_task(_ask(clients, job))
 
     async def host(self, job: JobDescription) -> JobHost | None:
-        """The host of a job that has ended; None if nobody asked while it ran."""
+        """Return an ended job's host; None if it was not looked up in time."""
         found = self._found.get(container_instance(job) or "")
         return await found if found else None
 
@@ -34,5 +34,5 @@ async def _ask(clients: Clients, job: JobDescription) -> JobHost | None:
     try:
         return await asyncio.to_thread(host_of, clients, job)
     except Exception:
-        log.exception("It is not known what job %s runs on", job["jobId"])
+        log.exception("The host of job %s is unknown", job["jobId"])
         return None

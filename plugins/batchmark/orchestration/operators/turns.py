@@ -1,15 +1,15 @@
-"""Whose turn it is, where jobs come one after the other.
+"""Waits for a job's turn when jobs run one after the other.
 
-A job's turn comes when the Airflow task of the job before it is over: only then has it, its
-attempts and an On-Demand job in its place ended.
+A job's turn comes when the previous job's Airflow task is over: only then have that job, all its
+attempts and any On-Demand replacement ended.
 
-Jobs that share an instance are to be alone, too. Jobs of other runs, and those of tasks that were
-cleared, are in the same queue, which belongs to that instance alone: until it is empty, none is
-submitted. Batch can't look and submit in one step, so several jobs may be submitted at the same
-time: each looks again when ListJobs shows what came before it, and only the oldest stays. For those
-seconds, replicas of the others may start beside its own.
+A job whose replicas share an instance must also be alone. Jobs of other runs and of cleared tasks
+use the same queue, which serves only that instance, so nothing is submitted until the queue is
+empty. Batch can't check and submit atomically, so several jobs may be submitted at once: each
+checks again once ListJobs shows the earlier ones, and only the oldest stays. For those seconds,
+replicas of the others may start beside its own.
 
-The queue of an own job is not ours alone, and may never be empty, so nobody looks at it.
+An own job's queue may have other users and never be empty, so it isn't checked.
 """
 
 from __future__ import annotations
@@ -34,21 +34,20 @@ EVERY_SECONDS = 10.0
 SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
 
 Answered = TypeVar("Answered")
-# Whether the triggers have ended of tasks that others of this process wait for, by DAG, run, task
-# and map index.
+# Whether the awaited triggers of this process have ended, by DAG, run, task and map index.
 _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 
 class NotSubmittedError(BatchmarkError):
-    """A job could not be submitted in time, or at all."""
+    """A job could not be submitted, or not in time."""
 
 
 class NotRunError(BatchmarkError):
-    """A job is not to be run, as it would fail."""
+    """A job is skipped because it would fail."""
 
 
 class WaitsForItsTurn:
-    """Beside BaseTrigger, which has the task and the log; the trigger sets the rest."""
+    """Mixin for a BaseTrigger that waits for its job's turn; the trigger sets the attributes."""
 
     task_instance: Any
     log: Any
@@ -68,7 +67,7 @@ class WaitsForItsTurn:
         if self.order.after is not None:
             await self._wait_for_task_before(self.order.after)
         if self.order.first is not None and (error := await self.own_error(self.order.first)):
-            raise NotRunError(f"not run, as the first job of this side failed: {error}")
+            raise NotRunError(f"not run, because the first job of this side failed: {error}")
         if self.order.alone:
             await self._wait_for_instance(queue)
 
@@ -80,8 +79,8 @@ class WaitsForItsTurn:
                 if self.order.is_turn_missed(self.clock()):
                     seconds = self.clock() - since
                     raise NotSubmittedError(
-                        f"It was not submitted, as for {seconds:.0f} s the task before it (map "
-                        f"index {map_index}) was not over. End that task, then clear this one"
+                        f"Not submitted, because the task before it (map index {map_index}) was "
+                        f"not over after {seconds:.0f} s. End that task, then clear this one"
                     )
                 if self.order.alone:
                     await self.sleep(EVERY_SECONDS)
@@ -91,20 +90,20 @@ class WaitsForItsTurn:
             _awaited.pop(key, None)
 
     async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
-        """Ask Airflow seldom, as many may wait, but soon once the trigger before has ended."""
+        """Wait until the next poll of Airflow; wake early if the previous trigger has ended."""
         for _ in range(round(await self._seconds_between() / SOON_SECONDS)):
             await self.sleep(SOON_SECONDS)
             if _awaited.get(key):
                 return
 
     async def _seconds_between(self) -> float:
-        """How long not to ask Airflow; longer, while more tasks are still to come before."""
+        """Seconds between polls of Airflow: longer if more tasks are still ahead."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
 
     def tell_end(self) -> None:
-        """Let the trigger that waits for this one know, if it is of this process."""
+        """Notify the trigger that waits for this one, if it is in this process."""
         if self.task_instance is not None and not self.order.alone:
             key = self._key(self.task_instance.map_index)
             if key in _awaited:
@@ -119,12 +118,12 @@ class WaitsForItsTurn:
         while jobs := await self.live_jobs(queue):
             job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
             if job != told:
-                self.log.info("Waiting for the end of %s: they would share an instance", job)
+                self.log.info("Waiting for %s to end, as the two would share an instance", job)
                 told = job
             waited = self.clock() - since
             if self.order.is_turn_missed(self.clock()) or self.order.is_too_long(waited):
                 raise NotSubmittedError(
-                    f"It was not submitted, as for {waited:.0f} s its instance was never free; now "
+                    f"Not submitted, because its instance was not free within {waited:.0f} s; now "
                     f"{job} is {jobs[0]['status']} in {queue}. End that job, or clear this task "
                     "when no other run uses the target"
                 )
@@ -134,18 +133,18 @@ class WaitsForItsTurn:
         return await self.insist(live_jobs, self.clients("batch"), queue)
 
     async def insist(self, call: Callable[..., Answered], *arguments: Any) -> Answered:
-        """Ask Batch until it answers."""
+        """Retry a call to Batch until it answers."""
         while True:
             try:
                 return await asyncio.to_thread(call, *arguments)
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
-                self.log.warning("Batch gives no answer, asking again: %s", error)
+                self.log.warning("Batch did not answer, retrying: %s", error)
             await self.sleep(EVERY_SECONDS)
 
     async def is_over(self, map_index: int) -> bool:
-        """Ask Airflow whether another task of the same mapping is over."""
+        """Ask Airflow whether another mapped instance of the task is over."""
         if self.task_instance is None:
             return True  # dag.test() runs one task after the other
         ask, ti = sync_to_async(RuntimeTaskInstance.get_task_states), self.task_instance
@@ -155,7 +154,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """How the job of another task of the same mapping failed, if it would fail so again."""
+        """Return why another mapped instance's job failed, if a rerun would fail the same way."""
         ti = self.task_instance
         if ti is None:
             return None
@@ -170,10 +169,10 @@ class WaitsForItsTurn:
 
 
 def is_over(states: Set[str | None]) -> bool:
-    """Whether nothing of what has these states may still run; what has none may."""
+    """Whether tasks with these states are all over; one without a state may still run."""
     return bool(states) and states <= OVER
 
 
 def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a job is among its queue's live jobs, and not the oldest of them."""
+    """Whether a job is among its queue's live jobs but not the oldest."""
     return job_id in [job["jobId"] for job in live[1:]]

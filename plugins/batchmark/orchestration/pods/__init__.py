@@ -1,1 +1,1 @@
-"""The pods that share GPUs: the cluster that runs them, the task that does, and how it watches."""
+"""Runs pods that share GPUs: the cluster API, the operator and its watch."""

@@ -1,4 +1,4 @@
-"""The calls to a cluster's API that sharing GPUs takes, as a user that EKS lets in."""
+"""The Kubernetes API calls needed for GPU sharing, authenticated through EKS."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ REMEDIES = {
 
 @contextmanager
 def kubeconfig(cluster: Cluster) -> Iterator[str]:
-    """The path of a kubeconfig as long as it is open; no key is in it.
+    """Context manager that yields the path of a temporary kubeconfig without secrets.
 
-    Whenever a token has expired, a new one is made with the AWS credentials that this process
-    finds then: they may be renewed while a job runs.
+    When a token expires, a new one is created with this process's current AWS credentials, which
+    may be renewed while a job runs.
     """
     hook = EksHook(aws_conn_id=None, region_name=cluster.region)
     found = hook.generate_config_file(cluster.cluster, cluster.namespace, os.devnull)
@@ -49,7 +49,7 @@ def kubeconfig(cluster: Cluster) -> Iterator[str]:
 
 
 def kubernetes_hook(config_file: str) -> KubernetesHook:
-    """A hook with settings of its own: the library's are shared by all clients in the process."""
+    """Return a hook with its own client settings; the library shares one set per process."""
     return KubernetesHook(
         kubernetes_conn_id=None,
         client_configuration=kubernetes.Configuration(),
@@ -59,10 +59,10 @@ def kubernetes_hook(config_file: str) -> KubernetesHook:
 
 
 class ClusterApi:
-    """One cluster, through a hook's client. Objects are JSON as the API has them.
+    """API of one cluster, through a hook's client. Objects are JSON as in the Kubernetes API.
 
     Raises:
-        ClusterError: what must be in the cluster isn't, or isn't in time.
+        ClusterError: the cluster lacks a required object, or is too slow to provide it.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ClusterApi:
         self.clock, self.sleep = clock, sleep
 
     def nodes(self) -> list[Object]:
-        """The nodes with GPUs that are ready."""
+        """List the ready nodes with GPUs."""
         with self._let_in():
             found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
         return [
@@ -91,14 +91,14 @@ class ClusterApi:
         ]
 
     def pods(self, job_name: str) -> list[Object]:
-        """A job's pods in the order of their indexes."""
+        """List a job's pods in the order of their indexes."""
         found = self._core.list_namespaced_pod(
             self.cluster.namespace, label_selector=f"batch.kubernetes.io/job-name={job_name}"
         )
         return sorted(self._json(found.items), key=_index)
 
     def events(self, job_name: str) -> list[Object]:
-        """What was told of a job's pods, the latest last."""
+        """List the events of a job's pods, the latest last."""
         found = self._json(self._core.list_namespaced_event(self.cluster.namespace).items)
         of_job = [one for one in found if one["involvedObject"]["name"].startswith(job_name)]
         return sorted(of_job, key=lambda one: one.get("lastTimestamp") or "")
@@ -108,7 +108,7 @@ class ClusterApi:
         return found
 
     def log(self, pod: Object, lines: int | None = None) -> str:
-        """The log of a pod, or a line that says why there is none."""
+        """Return a pod's log, or a line saying why there is none."""
         name = pod["metadata"]["name"]
         try:
             # The library's own reading gives the text of a Python literal.
@@ -120,7 +120,7 @@ class ClusterApi:
         return str(answer.data.decode(errors="replace"))
 
     def offer_gpus(self, *, shared: bool) -> None:
-        """Let the device plugin offer whole GPUs or shares, and wait until the node has them."""
+        """Make the device plugin offer whole GPUs or shares, and wait until the node does."""
         mode = SharingMode.TIME_SLICING if shared else SharingMode.EXCLUSIVE
         wanted = self.cluster.pods_at_once(shared=shared)
         setting = {"name": "CONFIG_FILE", "value": f"/config/{mode}.yaml"}
@@ -149,7 +149,7 @@ class ClusterApi:
         tell(f"The node offers {wanted} {GPU} ({mode}).")
 
     def remove_jobs(self) -> None:
-        """Delete all jobs of ours with their pods; return when they are gone."""
+        """Delete all our jobs and pods; return when they are gone."""
         found = selector(installation_labels(self.cluster))
 
         def are_gone() -> bool:
@@ -201,7 +201,7 @@ class ClusterApi:
             if error.status not in REMEDIES:
                 raise
             raise ClusterError(
-                f"cluster {self.cluster.cluster} does not let Airflow in ({error.status} "
+                f"cluster {self.cluster.cluster} denies Airflow access ({error.status} "
                 f"{error.reason}): {REMEDIES[error.status]}"
             ) from error
 
@@ -211,7 +211,9 @@ class ClusterApi:
                 f"cluster {self.cluster.cluster} has no {DEVICE_PLUGIN} that Airflow may change "
                 f"({error.reason}): {MANIFESTS}"
             )
-        return ClusterError(f"cluster {self.cluster.cluster} refuses: {error.status} {error.body}")
+        return ClusterError(
+            f"cluster {self.cluster.cluster} rejected the request: {error.status} {error.body}"
+        )
 
     def _json(self, found: Any) -> Any:
         return self._client.sanitize_for_serialization(found)

@@ -1,4 +1,4 @@
-"""Runs replicas that share a node's GPUs as the pods of one Kubernetes job."""
+"""Runs replicas that share a node's GPUs as pods of one Kubernetes job."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from batchmark.runs.pod_collecting import EndedPods
 
 
 class PodsOperator(KubernetesJobOperator):
-    """Lets pods share the GPUs, runs the job, and leaves no pod behind.
+    """Enables GPU sharing, runs the job, and removes all its pods.
 
     Args:
         planned: the job, a PlannedJob as JSON.
-        begins_exclusive: whether each pod gets a GPU for itself at first. If there are more pods,
-            the others wait; once that is told, the GPUs are shared.
+        begins_exclusive: whether each pod gets a whole GPU at first. Further pods wait; once that
+        is logged, the GPUs are shared.
         pending_seconds, starting_seconds: see PodsWatch.
     """
 
@@ -75,7 +75,7 @@ class PodsOperator(KubernetesJobOperator):
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
-        """Return the whole job; the provider would merge it of parts."""
+        """Return the complete job, which the provider would otherwise assemble from parts."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
         name = full_name(self.planned.name, run_id, number).replace("_", "-")
         manifest = job_manifest(self._cluster, run_id, self.planned, name=name)
@@ -87,11 +87,11 @@ class PodsOperator(KubernetesJobOperator):
             return super().create_job(job_request_obj)
         except ApiException as error:
             raise ClusterError(
-                f"cluster {self._cluster.cluster} refuses the job: {error.status} {error.body}"
+                f"cluster {self._cluster.cluster} rejected the job: {error.status} {error.body}"
             ) from error
 
     def _watch(self, context: Context, api: ClusterApi) -> None:
-        """Follow the job; report how it ended to the tasks that follow.
+        """Watch the job, and report how it ended to later tasks.
 
         Raises:
             ClusterError: it failed, or a pod could not start.

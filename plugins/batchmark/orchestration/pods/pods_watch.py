@@ -1,4 +1,4 @@
-"""Watches the pods of a Kubernetes job to their end, and finds out why they do not start."""
+"""Watches a Kubernetes job's pods to their end, and finds out why they do not start."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LONGEST_LOG_LINES = 20_000
 
 
 class PodsWatch:
-    """One job.
+    """Watches one job.
 
     Args:
-        pending_seconds: how long a pod may wait for its node, or for what it lacks.
-        starting_seconds: how long its container may take to start, which loads its image.
-        share: called when pods have waited for a GPU that others of the job have; it gives them
-            some, or is None.
+        pending_seconds: limit of a pod's wait for its node or for missing resources.
+        starting_seconds: limit of its container's start, including the image pull.
+        share: called when pods wait for a GPU that others of the job hold, to enable sharing;
+        may be None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PodsWatch:
         self._told: set[str] = set()
 
     def run(self) -> str | None:
-        """Return when the job has ended or must be: why it failed, None if it succeeded."""
+        """Wait until the job ends or must be ended; return why it failed, or None."""
         until = self.api.clock() + self.api.cluster.timeout_seconds + SPARE_SECONDS
         read_at = self.api.clock()
         while self.api.clock() < until:
@@ -63,7 +63,7 @@ class PodsWatch:
                     return f"Kubernetes job {self.job_name} was deleted while it ran"
                 if self.api.clock() - read_at > UNREADABLE_SECONDS:
                     raise
-                tell(f"The cluster does not answer: {error}. Trying again.")
+                tell(f"The cluster did not answer: {error}. Retrying.")
             else:
                 read_at = self.api.clock()
                 self._tell_counts()
@@ -75,11 +75,11 @@ class PodsWatch:
         return f"Kubernetes job {self.job_name} has not ended after its timeout"
 
     def log(self) -> str:
-        """The log of the first replica, which gathers what all have measured."""
+        """Return the log of the first replica, which collects all measurements."""
         return self.api.log(self.pods[0], LONGEST_LOG_LINES) if self.pods else ""
 
     def started_at(self) -> datetime | None:
-        """When the first of the pods started."""
+        """Start time of the first pod."""
         begun = [
             since
             for pod in self.pods
@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Why pods have waited for too long; None while they may wait."""
+        """Why pods have waited too long; None while they are within their limits."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)
@@ -140,14 +140,14 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        """Whether a pod has a node, and so a GPU; its image may take longer than others wait."""
+        """Whether a pod has a node and so a GPU, even if its image pull outlasts others' wait."""
         return any(
             pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
             for pod in self.pods
         )
 
     def _tell_counts(self) -> None:
-        """Tell how many pods are in which phase, once for the same numbers."""
+        """Log the number of pods by phase whenever it changes."""
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
         listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
         text = f"Pods of {self.job_name}: {listed or 'none yet'}"

@@ -1,4 +1,4 @@
-"""From a form to the operator's arguments, for every kind of run: only how to plan differs."""
+"""Approves runs: from a trigger form to the operator's arguments, for every kind of run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks.budget import Proposal, approve
 from batchmark.orchestration.telling import fail_if_refused
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.planning import all_operator_kwargs
 from batchmark_job.result.version import GivenVersion
 
@@ -25,13 +25,13 @@ def approved_jobs(
     propose: Callable[[Config, str], Proposal],
     arguments: Callable[[Config, str, Sequence[PlannedJob]], Arguments] = all_operator_kwargs,
 ) -> Arguments:
-    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
+    """Check a run's parameters and worst-case cost; return the operator arguments of each job.
 
-    A dry run returns none, so that its jobs are skipped.
+    A dry run returns an empty list, so no job runs.
 
     Args:
         propose: plans the jobs, given the configuration and the name of the run's folder.
-        arguments: makes them, given the proposal's configuration, the run's id and the jobs.
+        arguments: builds them from the proposal's configuration, the run's id and the jobs.
     """
     from batchmark.orchestration.tasks.alerts import check_settings
 
@@ -39,7 +39,7 @@ def approved_jobs(
     with fail_if_refused(context):
         config = load_config()
         check_settings()
-        given = asked(GivenVersion, context["params"])
+        given = parse_options(GivenVersion, context["params"])
         proposal = propose(config, RunStore.of(config, run_id).name)
         proposal = proposal._replace(jobs=[_with(given, job) for job in proposal.jobs])
         plan = approve(context, proposal)
@@ -47,6 +47,6 @@ def approved_jobs(
 
 
 def _with(given: GivenVersion, job: PlannedJob) -> PlannedJob:
-    """The job with the version that the form gives, over its own."""
+    """Return the job with the version given in the form, if any."""
     version = given.over(job.version)
     return job.model_copy(update={"version": None if version == GivenVersion() else version})

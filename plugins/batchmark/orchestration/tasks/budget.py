@@ -1,4 +1,4 @@
-"""Approves a run's worst-case cost before it is submitted, books it and settles the actual cost."""
+"""Approves and books a run's worst-case cost before submission, and settles the actual cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from batchmark.runs.spending import RunSpending, month_spending, run_spending, s
 
 
 class Proposal(NamedTuple):
-    """The jobs that a run would submit, and the configuration with their targets."""
+    """A run's planned jobs, and the configuration with their targets."""
 
     config: Config
     jobs: Sequence[PlannedJob]
@@ -41,7 +41,7 @@ class Proposal(NamedTuple):
 
 
 def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
-    """What instances cost now."""
+    """Get current instance prices."""
     return current_prices(
         *price_clients(config.region),
         region=config.region,
@@ -51,13 +51,13 @@ def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
 
 
 def approve(context: Context, proposal: Proposal) -> RunPlan:
-    """Book the worst case of a run that may be submitted; store its prices and its plan.
+    """Check a run against its cost caps, book its worst case, and store its prices and plan.
 
-    A dry run only prints what would be refused, and stores its plan.
+    A dry run only prints a refusal and stores its plan.
 
     Raises:
-        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
-            then, unless another run was planned at the same time.
+        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was
+        written, unless another run was planned at the same time.
     """
     config, jobs, nodes, sides, prices, schedule = proposal
     params = context["params"]
@@ -74,7 +74,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     month = month_spending(store, key)
     before = month.runs.get(key)
     if before and before.run_id != context["run_id"]:
-        raise PlanError(_taken(context, f"under which run {before.run_id!r} is booked"))
+        raise PlanError(_taken(context, f"used by the booking of run {before.run_id!r}"))
     kept = before.replanned(number) if before else None
     month = month.without(key, kept)
     tell(month)
@@ -95,9 +95,11 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         store.write(PLAN, plan.model_dump_json(indent=2))
         forecast = _forecast(context, plan, schedule, now)
         tell(*filter(None, [forecast]))
-        html = page_html(plan_page(plan, worst, reasons, forecast=forecast, where=_where(store)))
+        html = page_html(
+            plan_page(plan, worst, reasons, forecast=forecast, where=_local_cost_suffix(store))
+        )
         page = store.write(PLAN_HTML, html, "text/html")
-        tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
+        tell(f"Dry run: nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")
@@ -108,7 +110,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         store, key, kept, worst, monthly_cap_usd=config.monthly_cap_usd, if_refused=kept
     ):
         raise BudgetError(
-            "Nothing was submitted, for another run was planned at the same time. "
+            "Nothing was submitted, because another run was planned at the same time. "
             f"{' '.join(reasons)}"
         )
     prices.store(store)
@@ -129,28 +131,28 @@ def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: dateti
 
 
 def check_run_id(context: Context, store: RunStore) -> None:
-    """Refuse the run id of another DAG's run: they would share folder, jobs and booking.
+    """Reject the id of another DAG's run: both would share folder, jobs and booking.
 
-    So would a run whose id is what another's folder is called.
+    An id that equals the folder name of another run is rejected, too.
 
     Raises:
-        PlanError: it is taken.
+        PlanError: the id is taken.
     """
     plan = store.plan()
     if plan.dag_id not in (None, context["ti"].dag_id):
-        raise PlanError(_taken(context, f"of a run of {plan.dag_id}"))
+        raise PlanError(_taken(context, f"used by a run of {plan.dag_id}"))
     if plan.run_id not in (None, context["run_id"]):
-        raise PlanError(_taken(context, f"of the folder of run {plan.run_id!r}"))
+        raise PlanError(_taken(context, f"used by the folder of run {plan.run_id!r}"))
 
 
 def _taken(context: Context, whose: str) -> str:
-    return f"run id {context['run_id']!r} is that {whose}: choose another"
+    return f"run id {context['run_id']!r} is already {whose}: choose another"
 
 
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
-    """Replace the booked worst case of a run by its actual cost.
+    """Replace a run's booked worst case by its actual cost.
 
-    A job whose cost is unknown stays booked at its worst case; one of a local cloud costs nothing.
+    Jobs with unknown cost stay booked at their worst case; a local cloud's jobs cost nothing.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -165,14 +167,14 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
 
 
 def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
-    """Print what a run's jobs cost, what they could have cost, and the month's sum."""
+    """Print a run's actual cost, its worst case, and the month's total."""
     print_blocks(cost_blocks(cost, prices), console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
-        tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")
+        tell(f"Its worst case was {amount(plan.worst_case.usd)}{_local_cost_suffix(store)}.")
         tell(month_spending(store, plan.spending_key))
 
 
-def _where(store: RunStore) -> str:
-    """What a sum of money holds for, unless the jobs run in AWS."""
+def _local_cost_suffix(store: RunStore) -> str:
+    """Suffix for amounts that don't apply because the jobs ran on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

@@ -16,10 +16,10 @@ from batchmark.runs.plans.planning import check_targets
 
 
 def diagnose_queues(context: Context) -> str:
-    """Diagnose each chosen target's queues; print and store the result, return the page's key.
+    """Diagnose the chosen targets' queues, publish the result, and return the page's key.
 
     Raises:
-        AirflowFailException: the configuration is invalid, or a target unknown.
+        AirflowFailException: the configuration is invalid, or a target is unknown.
     """
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients

@@ -1,4 +1,4 @@
-"""The check before each benchmark, which is also the DAG `environment_check`."""
+"""The environment check, run before each benchmark and by the DAG `environment_check`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DAG_ID = "environment_check"  # elsewhere a run's own page is another
 
 
 def check_environment(context: Context, *, shared_too: bool = True) -> str:
-    """Check what the run needs, publish the result, and return the page's key.
+    """Check the resources that a run needs, publish the result, and return the page's key.
 
-    Without `shared_too`, targets whose jobs share an instance are checked only if they are named.
+    Without `shared_too`, targets whose jobs share an instance are only checked if named.
 
     Raises:
         AirflowFailException: a target is unknown; or, after publishing, a check failed.
@@ -42,10 +42,10 @@ def check(
     foreign: bool = False,
     own_jobs: bool = False,
 ) -> str:
-    """As check_environment, of these targets; a multi-node job has up to so many nodes.
+    """Check the given targets and publish the result; `nodes` sizes multi-node jobs.
 
-    `foreign`: others made the queues and job definitions. `own_jobs`: the job definitions are those
-    of own jobs, on our own targets.
+    `foreign`: queues and job definitions belong to others. `own_jobs`: our own targets, but with
+    the own jobs' job definitions.
     """
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment

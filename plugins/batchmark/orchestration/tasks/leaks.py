@@ -28,7 +28,7 @@ ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}
 
 
 def leak_params() -> dict[str, Param]:
-    """Return the fields of the trigger form; scheduled runs use the defaults."""
+    """Return the trigger form's fields; scheduled runs use the defaults."""
     return {
         "end_leaks": Param(
             ["jobs", "run_file_systems"],
@@ -49,9 +49,9 @@ def leak_params() -> dict[str, Param]:
 
 
 def look_for_leaks(context: Context) -> str:
-    """Find what no run needs, end what may be ended, and return the report's key."""
+    """Find resources that no run needs, end those allowed, and return the report's key."""
     from batchmark.aws.boto_clients import patient_clients
-    from batchmark.checks.leaks import end_leaks, look
+    from batchmark.checks.leaks import end_leaks, find_leaks
     from batchmark.runs.own_jobs.known_queues import remembered
 
     params, cluster, config = context["params"], load_cluster_if_any(), load_config()
@@ -67,7 +67,7 @@ def look_for_leaks(context: Context) -> str:
     limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
     store, now = RunStore.of(config, context["run_id"]), datetime.now(UTC)
     # Each run's state is asked for once for the search, and again before anything is ended.
-    found = look(
+    found = find_leaks(
         config,
         clients,
         cache(lambda run: _run_state(ti, run)),
@@ -92,11 +92,11 @@ def look_for_leaks(context: Context) -> str:
 def report_leaks(context: Context, found_key: str) -> str:
     """Publish the report as a page, and send an alert if something leaked.
 
-    The log has all of it before anything is published.
+    Everything is logged before it is published.
 
     Raises:
-        AirflowFailException: after publishing, if something leaked or AWS did not answer.
-        AlertError: something leaked, and the topic did not take the alert; a retry sends it.
+        AirflowFailException: raised after publishing, if something leaked or AWS did not answer.
+        AlertError: something leaked and the alert could not be sent; a retry sends it.
     """
     from batchmark.changes.alerts.delivering import UnsureError
     from batchmark.checks.leak_records import GuardReport
@@ -114,15 +114,15 @@ def report_leaks(context: Context, found_key: str) -> str:
     key = _guard_key(context, "html")
     publish_page(context, store, key, guard_page(report), "Report:")
     if text and config.topic_arn is None:
-        raise AirflowFailException(f"{text}\nOnly this task tells of it: no topic is published")
+        raise AirflowFailException(f"{text}\nNo alert was sent: no topic is configured")
     if text:
-        subject = f"Batchmark {config.name}: something runs that no run needs"
+        subject = f"Batchmark {config.name}: resources are running that no run needs"
         try:
             publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         except UnsureError as error:  # a retry might send it twice
-            raise AirflowFailException(f"{text}\nNobody may have been told: {error}") from error
+            raise AirflowFailException(f"{text}\nThe alert may have failed: {error}") from error
         except AlertError as error:
-            raise AlertError(f"{text}\nNobody was told: {error}") from error
+            raise AlertError(f"{text}\nThe alert could not be sent: {error}") from error
         raise AirflowFailException(text)
     if report.unread:
         raise AirflowFailException("not everything could be checked: " + "; ".join(report.unread))
@@ -130,7 +130,7 @@ def report_leaks(context: Context, found_key: str) -> str:
 
 
 def _run_state(ti: Any, run: RunName) -> RunState:
-    """Return a run's state in Airflow: in its job's DAG, or in all DAGs that submit jobs."""
+    """Look up a run's state in Airflow: in its DAG, or else in all DAGs that submit jobs."""
     dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING
 
     def runs(states: list[str] | None) -> int:

@@ -1,4 +1,4 @@
-"""The task of own_job_schedule: which own jobs are due, and not running already."""
+"""The task of own_job_schedule: finds own jobs that are due and not already running."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ EARLIER_RUNS = 50  # by the schedule, that may still wait for their turn
 
 
 def find_due(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of each run to start: of jobs that became due since the last look.
+    """Return the arguments of each run to start, for jobs that became due since the last check.
 
-    However often one became due meanwhile, it runs once. A run's id tells job and time, so a retry
+    A job runs once, however often it became due meanwhile. Run ids contain job and time, so a retry
     starts none twice.
     """
     now = context["dag_run"].run_after
@@ -43,7 +43,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
         for name, (at, *earlier) in due.items():
             ids = [scheduled_run_id(name, each) for each in earlier]
             if name in measuring or _live(context, *ids):
-                tell(f"{name} was due at {at:%H:%M} UTC and still runs: not started again")
+                tell(f"{name} was due at {at:%H:%M} UTC but is still running: not started again")
             else:
                 tell(f"{name} was due at {at:%Y-%m-%d %H:%M} UTC")
                 run_id = scheduled_run_id(name, at)
@@ -52,10 +52,10 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """When a job was due, up to `now`, the latest time first.
+    """Yield the times at which a job was due up to `now`, the latest first.
 
     Raises:
-        PlanError: the schedule is none that Airflow takes, or has no time.
+        PlanError: the schedule is invalid, or never due.
     """
     expression = CronTriggerTimetable(schedule, timezone="UTC").summary  # that of a preset, too
     try:
@@ -64,8 +64,8 @@ def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
         return list(islice(times.all_prev(datetime), 1 + EARLIER_RUNS))
     except CroniterError as error:
         raise PlanError(
-            f"the schedule of own job {name} is {schedule!r}, which Airflow does not take "
-            f"({error}): give @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's "
+            f"the schedule of own job {name} is {schedule!r}, which Airflow rejects ({error}): "
+            "use @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's "
             "own_jobs, and apply"
         ) from error
 
@@ -76,7 +76,7 @@ def _live(context: Context, *run_ids: str) -> bool:
 
 
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
-    """The own jobs of live runs, by hand or not, that were planned today or yesterday."""
+    """Own jobs of live runs, scheduled or manual, that were planned today or yesterday."""
     from batchmark.runs.spending import month_spending, spending_key
 
     store = RunStore.of(config, context["run_id"])

@@ -1,4 +1,4 @@
-"""The tasks of own_job_benchmark and job_comparison beside those that all benchmarks have."""
+"""The tasks specific to own_job_benchmark and job_comparison."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from batchmark.orchestration.settings import load_config, load_own_jobs
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal, prices_of
 from batchmark.orchestration.telling import fail_if_refused, tell
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 
 if TYPE_CHECKING:
     from batchmark.runs.own_jobs.sides import FoundSide
 
 
 def check_own_job(context: Context) -> str:
-    """As environment.check_environment, of an own job's targets with its job definitions."""
+    """Check the environment of an own job's targets, with its job definitions."""
     from batchmark.orchestration.tasks import environment
-    from batchmark.runs.plans.own_job_plan import asked_of, chosen_job, own_targets
+    from batchmark.runs.plans.own_job_plan import chosen_job, own_targets, parse_own_job_run
 
     with fail_if_refused(context):
         config, own_jobs = load_config(), load_own_jobs()
-        wanted = asked_of(own_jobs, context["params"])
+        wanted = parse_own_job_run(own_jobs, context["params"])
         name = wanted.job or ""
         job = chosen_job(config, own_jobs, name)
         targets = own_targets(config, name, job, wanted.targets)
@@ -42,14 +42,14 @@ def check_own_job(context: Context) -> str:
 
 
 def plan_own_job(context: Context) -> Arguments:
-    """Plan a run of an own job, as approved_jobs does."""
-    from batchmark.runs.plans.own_job_plan import asked_of, plan_own_jobs
+    """Plan a run of an own job; returns what `approved_jobs` returns."""
+    from batchmark.runs.plans.own_job_plan import parse_own_job_run, plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
         own_jobs = load_own_jobs()
-        wanted = asked_of(own_jobs, context["params"])
+        wanted = parse_own_job_run(own_jobs, context["params"])
         jobs = plan_own_jobs(config, own_jobs, wanted, run_name=run_name)
         return Proposal(config, jobs, schedule=own_jobs.jobs[wanted.job or ""].schedule)
 
@@ -57,7 +57,7 @@ def plan_own_job(context: Context) -> Arguments:
 
 
 def check_sides(context: Context) -> str:
-    """As environment.check_environment, of a comparison's queues and job definitions."""
+    """Check the environment of a comparison's queues and job definitions."""
     from batchmark.orchestration.tasks import environment
 
     with fail_if_refused(context):
@@ -70,7 +70,7 @@ def check_sides(context: Context) -> str:
 
 
 def plan_comparison(context: Context) -> Arguments:
-    """As plan_own_job, of a comparison; the guard looks into its queues from then on."""
+    """Plan a comparison; from then on the leak guard also checks its queues."""
     from batchmark.runs.own_jobs.known_queues import remember
     from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags
@@ -78,7 +78,7 @@ def plan_comparison(context: Context) -> Arguments:
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
         found = _found(context, config)  # first: its errors show no value of a variable
-        wanted = asked(ComparisonRun, context["params"])
+        wanted = parse_options(ComparisonRun, context["params"])
         # Of all types, as only a collected job tells which one it ran on.
         prices = prices_of(config, {name for side in found.values() for name in side.types})
         found = {name: side.at_worst(prices.table) for name, side in found.items()}

@@ -1,4 +1,4 @@
-"""The tasks of the DAG `eks_gpu_sharing_benchmark` beside those that all benchmarks have."""
+"""The tasks specific to the DAG `eks_gpu_sharing_benchmark`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLL_SECONDS = 10
 
 
 def plan_pods(context: Context) -> Arguments:
-    """Plan a run, as approved_jobs does."""
+    """Plan a run; returns what `approved_jobs` returns."""
     from batchmark.runs.plans.pod_plan import plan_pods as plan
     from batchmark.runs.plans.sharing_plan import sharing_options
 
@@ -48,11 +48,11 @@ def plan_pods(context: Context) -> Arguments:
 
 
 def start_node(context: Context) -> None:
-    """Ask for the GPU node, once the cluster lets Airflow in.
+    """Request the GPU node, after checking Airflow's access to the cluster.
 
     Raises:
         AirflowSkipException: a dry run.
-        AirflowFailException: the cluster does not let Airflow in.
+        AirflowFailException: the cluster denies Airflow access.
     """
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
@@ -73,14 +73,14 @@ def start_node(context: Context) -> None:
         except NO_ANSWER as error:
             tell(f"The node of {cluster.cluster} could not be ended: {why_unread(error)}")
         raise
-    tell(f"Asked for a {cluster.instance_type} in {cluster.cluster}.")
+    tell(f"Requested a {cluster.instance_type} in {cluster.cluster}.")
 
 
 def wait_for_node(context: Context) -> None:
-    """Return when the node is ready.
+    """Wait until the node is ready.
 
     Raises:
-        AirflowFailException: it is not in time; says what EKS says.
+        AirflowFailException: it was not ready in time; the message has EKS's reason.
     """
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
@@ -91,10 +91,10 @@ def wait_for_node(context: Context) -> None:
         while not (nodes := api.nodes()):
             if time.monotonic() >= until:
                 issues = node_group.describe(client("eks", cluster.region), cluster).issues
-                why = "; ".join(issues) or "EKS reports no problem, so it may just be slow"
+                why = "; ".join(issues) or "EKS reports no problem, so the node may just be slow"
                 reason = (
-                    f"node group {cluster.node_group} of {cluster.cluster} has no node that is "
-                    f"ready after {START_SECONDS} s: {why}"
+                    f"node group {cluster.node_group} of {cluster.cluster} has no ready node "
+                    f"after {START_SECONDS} s: {why}"
                 )
                 fail(context, reason, ClusterError(reason))
             time.sleep(POLL_SECONDS)
@@ -102,14 +102,14 @@ def wait_for_node(context: Context) -> None:
 
 
 def end_node() -> None:
-    """Let EKS end the node, whatever became of the run."""
+    """Tell EKS to end the node, however the run ended."""
     cluster = load_cluster()
     node_group.end(client("eks", cluster.region), cluster)
-    tell(f"The node of {cluster.cluster} ends.")
+    tell(f"The node of {cluster.cluster} is being ended.")
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Collect the run's results as run.collect_results does; return the key."""
+    """Collect the run's results like `run.collect_results`; return the key."""
     from batchmark.orchestration.tasks.run import record, submitted_plan
     from batchmark.runs.pod_collecting import EndedPods, collect_pods
 

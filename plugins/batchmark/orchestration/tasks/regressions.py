@@ -1,4 +1,4 @@
-"""The tasks of a run that find regressions: find suspects, measure them again, decide."""
+"""The tasks that detect a run's regressions: find suspects, measure them again, decide."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
-    """Store which of the run's rows look slower; return the arguments of the first fresh jobs."""
-    from batchmark.changes.suspects import Suspects, hard_to_watch, suspects_among
+    """Store the run's suspects; return the operator arguments of the first fresh jobs."""
+    from batchmark.changes.suspects import Suspects, suspects_among, why_unwatchable
     from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve, uncertainties
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.runs.budget import RUN_CAP, parse_cap
@@ -28,7 +28,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     run = RunHistory(context, collected_key)
     repeatable = [one for one in run.histories[Metric.TIME] if can_be_repeated(one.key)]
     found = suspects_among(repeatable, run.weighed, uncertainties(run.rows))
-    suspects = Suspects(suspects=tuple(found), hard_to_watch=hard_to_watch(run.weighed))
+    suspects = Suspects(suspects=tuple(found), hard_to_watch=why_unwatchable(run.weighed))
     for one in found:
         tell(
             f"Suspect {one.kind}: {one.series.target}, {one.series.workload} "
@@ -37,11 +37,11 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     params, why_not = context["params"], None
     kind = KINDS.get(run.plan.dag_id or "")
     if not found:
-        tell(f"No suspect among {len(run.weighed)} series with enough runs.")
+        tell(f"No suspects among {len(run.weighed)} series with enough runs.")
     elif kind and kind.no_reruns:
         why_not = kind.no_reruns
     elif not params["reruns"]:
-        why_not = "the run was asked not to (reruns)"
+        why_not = "the run's option `reruns` is off"
     else:
         cap = parse_cap(params[RUN_CAP])
         why_not = reserve(run.store, run.config, run.plan, suspects.rows, cap)
@@ -56,12 +56,12 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of the second round of fresh jobs, where the first left it open.
+    """Return the arguments of the second round of fresh jobs, for suspects still in doubt.
 
-    A first job that left no figure also asks for the others.
+    A first job without a result also leads to a second round.
 
     Raises:
-        AirflowSkipException: no fresh job was to run.
+        AirflowSkipException: no fresh job was planned.
     """
     from batchmark.changes.suspects import needs_more
     from batchmark.orchestration.reruns import figures_by_series, plan_round
@@ -71,7 +71,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     fresh = run.collect(context, rounds=1)
     asked = {job.planned.target for job in fresh.jobs} | {job.planned.target for job in fresh.lost}
     if not asked:
-        raise AirflowSkipException("no fresh job was to run")
+        raise AirflowSkipException("no fresh job was planned")
     measured = figures_by_series(fresh.jobs)
     now = run.weigh(run.times_with(fresh))
     rows = [
@@ -84,7 +84,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
 
 
 def detect_regressions(context: Context, collected_key: str | None) -> str:
-    """Decide what changed and store it with the verdicts; return the key of the changes.
+    """Determine what changed and store it with the verdicts; return the changes' key.
 
     Raises:
         AirflowSkipException: nothing was collected.
@@ -97,7 +97,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.report.change_records import ChangesSection
 
     if collected_key is None:
-        raise AirflowSkipException("the run has no results to look at; see collect_results")
+        raise AirflowSkipException("the run has no collected results; see collect_results")
     run = RunHistory.of_suspects(context)
     fresh = run.collect(context, rounds=len(RERUN_TASKS))
     if fresh.jobs or fresh.lost or fresh.superseded:
@@ -128,7 +128,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
 
 
 def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
-    """Add a run's fresh jobs to what is stored of it, to the history and to its costs."""
+    """Add a run's fresh jobs to its stored run, the history and its costs."""
     from batchmark.analysis.cost import run_costs
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle
@@ -141,5 +141,5 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     prices = run_prices(run.store, run.config.region, whole)
     HistoryStore.of(run.config).append(fresh, prices, run.store.name, run.rows)
     settle(run.store, run.config, run.plan, fresh)
-    tell("The fresh jobs, which the run's report leaves out:")
+    tell("Cost of the fresh jobs, not included in the run's report:")
     print_blocks(cost_blocks(run_costs(fresh, prices), prices), console())

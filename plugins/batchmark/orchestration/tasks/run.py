@@ -1,4 +1,4 @@
-"""The tasks of a benchmark's run. They pass each other S3 keys, never results."""
+"""The tasks of a benchmark run. They exchange S3 keys, never results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from batchmark.runs.plans.planning import plan_jobs as plan
 def plan_jobs(
     context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
 ) -> Arguments:
-    """Plan a run of a suite, as approved_jobs does."""
+    """Plan a run of a suite; returns what `approved_jobs` returns."""
     params = context["params"]
 
     def propose(config: Config, run_name: str) -> Proposal:
@@ -57,9 +57,9 @@ def plan_jobs(
 
 
 def plan_sharing(context: Context) -> Arguments:
-    """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
-    from batchmark.runs.plans.sharing_plan import left_out, sharing_options
+    """Plan a run of the suite `sharing`; returns what `approved_jobs` returns."""
     from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
+    from batchmark.runs.plans.sharing_plan import sharing_options, skipped_size_notes
 
     params = context["params"]
 
@@ -67,16 +67,16 @@ def plan_sharing(context: Context) -> Arguments:
         wanted = sharing_options(params)
         targets, repeats = params["targets"] or [], params["repeats"]
         jobs = plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
-        tell(*left_out(config, wanted, jobs))
+        tell(*skipped_size_notes(config, wanted, jobs))
         return Proposal(config, jobs)
 
     return approved_jobs(context, propose)
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Collect the run's results, settle their cost and append them to the history.
+    """Collect the run's results, settle its cost and append the rows to the history.
 
-    An event of the asset RESULTS says where the rows are. Returns the key of the collected run.
+    Emits an event of the asset RESULTS with the rows' keys. Returns the key of the collected run.
     """
     from batchmark.orchestration.run_history import collect_jobs
 
@@ -89,16 +89,16 @@ def collect_results(context: Context, run_task_id: str) -> str:
 
 
 def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPlan:
-    """Return the plan whose jobs the task `run_task_id` has run.
+    """Return the plan whose jobs the task `run_task_id` ran.
 
     Raises:
-        AirflowSkipException: there is none, or it was a dry run.
+        AirflowSkipException: there is no plan, or it was a dry run.
     """
     # After a run was cleared, the plan of its earlier life may still be there.
     is_planned = "upstream_failed" not in states_of(context, run_task_id)
     run_plan = store.plan()
     if not (is_planned and run_plan.jobs):
-        raise AirflowSkipException("nothing was planned; see the task before that failed")
+        raise AirflowSkipException("nothing was planned; see the failed task before this one")
     if run_plan.dry_run:
         raise AirflowSkipException("a dry run: nothing was submitted")
     return run_plan
@@ -127,12 +127,12 @@ def record(
         context["run_id"], history_keys, rows, (job.planned.target for job in collected.jobs)
     )
     jobs = formatting.count(len(collected.jobs), "job")
-    tell(f"Collected {rows} rows of {jobs}; the history has them.")
+    tell(f"Collected {rows} rows of {jobs} and added them to the history.")
     return key
 
 
 def compare(context: Context, collected_key: str) -> str:
-    """Compare each GPU target with each CPU target; return the key of the comparison."""
+    """Compare each GPU target with each CPU target; return the comparison's key."""
     from batchmark.analysis.comparison import compare as compare_run
     from batchmark.aws.price_list import stored_prices
     from batchmark.orchestration.run_history import calibrations
@@ -150,12 +150,12 @@ def compare(context: Context, collected_key: str) -> str:
 
 
 def publish_report(context: Context, comparison_key: str | None) -> str:
-    """Write report.json, report.html and the pages beside it; return the report's key.
+    """Write report.json, report.html and the linked pages; return the report's key.
 
-    If all jobs succeeded, an event of the asset REPORT has the times of each.
+    If all jobs succeeded, emits an event of the asset REPORT with each job's times.
 
     Raises:
-        AirflowFailException: after publishing, when a job of the run failed or left no result.
+        AirflowFailException: raised after publishing, if a job failed or left no result.
     """
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
@@ -190,18 +190,19 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     key = store.prefix + REPORT_HTML
     publish_page(context, store, key, run_page(report), "Report:", beside=addresses)
     print_costs(store, comparison.cost, comparison.prices)
-    _fail_if_a_job_did(collected, "the report holds what there is", gone)
+    _fail_if_a_job_did(collected, "the report contains the available results", gone)
     context["outlet_events"][REPORT].extra = report_metadata(collected, comparison, key)
     return key
 
 
 def publish_noise(context: Context, collected_key: str) -> str:
-    """Store each target's noise table for later comparisons; return the key of the run's page.
+    """Store each target's noise table for later comparisons; return the page's key.
 
-    A better table in use is kept: see `NoiseTable.outlives`.
+        A better table in use is kept: see `NoiseTable.outlives`.
 
-    Raises:
-        AirflowFailException: after publishing, when a target has no calibration or a job failed.
+        Raises:
+            AirflowFailException: raised after publishing, if a target has no calibration or a job
+    failed.
     """
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
@@ -222,7 +223,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
         key = noise_key(table.suite, table.dtype, table.target)
         before = noise_table(store, key)
         if before and (reason := before.outlives(table)):
-            kept.append(f"{key} stays that of run {before.run_id}: {reason}.")
+            kept.append(f"Keeping {key} of run {before.run_id}: {reason}.")
         else:
             store.put(key, table.to_json())
     prices = stored_prices(store, config.region, datetime.now(UTC))
@@ -231,14 +232,14 @@ def publish_noise(context: Context, collected_key: str) -> str:
     publish_page(context, store, key, noise_page(report, kept), "Noise:")
     if report.refused:
         raise AirflowFailException("; ".join(report.refused))
-    _fail_if_a_job_did(collected, "the tables hold what there is")
+    _fail_if_a_job_did(collected, "the tables contain the available results")
     return key
 
 
 def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] = ()) -> None:
-    """Fail where a job failed or left no result; `gone` are those whose results are lost since.
+    """Fail if a job failed or left no result; `gone` are jobs whose results have since been lost.
 
-    A reason that several share stands once, without the log, which the report has.
+    Shared reasons appear once, without the log, which is in the report.
     """
     from batchmark.report.blocks import grouped
 
@@ -249,7 +250,7 @@ def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] =
     if not failed:
         return
     told = [
-        f"{formatting.some(list(dict.fromkeys(targets)))}: {why}"
+        f"{formatting.shortened_list(list(dict.fromkeys(targets)))}: {why}"
         for why, targets in grouped(
             (job.ending.how if job.ending else why.split("\n")[0], job.planned.target)
             for job, why in failed

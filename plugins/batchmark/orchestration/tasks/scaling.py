@@ -1,4 +1,4 @@
-"""The tasks of the DAG `distributed_training_benchmark` beside those that all benchmarks have."""
+"""The tasks specific to the DAG `distributed_training_benchmark`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark_job.result.scaling_options import ScalingRun
 
 
 def check_environment(context: Context) -> str:
-    """As environment.check_environment, of the multi-node stack for the most nodes of the run."""
+    """Check the multi-node stack, sized for the run's largest job."""
     from batchmark.orchestration.tasks import environment
 
     with fail_if_refused(context):
@@ -24,18 +24,18 @@ def check_environment(context: Context) -> str:
 
 
 def plan_jobs(context: Context) -> Arguments:
-    """Plan a run, as approved_jobs does."""
-    from batchmark.runs.plans.options import asked
-    from batchmark.runs.plans.scaling_plan import left_out, needs_files, plan_scaling
+    """Plan a run; returns what `approved_jobs` returns."""
+    from batchmark.runs.plans.options import parse_options
+    from batchmark.runs.plans.scaling_plan import needs_files, plan_scaling, skipped_size_notes
     from batchmark.runs.run_file_system import check_tags
 
     def propose(config: Config, run_name: str) -> Proposal:
         nodes = load_multi_node()
         config = nodes.joined_to(config)
         params = context["params"]
-        wanted = asked(ScalingRun, params)
+        wanted = parse_options(ScalingRun, params)
         jobs = plan_scaling(nodes, config, wanted, run_name=run_name, repeats=params["repeats"])
-        tell(*left_out(wanted, jobs))
+        tell(*skipped_size_notes(wanted, jobs))
         if not needs_files(jobs):
             return Proposal(config, jobs)
         check_tags(context["run_id"])

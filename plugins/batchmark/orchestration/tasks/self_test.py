@@ -1,4 +1,4 @@
-"""The tasks of detector_self_test."""
+"""The tasks of the DAG `detector_self_test`."""
 
 from __future__ import annotations
 
@@ -26,34 +26,38 @@ DAYS_PER_MONTH = 365.25 / 12
 
 
 def self_test_params() -> dict[str, Param]:
-    """Fields of detector_self_test's form; scheduled runs take the defaults."""
+    """Return the trigger form's fields; scheduled runs use the defaults."""
     return {
         "suites": Param(
             [],
             type="array",
             items={"type": "string"},
             examples=list(SUITES),
-            description="Whose histories to test; none means all suites.",
+            description="Suites whose histories to test; by default all.",
         ),
         "months": Param(
-            6, type="integer", minimum=1, maximum=60, description="Of history, up to today."
+            6,
+            type="integer",
+            minimum=1,
+            maximum=60,
+            description="Days of history to use, up to today.",
         ),
         "steps": Param(
             20,
             type="integer",
             minimum=1,
             maximum=200,
-            description="Steps of each size in each target's series. More of them take longer and "
-            "narrow the intervals.",
+            description="Steps of each size per target. More steps take longer and narrow the "
+            "intervals.",
         ),
         "seed": Param(
-            0, type="integer", minimum=0, description="The same seed puts the same steps."
+            0, type="integer", minimum=0, description="The same seed places the same steps."
         ),
     }
 
 
 def try_detector(context: Context) -> str:
-    """Test the detector on steps in copies of the history; return the key of the results."""
+    """Test the detector on copies of the history with steps; return the results' key."""
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 
@@ -94,7 +98,7 @@ def publish_self_test(context: Context, tested_key: str) -> str:
 
 
 def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[Series]:
-    """Read the times of every series since a day; of all suites if `suites` is None."""
+    """Read the times of every series since a day, by default of all suites."""
     from batchmark.history.series import COLUMNS, series_histories
     from batchmark.history.store import HistoryStore
 
@@ -103,7 +107,7 @@ def read_times(config: Config, suites: Collection[str] | None, since: date) -> l
 
 
 def current_detector() -> tuple[Detector, str]:
-    """The detector as benchmark runs call it, and its settings as text."""
+    """Return the detector as benchmark runs call it, and its settings as text."""
     from batchmark.changes.detection import detect_changes
 
     settings = load_detector_settings()

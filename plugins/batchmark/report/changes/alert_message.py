@@ -186,7 +186,7 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
     if message.new_alerts:
         yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
-        runs = printable(formatting.some(message.mentions, MOST_MENTIONS))
+        runs = printable(formatting.shortened_list(message.mentions, MOST_MENTIONS))
         yield (
             f"The messages of these runs may not have arrived: {runs}. Their reports say the same."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
-from batchmark.analysis.pairs.notes import few_whole_jobs
+from batchmark.analysis.pairs.notes import few_whole_jobs_note
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
@@ -49,10 +49,10 @@ def story(report: Report) -> Story | None:
         for study in found
     ]
     targets = dict.fromkeys(measured_target(one.target) for study in found for one in study.studied)
-    jobs = formatting.some([study.name for study in found], most=1)
+    jobs = formatting.shortened_list([study.name for study in found], most=1)
     return Story(
         "own-jobs",
-        f"{jobs} on {formatting.some(list(targets))}",
+        f"{jobs} on {formatting.shortened_list(list(targets))}",
         answers,
         trust(found),
         MEANING,
@@ -120,7 +120,7 @@ def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
         texts = [f"{words.where(study, [one])[0]}: {_amounts(one[1])}" for one in there]
-        return f"No two sides have a figure at the same place: {formatting.some(texts)}."
+        return f"No two sides have a figure at the same place: {formatting.shortened_list(texts)}."
     texts = [
         ": ".join(filter(None, (words.at(study, [figure.place.size]), _amounts(figure))))
         for _, figure in there
@@ -138,7 +138,7 @@ def _amounts(figure: JobFigure) -> str:
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
     """What prevents an answer, each with its remedy, once."""
     if lacking := words.without_figure(study):
-        yield f"Without a figure: {formatting.some(lacking, most=2)}; why is told below."
+        yield f"Without a figure: {formatting.shortened_list(lacking, most=2)}; why is told below."
     yield from words.idle_gpus(study)
     undecided = [win for win in (*time, *dollars) if not win.winner]
     if undecided and not _why_barred(study, undecided):
@@ -169,7 +169,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
         for side, figure in standings.measured(study, win.place)
     )
     if fewest < MINIMUM_SAMPLES:
-        return few_whole_jobs(fewest, of=of, start=wins[0].place.start)
+        return few_whole_jobs_note(fewest, of=of, start=wins[0].place.start)
     duels = [standings.duel_of(study, win.place, win.leader, win.next) for win in wins]
     return undecided(duel.noise.critical_change for duel in duels if duel)
 

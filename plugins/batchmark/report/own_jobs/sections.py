@@ -41,7 +41,7 @@ MOST_ROWS = 12  # of metrics that are not folded: the first screen has their ans
 def sections(report: Report) -> Iterator[blocks.Section]:
     for number, study in enumerate(report.of(OwnJobStudy), start=1):
         shown = [*_blocks(study), _jobs(study, report)]
-        title = f"{study.name} on {formatting.some(list(words.names(study).values()))}"
+        title = f"{study.name} on {formatting.shortened_list(list(words.names(study).values()))}"
         yield blocks.Section(f"own-job-{number}", title, shown)
 
 
@@ -50,7 +50,7 @@ def on_aws(report: Report) -> Iterator[blocks.Section]:
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
-            f"To run it on AWS, apply the file that has {formatting.some(names)} with your other "
+            f"To run it on AWS, apply the file that has {formatting.shortened_list(names)} with your other "
             "inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
             '-var-file=FILE. docs/own-jobs.md says more below "On AWS".'
         )

@@ -97,7 +97,10 @@ def spread(
         places += [f"at {at(study, sizes)}" for _, sizes in middle]
         places.append(f"from {at(study, high[:1])}")
         if crossing and len(of) == 2 and (low[-1] or 0) <= crossing <= (high[0] or 0):
-            places = [f"up to about {study.axis} {formatting.about(crossing)}", "from there on"]
+            places = [
+                f"up to about {study.axis} {formatting.two_digits(crossing)}",
+                "from there on",
+            ]
     else:
         places = [f"at {where}" if (where := at(study, sizes)) else "" for sizes in of.values()]
     parts = [

@@ -102,7 +102,7 @@ def bought_otherwise(study: OwnJobStudy) -> str | None:
         for side in on_spot
         if (spot := side.price.spot_usd_per_hour) and (hourly := side.price.usd_per_hour)
     ]
-    told = f"; on Spot, {formatting.some(shares)}" if shares else ""
+    told = f"; on Spot, {formatting.shortened_list(shares)}" if shares else ""
     return f"Dollars are at On-Demand prices on all sides, however bought{told}."
 
 
@@ -147,7 +147,7 @@ def checks(studies: Sequence[OwnJobStudy]) -> str:
     if len(sides) == 1:
         return f"All results that count were checked {_by_kinds(next(iter(sides)))}."
     told = (
-        f"{_by_kinds(kinds)} on {formatting.some(list(dict.fromkeys(names)))}"
+        f"{_by_kinds(kinds)} on {formatting.shortened_list(list(dict.fromkeys(names)))}"
         for kinds, names in sides.items()
     )
     return f"Results that count were checked {', '.join(told)}."

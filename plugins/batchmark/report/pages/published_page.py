@@ -95,7 +95,7 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
     return [
         f"Dollars are times × On-Demand prices of {prices.region} as of {prices.as_of} "
         f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
-        f"{formatting.about(1 / factor)} times as fast costs the same.",
+        f"{formatting.two_digits(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
         "noise alone does between two single runs of which nothing else is known. Not judged are "
         "the row whose time is start-up, and the one that repeats another row's times.",
@@ -260,7 +260,7 @@ def _cells(row: PublishedRow, factor: float) -> tuple[Figure | str, ...]:
 
 
 def _ratio(value: float) -> str:
-    return f"{formatting.about(value)}{formatting.TIMES}"
+    return f"{formatting.two_digits(value)}{formatting.TIMES}"
 
 
 def _words(times: Times, factor: float) -> tuple[str, str]:
@@ -289,7 +289,7 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         (
             "Two decimals",
             f"{second.cpu_seconds:.2f} s / {second.gpu_seconds:.2f} s, told as "
-            f"{_ratio(second.speedup)}, may be anything from {formatting.about(low)} to "
+            f"{_ratio(second.speedup)}, may be anything from {formatting.two_digits(low)} to "
             f"{_ratio(high)} by rounding alone.",
         ),
         (
@@ -306,7 +306,7 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         (
             "Text and table disagree",
             f"The text calls the GPU 50 times slower at size {first.parameters['size']}; its times "
-            f"say {formatting.about(first.gpu_seconds / first.cpu_seconds)}.",
+            f"say {formatting.two_digits(first.gpu_seconds / first.cpu_seconds)}.",
         ),
         (
             "No spread",

@@ -71,7 +71,7 @@ def environment_page(result: EnvironmentCheck) -> Page:
     count = formatting.count(len(result.checks), "check")
     failed = result.of("fail")
     if failed:
-        names = formatting.some([f"{check.name} of {check.target}" for check in failed])
+        names = formatting.shortened_list([f"{check.name} of {check.target}" for check in failed])
         answer = f"{len(failed)} of {count} failed, so no job is submitted: {names}."
     elif rows:
         answer = f"No check failed; {len(rows)} of {count} need attention."
@@ -187,7 +187,7 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
     yield noise_table(table)
     remarks = [f"Left out: {row_name(one.row)}: {one.reason}" for one in table.left_out]
     if check:
-        names = formatting.some([row_name(row) for row in check.different])
+        names = formatting.shortened_list([row_name(row) for row in check.different])
         remarks.append(
             f"Odd repeats against even ones: {len(check.different)} of "
             f"{formatting.count(check.rows, 'row')} called "

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from batchmark.analysis.pairs.answer import Answer, Measure, Standing, find_answer
-from batchmark.analysis.pairs.notes import few_jobs
+from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.core import formatting
 from batchmark.core.formatting import Others
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
@@ -58,7 +58,7 @@ def _title(report: Report) -> str:
     suites = dict.fromkeys(pair.suite for pair in report.pairs)
     gpus = dict.fromkeys(map(words.gpu_label, report.pairs))
     cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
-    names = [formatting.some(list(one), most=1) for one in (suites, gpus, cpus)]
+    names = [formatting.shortened_list(list(one), most=1) for one in (suites, gpus, cpus)]
     return f"{names[0]}: {names[1]} against {names[2]}"
 
 
@@ -132,7 +132,7 @@ def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
         of_calls = [pair for pair in compared if not words.is_own_job(pair)]
         jobs = [len(side.jobs) for pair in of_calls for side in (pair.gpu, pair.cpu)]
         if (fewest := min(jobs, default=MINIMUM_SAMPLES)) < MINIMUM_SAMPLES:
-            yield few_jobs(fewest)
+            yield few_jobs_note(fewest)
         elif changes := [
             row.noise.critical_change
             for pair in of_calls

@@ -107,7 +107,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
     yield from (f"{one.replicas} replicas: {one.reason}." for one in curve.unmeasured)
     if advice.equals:
         names = [words.mode_name(task, mode, advice.form) for mode in advice.equals]
-        yield f"By the intervals as good: {formatting.some(names)}."
+        yield f"By the intervals as good: {formatting.shortened_list(names)}."
     if point := curve.point(choice.replicas):
         if (devices := point.figures.devices) > 1:
             yield f"They ran on {devices} GPUs: the gain includes what the extra GPUs add."
@@ -171,7 +171,9 @@ def _least(name: str, offers: Sequence[tuple[Estimate, str]]) -> str:
     equals = [other for usd, other in ranked[1:] if overlap(usd, least)]
     text = f"{name}: {where}, {formatting.usd_figure(least)} for {STEPS:,} steps"
     return (
-        f"{text}; by the intervals as cheap: {formatting.some(equals)}." if equals else f"{text}."
+        f"{text}; by the intervals as cheap: {formatting.shortened_list(equals)}."
+        if equals
+        else f"{text}."
     )
 
 

@@ -185,7 +185,11 @@ class Comparison:
         fewest = min(counts, default=0)
         lacking = sum(_repeats([row]) < fewest for row in rows)
         change = max(row.noise.critical_change for row in rows)
-        most = f"up to {formatting.apart(change)}" if change < TENFOLD else "more than tenfold"
+        most = (
+            f"up to {formatting.difference_text(change)}"
+            if change < TENFOLD
+            else "more than tenfold"
+        )
         yield (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
             f"{formatting.count(_repeats(rows), 'repeat')} a side, equal jobs may differ by {most}."
@@ -204,7 +208,7 @@ class Comparison:
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
-                factor = formatting.about(times)
+                factor = formatting.two_digits(times)
                 worse = (
                     f"is worse by a factor of {factor}"
                     if _is_metric(row)

@@ -167,7 +167,7 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
         for task, reason in dict.fromkeys(failures)
     ]
     text = "It failed before it had a report."
-    return f"{text} {formatting.some(told).rstrip('.')}." if told else text
+    return f"{text} {formatting.shortened_list(told).rstrip('.')}." if told else text
 
 
 def without_report(state: str | None) -> str:

@@ -148,7 +148,7 @@ class Trend:
     def released(self) -> str:
         """Names of what changed at the dashed lines."""
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
-        return formatting.some(list(names))
+        return formatting.shortened_list(list(names))
 
     @property
     def _is_published(self) -> bool:
@@ -315,8 +315,8 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))
     return [
-        f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
-        "one run, and a GPU target that ran on the CPU doesn't count."
+        f"No speedup for {formatting.shortened_list(targets)} in suite {suite}: it takes a GPU and "
+        "a CPU in one run, and a GPU target that ran on the CPU doesn't count."
         for suite, targets in left.items()
         if suite != SCALING and not is_own_job(suite)
     ]

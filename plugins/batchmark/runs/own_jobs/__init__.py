@@ -1,1 +1,1 @@
-"""Own jobs: found, sent to Batch, and turned into result documents."""
+"""Own jobs: discovery, submission to Batch, and conversion to result documents."""

@@ -1,4 +1,4 @@
-"""Whether an own job's result is right, by its owner's word."""
+"""Checks an own job's result by its owner's criteria."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Literal
 from batchmark.aws.job_description import ENDED_BY_ITSELF, JobDescription, host_terminated
 from batchmark.core.failures import exit_codes
 from batchmark.core.own_jobs import OwnJobPlan
-from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts, Told
+from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts, JobOutput
 from batchmark_job.result.own_job import OwnersCheck
 from batchmark_job.result.values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (
-    "its log has no line of its shell: did it lose them, as it may unless its driver's mode is "
-    "blocking? Or does its image have an ENTRYPOINT that takes the command? Then set shell to false"
+    "its log has no line from the shell wrapper: either lines were lost, as may happen unless the "
+    "log driver's mode is blocking, or the image has an ENTRYPOINT that takes the command; in "
+    "that case set shell to false"
 )
 OUT_OF_MEMORY = "OutOfMemory"  # how Batch's reason at the container begins
 
 
-def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersCheck:
-    """Judge a finished job: by its exit code, then its check's, then its output's SHA-256.
+def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> OwnersCheck:
+    """Judge a finished job by its exit code, its check's exit code, and its output's SHA-256.
 
-    A command that was to run below a shell and did not is not the one that was to be measured.
+    A command that should have run under the shell wrapper but did not is not the intended one.
     """
     facts = told.facts
     silent = plan.shell and told.is_known and not told.by_a_shell
@@ -53,13 +54,13 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersChe
 
 
 def exit_code(job: JobDescription, facts: Facts) -> int | None:
-    """The command's; its container's where the wrapper told none. Null if it was killed before."""
+    """Exit code of the command, else of its container; None if it was killed before."""
     code: int | None = job.get("container", {}).get("exitCode")
     return code if facts.exit_code is None else facts.exit_code
 
 
 def was_stopped(job: JobDescription) -> bool:
-    """Whether something ended the job before it ended by itself."""
+    """Whether something stopped the job before it ended by itself."""
     told = job.get("isTerminated") or job.get("isCancelled")
     timed_out = str(job.get("statusReason", "")).startswith(TIMED_OUT)
     return bool(told or timed_out or host_terminated(job))
@@ -70,7 +71,7 @@ def ended_by_itself(job: JobDescription) -> bool:
 
 
 def is_its_own_error(job: JobDescription) -> bool:
-    """Whether a job failed by an exit code that nobody outside of it gave."""
+    """Whether a job failed with an exit code of its own making."""
     container = job.get("container", {})
     killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
     out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)
@@ -78,7 +79,7 @@ def is_its_own_error(job: JobDescription) -> bool:
 
 
 def how_it_ended(job: JobDescription) -> str:
-    """What Batch says of a job that failed."""
+    """Describe how a failed job ended, according to Batch."""
     container = job.get("container", {})
     code, reason = container.get("exitCode"), job.get("statusReason")
     stopped = was_stopped(job)
@@ -88,22 +89,22 @@ def how_it_ended(job: JobDescription) -> str:
     return "; ".join(said)
 
 
-def _passed_below_its_shell(job: JobDescription, told: Told) -> bool:
-    """Whether its exit code says so, that is also its check's and tells of a wrong output."""
+def _passed_below_its_shell(job: JobDescription, told: JobOutput) -> bool:
+    """Whether the wrapper's exit code, which covers check and output, reports success."""
     return job["status"] == "SUCCEEDED" and told.by_a_shell
 
 
-def _problem_of_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> str | None:
+def _problem_of_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> str | None:
     facts = told.facts
     if not plan.check or facts.check_exit_code == 0:
         return None
     if facts.check_exit_code is not None:
         return f"its check ended with exit code {facts.check_exit_code}"
     is_right = _passed_below_its_shell(job, told)
-    return None if is_right else "its log does not tell how its check ended"
+    return None if is_right else "its log does not show how its check ended"
 
 
-def _problem_of_output(plan: OwnJobPlan, job: JobDescription, told: Told) -> str | None:
+def _problem_of_output(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> str | None:
     facts = told.facts
     if not plan.output:
         return None
@@ -111,12 +112,12 @@ def _problem_of_output(plan: OwnJobPlan, job: JobDescription, told: Told) -> str
         return f"its output {plan.output} is missing"
     if facts.no_sha256 == UNKNOWN:
         return (
-            f"the SHA-256 of its output {plan.output} is not known: its image has no sha256sum, or "
-            "may not read the file"
+            f"the SHA-256 of its output {plan.output} is unknown: the image has no sha256sum, or "
+            "can't read the file"
         )
     if facts.output_sha256 is None:
         is_right = plan.output_sha256 and _passed_below_its_shell(job, told)
-        silent = f"its log does not tell the SHA-256 of its output {plan.output}"
+        silent = f"its log does not contain the SHA-256 of its output {plan.output}"
         return None if is_right else silent
     wanted = (plan.output_sha256 or facts.output_sha256).lower()
     if facts.output_sha256 == wanted:

@@ -1,4 +1,4 @@
-"""Finds the queues and job definitions of a comparison's sides, and what they may run on."""
+"""Finds the queues, job definitions and possible instance types of a comparison's sides."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_targets import (
     DENIED,
-    answer_of,
     environment_names,
     error_code,
     name_of,
+    none_if_missing,
     requirements_of,
     why_unread,
 )
@@ -37,7 +37,7 @@ from batchmark.aws.job_description import (
     may_drop_lines,
 )
 from batchmark.core.config import ComputeEnvironments, Target
-from batchmark.core.errors import PlanError, meant
+from batchmark.core.errors import PlanError, did_you_mean
 from batchmark.core.formatting import count
 from batchmark.runs.own_jobs.sides import FoundSide, Side
 
@@ -51,13 +51,13 @@ USABLE_MEMORY = 15 / 16  # of an instance, as in terraform/modules/batch/targets
 def discover(
     client: Clients, sides: Sequence[Side], allowed: Sequence[str]
 ) -> dict[str, FoundSide]:
-    """All sides by name, each with its queue and one revision of its job definition.
+    """Find all sides by name, each with its queue and a specific job definition revision.
 
-    `allowed` are the configuration's `comparison_definitions`.
+    `allowed` is the configuration's `comparison_definitions`.
 
     Raises:
-        PlanError: a side can't be run or measured; the message says which, and why.
-        BotoCoreError, ClientError: AWS does not answer at the moment.
+        PlanError: a side can't be run or measured; the message says which and why.
+        BotoCoreError, ClientError: AWS did not answer.
     """
     account = _Account(client, allowed)
     found = {}
@@ -74,7 +74,7 @@ def discover(
 
 
 class _Account:
-    """What several sides may ask for, asked once."""
+    """Caches lookups that several sides may need."""
 
     def __init__(self, client: Clients, allowed: Sequence[str]) -> None:
         batch, ec2, logs = client("batch"), client("ec2"), client("logs")
@@ -86,7 +86,9 @@ class _Account:
         self.environments = cache(partial(find_environments, batch))
         self.types = cache(partial(possible_types, ec2))
         self.log_group_is_there = cache(
-            lambda group: answer_of(logs.filter_log_events, logGroupName=group, limit=1) is not None
+            lambda group: (
+                none_if_missing(logs.filter_log_events, logGroupName=group, limit=1) is not None
+            )
         )
 
 
@@ -128,31 +130,34 @@ def _found(account: _Account, side: Side) -> FoundSide:
 def _queue(account: _Account, name: str) -> dict[str, Any]:
     queue = account.queue(name)
     if queue is None:
-        raise PlanError(f"no job queue {name!r} in this region{meant(name, account.queue_names())}")
+        raise PlanError(
+            f"no job queue {name!r} in this region{did_you_mean(name, account.queue_names())}"
+        )
     shown = queue["jobQueueName"]
     if queue["state"] != "ENABLED" or queue.get("status", "VALID") not in WORKING:
         raise PlanError(
             f"queue {shown} is {queue['state']} and {queue.get('status')} "
-            f"({queue.get('statusReason', 'no reason given')}): mend it, or name another"
+            f"({queue.get('statusReason', 'no reason given')}): fix it, or name another"
         )
     if queue.get("schedulingPolicyArn"):
         raise PlanError(
-            f"queue {shown} shares its capacity by {name_of(queue['schedulingPolicyArn'])}, which "
-            "takes a share identifier that Batchmark does not send: name a first-in-first-out queue"
+            f"queue {shown} uses the scheduling policy {name_of(queue['schedulingPolicyArn'])}, "
+            "which needs a share identifier that Batchmark does not send: name a "
+            "first-in-first-out queue"
         )
     return queue
 
 
 def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The enabled compute environments in the queue's order."""
+    """Return the enabled compute environments in the queue's order."""
     names = environment_names(queue)
     found = account.environments(names) if names else []
     for each in found:
         if reason := _unfit(each):
             raise PlanError(
                 f"compute environment {each['computeEnvironmentName']} of queue "
-                f"{queue['jobQueueName']} {reason}: Batchmark watches jobs on EC2 instances that "
-                "Batch manages by ECS, so name a queue of such"
+                f"{queue['jobQueueName']} {reason}: Batchmark only watches jobs on EC2 instances "
+                "that Batch manages through ECS; name a queue with these"
             )
     enabled = [
         each
@@ -162,7 +167,7 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
     if not enabled:
         raise PlanError(
             f"queue {queue['jobQueueName']} has no compute environment that is ENABLED and VALID: "
-            "mend one, or name another queue"
+            "fix one, or name another queue"
         )
     return enabled
 
@@ -175,12 +180,12 @@ def _unfit(environment: Mapping[str, Any]) -> str | None:
         environment.get("eksConfiguration")
         or environment.get("containerOrchestrationType") == "EKS"
     ):
-        return "is of EKS"
-    return f"is of {kind}" if kind not in ("EC2", SPOT) else None
+        return "uses EKS"
+    return f"uses {kind}" if kind not in ("EC2", SPOT) else None
 
 
 def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
-    """The first one of each purchase option, and the others."""
+    """Split the environments: the first of each purchase option, and the others."""
     first: dict[str, str] = {}
     for each in environments:
         is_spot = each["computeResources"]["type"] == SPOT
@@ -197,14 +202,15 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
     found = account.definition(name)
     if found is None:
         raise PlanError(
-            f"no ACTIVE job definition {name!r} in this region: give its name, name:revision or ARN"
+            f"no ACTIVE job definition {name!r} in this region: give a name, name:revision or ARN"
         )
     shown = f"job definition {found['jobDefinitionName']}:{found['revision']}"
     arn = found["jobDefinitionArn"].rpartition(":")[0]
     if not any(fnmatchcase(arn, each) for each in account.allowed):
         raise PlanError(
-            f"{shown} may not be compared, as who starts a comparison runs any command with its "
-            f"role: add {arn} to job_definition_arns of Terraform's comparison_access, or of its "
+            f"{shown} may not be compared, because whoever starts a comparison can run any "
+            f"command with its role: add {arn} to job_definition_arns of Terraform's "
+            "comparison_access, or of its "
             f"stack job_comparison, and apply; allowed: {', '.join(account.allowed) or 'none'}"
         )
     if found["status"] != "ACTIVE":
@@ -215,12 +221,12 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
         if found.get(kind):
             raise PlanError(f"{shown} has {kind}: name one with containerProperties")
     if "FARGATE" in found.get("platformCapabilities", ()):
-        raise PlanError(f"{shown} is for Fargate, whose hosts nobody sees: name one for EC2")
+        raise PlanError(f"{shown} is for Fargate, whose hosts are not visible: name one for EC2")
     return found
 
 
 def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
-    """What the job asks for, overrides put in, as an instance of just that size."""
+    """The job's requests with overrides applied, as a minimal instance type."""
     asked = requirements_of(container)
     vcpus = side.vcpus or asked.get("VCPU", 1)
     memory = side.memory_mib or asked.get("MEMORY", 4)
@@ -231,7 +237,7 @@ def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
 def _types(
     account: _Account, environments: Sequence[Mapping[str, Any]], needs: InstanceType
 ) -> list[InstanceType]:
-    """What the job may run on, the smallest first."""
+    """Return the instance types the job may run on, the smallest first."""
     named = tuple(
         dict.fromkeys(
             name for each in environments for name in each["computeResources"]["instanceTypes"]
@@ -246,14 +252,14 @@ def _types(
     for shown, (asked, of_each) in most.items():
         if asked > (there := max(of_each, default=0)):
             raise PlanError(
-                f"its job asks for {shown}, and of {', '.join(named)} no instance has more "
-                f"than {there}: ask for less, or name another queue"
+                f"its job requests {shown}, but no instance of {', '.join(named)} has more than "
+                f"{there}: request less, or name another queue"
             )
     fitting = [each for each in possible if each.holds(needs)]
     if not fitting:
         raise PlanError(
-            f"its job asks for {', '.join(most)}, and of {', '.join(named)} no instance has all "
-            "of that beside what ECS keeps of its memory: ask for less, or name another queue"
+            f"its job requests {', '.join(most)}, but no instance of {', '.join(named)} has all "
+            "that besides ECS's share of its memory: request less, or name another queue"
         )
     return fitting
 
@@ -263,43 +269,39 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
     seconds = int(side.timeout_seconds or defined or TIMEOUT_SECONDS)
     if seconds < LEAST_TIMEOUT_SECONDS:
         raise PlanError(
-            f"its definition's timeout is {seconds} s, and Batch takes {LEAST_TIMEOUT_SECONDS} s "
-            "at least: give the side a timeout_seconds"
+            f"its definition's timeout is {seconds} s, below Batch's minimum of "
+            f"{LEAST_TIMEOUT_SECONDS} s: give the side a timeout_seconds"
         )
     return seconds
 
 
 def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> Iterator[str]:
-    """What is not known of a side without its log, or with one that may lack lines.
+    """Note what stays unknown if a side's log is missing or may be incomplete.
 
     Raises:
-        PlanError: its result would not be known either.
+        PlanError: the job's result could not be determined either.
     """
     problem = _log_problem(account, container)
     if problem and (side.check or side.output):
         raise PlanError(
-            f"it has a check or an output, of which the job's log tells, and {problem}; or leave "
-            "both out"
+            f"its check or output is read from the job's log, but {problem}; or leave both out"
         )
     if problem:
-        yield (
-            f"Side {side.name}: neither its metrics nor what its host was will be known, as "
-            f"{problem}."
-        )
+        yield (f"Side {side.name}: its metrics and host will be unknown, because {problem}.")
     elif may_drop_lines(container):
         mode = log_options(container).get("mode")
         how = f"in mode {mode}" if mode else "without a mode, so non-blocking by ECS's default"
         yield (
-            f"Side {side.name}: its log may lose lines, and metrics with them, as its definition "
-            f"logs by {AWSLOGS} {how}: set mode to {BLOCKING}."
+            f"Side {side.name}: its log may lose lines, including metrics, because its definition "
+            f"uses {AWSLOGS} {how}: set mode to {BLOCKING}."
         )
 
 
 def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
-    """Why the log of its jobs could not be read, and what to do; None if it can."""
+    """Why the jobs' log can't be read, and the remedy; None if it can."""
     driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
-        return f"its definition logs by {driver}: name one that logs by {AWSLOGS}"
+        return f"its definition uses the log driver {driver}: name one that uses {AWSLOGS}"
     region = options.get("awslogs-region", account.region)
     if region != account.region:
         return f"its definition logs to {region}: name one that logs to {account.region}"
@@ -314,7 +316,7 @@ def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
             "log_group_names"
         )
     made = group == DEFAULT_LOG_GROUP or options.get("awslogs-create-group") == "true"
-    return None if there or made else f"its log group {group} does not exist: make it"
+    return None if there or made else f"its log group {group} does not exist: create it"
 
 
 def _retry_notes(side: Side, definition: Mapping[str, Any]) -> Iterator[str]:
@@ -324,8 +326,8 @@ def _retry_notes(side: Side, definition: Mapping[str, Any]) -> Iterator[str]:
     )
     if (strategy.get("attempts") or 1) > 1 and rules != RETRY_RULES:
         yield (
-            f"Side {side.name}: what is tried again is not by its definition's rules. Only a job "
-            "that lost its instance, or whose image could not be pulled or started in time, is."
+            f"Side {side.name}: its definition's retry strategy is not used. Only jobs that lost "
+            "their instance, or whose image could not be pulled or started in time, are retried."
         )
 
 
@@ -334,6 +336,6 @@ def _memory_notes(side: Side, needs: InstanceType, types: Sequence[InstanceType]
     if needs.memory_mib > most * USABLE_MEMORY:
         yield (
             f"Side {side.name}: it asks for {needs.memory_mib} MiB of memory, and no instance that "
-            f"it may get has more than {most}, of which ECS keeps some. If its jobs stay RUNNABLE, "
-            "ask for less."
+            f"it may get has more than {most}, of which ECS keeps some. If its jobs stay "
+            "RUNNABLE, request less."
         )

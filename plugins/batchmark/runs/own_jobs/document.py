@@ -1,4 +1,4 @@
-"""The result document of an own job, from what Batch, its host and its log tell of it."""
+"""Builds an own job's result document from Batch's description, its host and its log."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.job_description import (
     JobDescription,
-    doubt_of_container,
+    batch_time,
+    container_warning,
     has_run,
     is_reclaimed,
-    moment,
     seconds_between,
 )
 from batchmark.aws.job_hosts import JobHost
@@ -27,7 +27,7 @@ from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
 from batchmark.runs.own_jobs.doubts import doubts_of_log
-from batchmark.runs.own_jobs.lines import MOST_COUNT, Told
+from batchmark.runs.own_jobs.lines import MOST_COUNT, JobOutput
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import (
     Device,
@@ -78,32 +78,32 @@ class Image(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Its tag, or else the first digits of its digest."""
+        """The image's tag, or else the first digits of its digest."""
         digest = self.digest and self.digest.removeprefix("sha256:")[:SHORT_DIGEST]
         return self.tag or digest or "latest"
 
 
 class Span(NamedTuple):
-    """When a job's last attempt started and stopped as Batch has it, in ms since the epoch."""
+    """Start and stop of a job's last attempt according to Batch, in epoch milliseconds."""
 
     start: int | None
     stop: int
 
     @property
     def seconds(self) -> float | None:
-        """None where they can't be its times."""
+        """Duration; None if the times are impossible."""
         return seconds_between(self.start, self.stop)
 
     @property
     def problem(self) -> str:
-        """Why they can't."""
+        """Why the times are impossible; None if they aren't."""
         if self.start is None:
-            return "Batch tells no start of it"
-        return f"by Batch's times it ran {(self.stop - self.start) / 1000:g} s"
+            return "Batch reports no start time for it"
+        return f"according to Batch it ran {(self.stop - self.start) / 1000:g} s"
 
 
 def last_span(job: JobDescription) -> Span | None:
-    """Of a job's last attempt; None if it never started, or has no end."""
+    """Return the span of a job's last attempt; None if it never started or has no end."""
     last = (job.get("attempts") or [{}])[-1]
     stop = last.get("stoppedAt", job.get("stoppedAt"))
     # As it succeeded, it has run, whatever its attempt tells.
@@ -113,12 +113,12 @@ def last_span(job: JobDescription) -> Span | None:
 
 @dataclass(frozen=True)
 class WatchedJob:
-    """A job whose last attempt ran and stopped, whatever Batch's times say."""
+    """A job whose last attempt ran and stopped, even if Batch's times are impossible."""
 
     expected: ExpectedDocument
     plan: OwnJobPlan
     job: JobDescription
-    told: Told
+    told: JobOutput
     host: JobHost
     on_aws: bool  # false on a local cloud, whose instances stand for none of AWS's
     span: Span
@@ -156,18 +156,18 @@ class WatchedJob:
 
     @property
     def _seconds(self) -> float | None:
-        """From start to stop, or else its command's by its own clock; None if nobody knows."""
+        """Run time by Batch, or else the command's by its own clock; None if unknown."""
         return self.span.seconds or self.told.facts.command_seconds or None
 
     @property
     def _times(self) -> tuple[datetime, datetime]:
-        """When it started and stopped."""
-        stopped_at = moment(self.span.stop)
+        """Start and stop times."""
+        stopped_at = batch_time(self.span.stop)
         return stopped_at - timedelta(seconds=self._seconds or 0), stopped_at
 
     @property
     def _waiting_from(self) -> int:
-        """The submission, or the end of the attempt before."""
+        """When waiting began: at submission, or at the end of the previous attempt."""
         stops = [each.get("stoppedAt", 0) for each in self.job["attempts"][:-1]]
         return int(max([self.job["createdAt"], *stops]))
 
@@ -177,7 +177,7 @@ class WatchedJob:
 
     @property
     def _status(self) -> MeasurementStatus:
-        """Of all rows; a job that lost its host says nothing of itself."""
+        """Status and reason for all rows; losing the host is not the job's own failure."""
         if is_reclaimed(self.job):
             return MeasurementStatus.INTERRUPTED
         return MeasurementStatus.MEASURED if self._check.passed else MeasurementStatus.FAILED
@@ -188,25 +188,25 @@ class WatchedJob:
 
     @property
     def _begin(self) -> Start | None:
-        """Whether its instance is one that was there before it was submitted."""
+        """Whether the instance was cold or already running before the job was submitted."""
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
-        return "cold" if registered > moment(self._waiting_from) else "warm"
+        return "cold" if registered > batch_time(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
-        """CUDA only where a GPU was seen, or Batch gave the job one, whatever its image can see."""
+        """CUDA only if a GPU was seen or assigned by Batch, whatever the image can see."""
         if self.expected.requested_device != Device.CUDA:
             return Device.CPU
         given = self.on_aws and self._asked_for("GPU")
         return Device.CUDA if self.told.facts.gpus or given else Device.CPU
 
     def _asked_for(self, kind: str) -> float:
-        """How much of a resource the container has by its definition and overrides; 0 for none."""
+        """The amount of a resource requested by definition and overrides; 0 if none."""
         return requirements_of(self._container).get(kind, 0)
 
     def _rows(self) -> tuple[list[Measurement], int]:
-        """The whole job and its metrics, and how many values are left out for want of room."""
+        """Rows of the whole job and its metrics, and the number of values dropped for space."""
         by_row = defaultdict[tuple[tuple[str, Parameter], ...], list[MetricLine]](list)
         for line in self.told.metrics:
             better = HIGHER if line.higher_is_better else LOWER
@@ -231,7 +231,7 @@ class WatchedJob:
         status, reason = self._status, self._check.detail
         if not samples and status is MeasurementStatus.MEASURED:
             status = MeasurementStatus.FAILED
-            reason = f"its time is not known: {self.span.problem}"
+            reason = f"its time is unknown: {self.span.problem}"
         return Measurement(
             workload=self.plan.name,
             parameters=parameters | names,
@@ -278,9 +278,9 @@ class WatchedJob:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Means and maxima over the whole job; how low they went nobody told.
+        """Means and maxima over the whole job; minima are not reported.
 
-        Memory is all that is charged to its container, the files that it read and wrote included.
+        Memory is everything charged to the container, including its page cache.
         """
         facts, found = self.told.facts, []
         if facts.busy_share is not None:
@@ -320,9 +320,9 @@ class WatchedJob:
 
     def _doubts(self) -> Iterator[str]:
         if self._seconds and not self.span.seconds:
-            yield f"{self.span.problem}, so its time is its command's alone, by its own clock"
+            yield f"{self.span.problem}, so its time covers only the command, by its own clock"
         yield from doubts_of_log(self.plan, self.job, self.told)
-        yield from filter(None, [doubt_of_container(self.job)])
+        yield from filter(None, [container_warning(self.job)])
 
 
 def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:

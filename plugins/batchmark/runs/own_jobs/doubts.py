@@ -1,6 +1,6 @@
-"""What an own job's figures are to be read with care for.
+"""Caveats about an own job's figures.
 
-Texts hold no figures of a single job where they can do without, so that jobs share them.
+Texts avoid figures of single jobs where possible, so that jobs share the same text.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from batchmark.aws.job_description import BLOCKING, JobDescription, may_drop_lin
 from batchmark.core.failures.exit_codes import BY_SIGNALS
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import ended_by_itself
-from batchmark.runs.own_jobs.lines import Told
+from batchmark.runs.own_jobs.lines import JobOutput
 
-NOT_ALL = "so its metrics are perhaps not all"
+NOT_ALL = "so metrics may be missing"
 
 
-def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator[str]:
-    """Why lines of a finished job's log may be missing."""
+def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Iterator[str]:
+    """Yield why lines of a finished job's log may be missing."""
     if not told.is_known:
-        yield "its log could not be read, so its metrics are not known"
+        yield "its log could not be read, so its metrics are unknown"
         return
     missing = list(_missing(job, told)) if plan.shell and told.by_a_shell else []
     if missing:
@@ -32,7 +32,7 @@ def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator
         )
 
 
-def _missing(job: JobDescription, told: Told) -> Iterator[str]:
+def _missing(job: JobDescription, told: JobOutput) -> Iterator[str]:
     facts = told.facts
     if not facts.began:
         yield "its beginning"

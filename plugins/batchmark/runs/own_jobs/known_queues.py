@@ -1,4 +1,4 @@
-"""The queues that comparisons used, whoever made them: where the leak guard looks for our jobs."""
+"""Remembers the queues that comparisons used, so the leak guard can look for our jobs there."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ REMEMBERED = timedelta(days=30)  # longer than any job waits and runs
 
 
 class KnownQueue(Record):
-    """A queue, and when a comparison was last planned with it."""
+    """A queue, and when a comparison last planned to use it."""
 
     job_queue: str
     planned_at: AwareDatetime
 
 
 def remember(store: RunStore, queues: Iterable[str], now: datetime) -> None:
-    """Keep the ARNs of queues before a job is submitted to them."""
+    """Store queue ARNs before a job is submitted to them."""
     for queue in sorted(queues):
         known = KnownQueue(job_queue=queue, planned_at=now)
         store.put(f"{FOLDER}{slug(queue)}.json", known.model_dump_json(indent=2))
 
 
 def remembered(store: RunStore, now: datetime) -> list[str]:
-    """The ARNs of the queues that were used lately."""
+    """Return the ARNs of recently used queues."""
     found = (store.record(KnownQueue, key) for key in store.keys(FOLDER))  # None: not ours
     return [one.job_queue for one in found if one and now - one.planned_at <= REMEMBERED]

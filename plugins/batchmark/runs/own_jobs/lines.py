@@ -1,11 +1,10 @@
-"""What the marked lines of an own job's log tell: facts of its wrapper, and metrics.
+"""Parses the marked lines of an own job's log: facts from its wrapper, and metrics.
 
-Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
-used is named. What the machine is counts before the command began, as it was told first, and how it
-ended after that, as it was told last, so that the command itself says neither. A log that lost its
-beginning tells how the command ended all the same. Facts count with the first key alone, which the
-wrapper tells no process of the job, and without one only where no line has any, as those of an
-earlier Batchmark.
+Any job can print anything. Invalid facts are ignored; unusable metric lines are reported. To keep
+the command from faking facts, machine facts count only before the command began, where the first
+wins, and facts about the end only after it began, where the last wins. The end is usable even if
+the log lost its beginning. Facts count only with the first key seen, which the wrapper hides from
+the job's processes, and without a key only if no line has one, as in earlier releases.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts of
 MISSING, UNKNOWN = "missing", "unknown"
 # A random UUID, or a hyphen where the machine has none to give.
 KEY = re.compile(r"([0-9a-f-]{36}|-) ")
-NOT_THE_WRAPPERS = "not told by what runs around the command: its key is missing or another"
-OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so the job was given another"
-ELSEWHERE = f"{PREFIX.strip()} and a blank are not at the beginning of the line"
+NOT_THE_WRAPPERS = "not written by the wrapper: its key is missing or wrong"
+OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so another file was used"
+ELSEWHERE = f"the line does not begin with {PREFIX.strip()} and a space"
 
 Source = Literal["log", "file"]
 _Value = TypeVar("_Value")
 
 
 class Gpu(NamedTuple):
-    """As nvidia-smi describes it; None where it does not."""
+    """A GPU as described by nvidia-smi; None for missing values."""
 
     name: str
     driver_version: str | None
@@ -57,7 +56,7 @@ class Gpu(NamedTuple):
 
 
 class GpuBusy(NamedTuple):
-    """Of one GPU, or of all of them."""
+    """Utilisation of one GPU, or of all of them."""
 
     samples: int
     mean_percent: float
@@ -67,7 +66,7 @@ class GpuBusy(NamedTuple):
 
 @dataclass
 class Facts:
-    """What the wrapper told; None where it did not, or not in a way that makes sense."""
+    """Facts reported by the wrapper; None if missing or invalid."""
 
     began: bool = False
     began_at: datetime | None = None
@@ -89,7 +88,7 @@ class Facts:
 
     @property
     def command_seconds(self) -> float | None:
-        """How long the command alone ran, by the host's monotonic clock; None if that can't be."""
+        """Run time of the command by the host's monotonic clock; None if impossible."""
         if self.began_uptime is None or self.ended_uptime is None:
             return None
         seconds = self.ended_uptime - self.began_uptime
@@ -107,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """What told an end before the beginning was not the shell."""
+        """Forget an end reported before the beginning: it did not come from the wrapper."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 
@@ -150,8 +149,8 @@ OF_THE_COMMAND = {each.name: each.default for each in fields(Facts) if each.name
 
 
 @dataclass
-class Told:
-    """All that a job's marked lines tell; of too many metrics and bad lines the first ones."""
+class JobOutput:
+    """Everything in a job's marked lines; only the first of too many metrics and bad lines."""
 
     facts: Facts = field(default_factory=Facts)
     metrics: list[MetricLine] = field(default_factory=list)
@@ -168,7 +167,7 @@ class Told:
 
     @property
     def by_a_shell(self) -> bool:
-        """Whether a shell told anything: with a key, or of its command's beginning and after."""
+        """Whether the wrapper reported anything: with a key, or from the command's start on."""
         facts = vars(self.facts)
         spoke = any(facts[name] != nothing for name, nothing in OF_THE_COMMAND.items())
         return bool(self._key) or spoke or self._seen["file"] > 0
@@ -201,7 +200,7 @@ class Told:
             self.facts.note(name, value, milliseconds)
 
     def _take_key(self, key: str) -> None:
-        """What had no key before was not the wrapper, which has one: its beginning is lost."""
+        """Adopt the first key; earlier keyless lines were not the wrapper's, so drop them."""
         self._key, self.facts, here = key, Facts(), self._at
         for at, told in self._keyless:
             self._at = at
@@ -238,8 +237,8 @@ class Told:
             BadLine(source=source, number=number, log_line=at, text=shown, problem=said)
         )
 
-    def with_log_lines(self, numbered: Told) -> Told:
-        """The same, with the numbers that another reading of its log, or of its beginning, has."""
+    def with_log_lines(self, numbered: JobOutput) -> JobOutput:
+        """Add the line numbers from another reading of the log or its beginning."""
         found = {line.number: line.log_line for line in numbered.bad_lines if line.source == "log"}
         lines = [
             line.model_copy(update={"log_line": found.get(line.number)})
@@ -250,11 +249,11 @@ class Told:
         return replace(self, bad_lines=lines)
 
 
-NOT_KNOWN = Told(is_known=False)
+NOT_KNOWN = JobOutput(is_known=False)
 
 
-def read_lines(lines: Iterable[MarkedLine]) -> Told:
-    told = Told()
+def read_lines(lines: Iterable[MarkedLine]) -> JobOutput:
+    told = JobOutput()
     for line in lines:
         told.take(line)
     return told
@@ -265,7 +264,7 @@ def _told(new: _Value | None, before: _Value | None) -> _Value | None:
 
 
 def _number(words: list[str], place: int) -> float | None:
-    """A number of a line, not below 0; None if there is none."""
+    """Parse a non-negative number; None if it isn't one."""
     if place >= len(words) or not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,9})?", words[place]):
         return None
     return float(words[place])

@@ -1,4 +1,4 @@
-"""The sides of a comparison: an existing queue and job definition each, as the form has them."""
+"""The sides of a comparison, each an existing queue and job definition from the form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from batchmark.core.config import Target
-from batchmark.core.errors import PlanError, meant
+from batchmark.core.errors import PlanError, did_you_mean
 from batchmark.core.own_jobs import MOST_SIDES, JobName
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
@@ -24,7 +24,7 @@ Name = Annotated[Word, IN_A_LINE]
 
 
 class Side(Record):
-    """One side; what is left out is the job definition's."""
+    """One side; omitted fields default to the job definition's values."""
 
     # A value of a variable may be a secret.
     model_config = ConfigDict(coerce_numbers_to_str=True, hide_input_in_errors=True)
@@ -32,8 +32,12 @@ class Side(Record):
     name: JobName
     job_queue: Name = Field(description="name or ARN")
     job_definition: Name = Field(description="as job_queue; without a revision, the newest")
-    parameters: dict[Line, str] = Field(default={}, description="of the command's placeholders")
-    environment: dict[Line, str] = Field(default={}, description="beside the definition's")
+    parameters: dict[Line, str] = Field(
+        default={}, description="values of the command's placeholders"
+    )
+    environment: dict[Line, str] = Field(
+        default={}, description="variables in addition to the definition's"
+    )
     command: tuple[str, ...] | None = None
     vcpus: PositiveCount | None = None
     memory_mib: PositiveCount | None = Field(default=None, ge=4)
@@ -47,21 +51,25 @@ class Side(Record):
     @model_validator(mode="after")
     def _can_be_checked(self) -> Side:
         if not self.shell and (self.check or self.output):
-            raise ValueError("check and output take shell: true, as a shell looks at the result")
+            raise ValueError(
+                "check and output need shell: true, as the shell wrapper evaluates them"
+            )
         if self.output_sha256 and not self.output:
-            raise ValueError("output_sha256 is given, and no output that must have it")
+            raise ValueError("output_sha256 is given without an output")
         return self
 
     @model_validator(mode="after")
     def _sets_its_own_variables(self) -> Side:
         for name in self.environment:
             if name.startswith(OUR_VARIABLES) and name != FILE_VARIABLE:
-                raise ValueError(f"environment has {name}, which is set for it: leave it out")
+                raise ValueError(
+                    f"environment has {name}, which Batchmark sets itself: leave it out"
+                )
         return self
 
 
 class FoundSide(Record):
-    """A side with what Batch and EC2 know of it."""
+    """A side with its details from Batch and EC2."""
 
     side: Side
     target: Target = Field(description="its instance type is the smallest that holds the job")
@@ -71,7 +79,7 @@ class FoundSide(Record):
     notes: tuple[str, ...] = ()
 
     def at_worst(self, prices: PriceTable) -> FoundSide:
-        """The side on the dearest of its types; on one without a price, if there is one."""
+        """The side on its dearest instance type, or on one without a price, if any."""
         unpriced = [name for name in self.types if name not in prices.on_demand]
         dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
         target = self.target.model_copy(update={"instance_type": dearest})
@@ -79,7 +87,7 @@ class FoundSide(Record):
 
 
 def with_environments(plan: RunPlan, params: Mapping[str, Any]) -> RunPlan:
-    """A stored plan of a comparison with its sides' variables, whose values the form alone has."""
+    """Add the sides' environment variables, stored only in the form, to a comparison's plan."""
     if not plan.sides:
         return plan
     environments = {side.name: side.environment for side in parse_sides(params["sides"])}
@@ -94,19 +102,19 @@ def with_environments(plan: RunPlan, params: Mapping[str, Any]) -> RunPlan:
 
 
 def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = ()) -> list[Side]:
-    """The sides of a filled-in form, none of them called as one of the installation's `targets`.
+    """Parse the form's sides, whose names must differ from the installation's `targets`.
 
     Raises:
-        PlanError: a field is unknown, missing or has a value that can't be.
+        PlanError: a field is unknown, missing or has an invalid value.
     """
     if not 1 <= len(given) <= MOST_SIDES:
         raise PlanError(f"sides has {len(given)} objects: give from 1 to {MOST_SIDES}")
     sides = [_side(number, each) for number, each in enumerate(given, start=1)]
     ((name, count),) = Counter(side.name for side in sides).most_common(1)
     if count > 1:
-        raise PlanError(f"{count} sides are called {name!r}: give each a name of its own")
+        raise PlanError(f"{count} sides are named {name!r}: give each a unique name")
     if taken := [side.name for side in sides if side.name in targets]:
-        raise PlanError(f"a side is called {taken[0]!r}, as a target is: give it another name")
+        raise PlanError(f"side {taken[0]!r} has the name of a target: give it another name")
     return sides
 
 
@@ -118,7 +126,7 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
     known = list(Side.model_fields)
     for field in given:
         if field not in known:
-            raise PlanError(f"side {number} has {field!r}{meant(str(field), known)}")
+            raise PlanError(f"side {number} has {field!r}{did_you_mean(str(field), known)}")
     try:
         return Side.model_validate(dict(given))
     except ValidationError as error:
@@ -126,7 +134,7 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
 
 
 def _seen(error: ValidationError) -> str:
-    """The value at fault, unless it is that of a variable or holds some."""
+    """The invalid value for a message, unless it may reveal environment variables."""
     first = error.errors()[0]
     value = first["input"]
     hidden = isinstance(value, (Mapping, Sequence)) and not isinstance(value, str)

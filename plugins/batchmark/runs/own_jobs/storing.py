@@ -1,4 +1,4 @@
-"""Writes the result document of an own job, in its stead, once it has ended and its log is whole.
+"""Writes an own job's result document on its behalf, once it has ended and its log is complete.
 
 CloudWatch may show the last lines late.
 """
@@ -18,11 +18,11 @@ from batchmark.aws.job_description import FINISHED, JobDescription, container_in
 from batchmark.aws.job_hosts import JobHost, host_of
 from batchmark.aws.job_log import marked_lines
 from batchmark.aws.result_bucket import RunStore
-from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.errors import CollectError, error_summary
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import ended_by_itself
 from batchmark.runs.own_jobs.document import WatchedJob, last_span
-from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told, read_lines
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, JobOutput, read_lines
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import ResultDocument
 
@@ -43,13 +43,13 @@ def store_document(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> ResultDocument | None:
-    """Write and return a finished job's document, unless the one that is there tells as much.
+    """Write and return a finished job's document, unless the stored one is as complete.
 
-    None if no attempt started. `host` is what was found out while the job ran.
+    None if no attempt started. `host` is what was looked up while the job ran.
 
     Raises:
-        CollectError: it can't be made of what the job left.
-        BotoCoreError, ClientError: CloudWatch Logs or S3 does not answer at the moment.
+        CollectError: the document can't be built from what the job left.
+        BotoCoreError, ClientError: CloudWatch Logs or S3 did not answer.
     """
     plan, span = expected.own_job, last_span(job)
     if plan is None or span is None or job["status"] not in FINISHED:
@@ -62,21 +62,21 @@ def store_document(
     try:
         document = WatchedJob(expected, plan, job, told, seen, on_aws, span).document()
     except Exception as error:
-        log.exception("No document can be made of job %s", job["jobId"])
-        raise CollectError(f"no document could be made of it: {unexpected(error)}") from error
+        log.exception("Can't build the document of job %s", job["jobId"])
+        raise CollectError(f"its document could not be built: {error_summary(error)}") from error
     try:
         before = expected.read(store, document.job_id, document.job_attempt)
     except CollectError:
         before = None
-    if before and known(before) >= known(document):
+    if before and completeness(before) >= completeness(document):
         return before
     key = key_of(expected.uri(document.job_id, document.job_attempt))
     store.put(key, document.to_json())
     return document
 
 
-def known(document: ResultDocument) -> int:
-    """How much a document tells, to compare two of one job."""
+def completeness(document: ResultDocument) -> int:
+    """Score how much a document contains, to choose between two of the same job."""
     own, environment = document.own_job, document.environment
     facts = (
         own and own.command_seconds,
@@ -102,13 +102,13 @@ def read_log(
     on_aws: bool,
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.time,
-) -> Told:
-    """Read a finished job's marked lines; a log that may not be read tells nothing.
+) -> JobOutput:
+    """Read a finished job's marked lines; empty if access to the log is denied.
 
-    In AWS it waits for lines that are still to come, half a minute at most.
+    In AWS it waits up to half a minute for late lines.
 
     Raises:
-        BotoCoreError, ClientError: CloudWatch Logs does not answer at the moment.
+        BotoCoreError, ClientError: CloudWatch Logs did not answer.
     """
     since_stop = clock() - job.get("stoppedAt", 0) / 1000
     if on_aws and not plan.shell and since_stop < SETTLED_SECONDS:
@@ -125,8 +125,8 @@ def read_log(
     return told
 
 
-def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
-    """Its metrics; facts only of the wrapper, as others may print such lines, too."""
+def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
+    """Read the metrics, and facts from the wrapper only, as others may print such lines."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN
@@ -139,6 +139,6 @@ def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
     except (BotoCoreError, ClientError) as error:
         if is_passing(error):
             raise
-        log.warning("What job %s told is not known: %s", job["jobId"], error)
+        log.warning("The log of job %s could not be read: %s", job["jobId"], error)
         return NOT_KNOWN
     return told if plan.shell else replace(told, facts=Facts())

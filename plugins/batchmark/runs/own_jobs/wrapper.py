@@ -1,4 +1,4 @@
-"""What an own job's container is submitted with, such as the shell script that it runs below."""
+"""Container overrides for own jobs, such as the shell script that wraps the command."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ ROOM_FOR_BATCH = 400  # of these, for the variables that it adds
 
 @cache
 def script() -> str:
-    """`wrapper.sh` without comments and indents, as overrides of a job have 8,192 characters."""
+    """Return `wrapper.sh` minified, because a job's overrides are limited to 8,192 characters."""
     lines = map(str.strip, Path(__file__).with_suffix(".sh").read_text().splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """What Batch runs in place of a command.
+    """Return the command that Batch runs instead of the job's own.
 
     Raises:
-        ValueError: there are no words; an image's own command can't be known.
+        ValueError: the command is empty; an image's own command can't be known.
     """
     if not words:
-        raise ValueError("no command, and the image's own can't be known: give it, or shell=false")
+        raise ValueError(
+            "there is no command, and the image's own is unknown: give one, or set shell=false"
+        )
     return ["sh", "-c", script(), "sh", *words]
 
 
 def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
-    """SubmitJob's `containerOverrides`.
+    """Build SubmitJob's `containerOverrides`.
 
     Raises:
-        PlanError: ECS would refuse the overrides, as they are too long.
+        PlanError: the overrides are too long for ECS.
     """
     container: dict[str, Any] = {}
     if plan.command:
@@ -63,8 +65,9 @@ def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
     characters = len(json.dumps(container)) + ROOM_FOR_BATCH
     if characters > MOST_CHARACTERS:
         raise PlanError(
-            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
-            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
+            f"{plan.name}'s command, check and environment are {characters:,} characters "
+            f"including the wrapper and Batch's additions, but ECS allows {MOST_CHARACTERS:,}: "
+            "put a script "
             "into the image, or set shell to false"
         )
     return container

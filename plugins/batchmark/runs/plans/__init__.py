@@ -1,1 +1,1 @@
-"""From parameters to jobs, one module for each kind of benchmark."""
+"""Plans jobs from parameters, one module per kind of benchmark."""

@@ -1,4 +1,4 @@
-"""Between a form, the options of a run, and what its jobs are told."""
+"""Converts forms to run options, and options to job overrides."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ALL_NODES = "0:"  # as in the job definition, or SubmitJob refuses another numbe
 _Options = TypeVar("_Options", bound=Options)
 
 
-def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> _Options:
-    """What a filled-in form asks for; options that it does not have are as by default.
+def parse_options(model: type[_Options], params: Mapping[str, Any], where: str = "") -> _Options:
+    """Parse a form's parameters as options; missing ones get their defaults.
 
-    `where` is put before what an option is called.
+    `where` prefixes option names in messages.
 
     Raises:
-        PlanError: an option can't be had.
+        PlanError: an option is invalid.
     """
     given = {
         name: _of_list(params[name], schema["items"]) if "items" in schema else params[name]
@@ -46,7 +46,7 @@ def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> 
 
 
 def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
-    """What a form gives for a list: nothing for an empty one, and of numbers text, line by line."""
+    """Normalise a form's list: empty if None, and numbers may be text, one per line."""
     if value is None:
         return ()
     if items.get("type") not in {"integer", "number"} or not isinstance(value, list | tuple):
@@ -55,7 +55,7 @@ def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
 
 
 def _number(given: Any) -> Any:
-    """The number that a text is, if it is one."""
+    """Convert text to a number if it is one."""
     for kind in (int, float) if isinstance(given, str) else ():
         with suppress(ValueError):
             return kind(given)
@@ -63,7 +63,7 @@ def _number(given: Any) -> Any:
 
 
 def overrides(job: PlannedJob) -> dict[str, Any]:
-    """What a job with options is submitted with beside the others' arguments."""
+    """Return the SubmitJob overrides of a job with options."""
     options = job.sharing or job.scaling
     if options is None:
         return {}
@@ -82,9 +82,9 @@ def overrides(job: PlannedJob) -> dict[str, Any]:
 
 
 def with_token(node_overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """SubmitJob's `nodeOverrides` with a new secret, by which the nodes know each other.
+    """Add a new secret to `nodeOverrides`, by which a job's nodes authenticate each other.
 
-    No part of the plan, which many may read: made as the job is submitted, and kept nowhere.
+    It isn't part of the plan, which many may read; it is created at submission and stored nowhere.
     """
     token = {"name": NODES_TOKEN, "value": secrets.token_urlsafe(32)}
     found = copy.deepcopy(dict(node_overrides))

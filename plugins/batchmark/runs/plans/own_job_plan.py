@@ -1,9 +1,9 @@
-"""Plans runs of own jobs: what their forms ask for, checked before anything costs money.
+"""Plans runs of own jobs, and validates their options before anything costs money.
 
-Each Batch job is one target or side at one size, once. Within a repeat their order is mixed, so
-that what changes during a run, such as the load of a shared network, hits all sides alike. Before
-all of them each job queue runs one job more, of its smallest size, which starts its instance: the
-others find it warm. Where it fails by its own error, the others are not run.
+Each Batch job runs one target or side at one size, once. Their order within a repeat is shuffled,
+so that changes during a run, such as load on a shared network, affect all sides alike. Before all
+of them, each queue runs one extra job of its smallest size to start its instance, so that the
+others find it warm. If that job fails by its own error, the others are skipped.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from batchmark.core.config import Config
-from batchmark.core.errors import ConfigError, PlanError, meant
+from batchmark.core.errors import ConfigError, PlanError, did_you_mean
 from batchmark.core.own_jobs import ComparisonRun, JobSize, OwnJob, OwnJobPlan, OwnJobRun, OwnJobs
 from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
 from batchmark.runs.own_jobs.sides import FoundSide
 from batchmark.runs.own_jobs.wrapper import container_overrides
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.planning import check_targets, planned_job
 from batchmark_job.result.version import GivenVersion
 
@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 class _OnTarget(NamedTuple):
-    """What a target, or side, runs at every size."""
+    """What a target or side runs at every size."""
 
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values
@@ -38,14 +38,14 @@ class _OnTarget(NamedTuple):
     version: GivenVersion | None = None  # that it has where the run's form gives none
 
 
-def asked_of(own_jobs: OwnJobs, params: Mapping[str, Any]) -> OwnJobRun:
-    """What the form of an own job's run asks for.
+def parse_own_job_run(own_jobs: OwnJobs, params: Mapping[str, Any]) -> OwnJobRun:
+    """Parse the form of an own job's run.
 
     Raises:
-        PlanError: an option can't be had; of sizes it says which there are.
+        PlanError: an option is invalid; for sizes, the message lists those in Terraform.
     """
     try:
-        return asked(OwnJobRun, params)
+        return parse_options(OwnJobRun, params)
     except PlanError as error:
         job = own_jobs.jobs.get(str(params.get("job")))
         if job and job.axis and str(error).startswith("sizes "):
@@ -61,11 +61,11 @@ def plan_own_jobs(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """All jobs of a run of one own job; no sizes and no targets mean all that it has.
+    """Plan all jobs of a run of an own job; no sizes or no targets mean all it has.
 
     Raises:
         PlanError: a name is unknown, or a placeholder has no value.
-        ConfigError: the own jobs are another installation's.
+        ConfigError: the own jobs belong to another installation.
     """
     name = wanted.job or ""
     job = chosen_job(config, own_jobs, name)
@@ -93,10 +93,10 @@ def plan_comparison(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """All jobs of a comparison of existing queues and job definitions; `config` has their targets.
+    """Plan all jobs of a comparison of existing jobs; `config` includes their targets.
 
     Raises:
-        PlanError: as plan_own_jobs.
+        PlanError: as in `plan_own_jobs`.
     """
     of_sides = [
         _OnTarget(side, _plan_of(each, wanted), job_limits(each.target))
@@ -107,30 +107,32 @@ def plan_comparison(
 
 
 def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
-    """An own job by name.
+    """Look up an own job by name.
 
     Raises:
-        PlanError, ConfigError: as plan_own_jobs.
+        PlanError, ConfigError: as in `plan_own_jobs`.
     """
     if (own_jobs.name, own_jobs.region) != (config.name, config.region):
         raise ConfigError(
-            f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, and this "
-            f"Airflow to {config.name!r} in {config.region}: apply Terraform again"
+            f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, but "
+            f"this Airflow belongs to {config.name!r} in {config.region}: apply Terraform again"
         )
     if name not in own_jobs.jobs:
-        raise PlanError(f"unknown own job {name!r}{meant(name, own_jobs.jobs)}")
+        raise PlanError(f"unknown own job {name!r}{did_you_mean(name, own_jobs.jobs)}")
     return own_jobs.jobs[name]
 
 
 def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] = ()) -> list[str]:
-    """The targets that an own job shall run on, in the order of the configuration.
+    """Return the targets for an own job's run, in the order of the configuration.
 
     Raises:
-        PlanError: the job has no definition on one, or one's jobs share an instance.
+        PlanError: the job has no definition for a target, or a target's jobs share an instance.
     """
     for target in targets:
         if target not in job.job_definitions:
-            raise PlanError(f"{name} has no target {target!r}{meant(target, job.job_definitions)}")
+            raise PlanError(
+                f"{name} has no target {target!r}{did_you_mean(target, job.job_definitions)}"
+            )
     chosen = check_targets(config, list(targets or job.job_definitions))
     for target in chosen:
         if config.targets[target].sharing:
@@ -147,8 +149,8 @@ def _plan_of(found: FoundSide, wanted: ComparisonRun) -> OwnJobPlan:
     for parameter in side.parameters:
         if parameter not in named:
             raise PlanError(
-                f"side {side.name!r} gives parameter {parameter!r}, which its command does not "
-                f"have{meant(parameter, named)}"
+                f"side {side.name!r} sets parameter {parameter!r}, which its command does not "
+                f"use{did_you_mean(parameter, named)}"
             )
     return OwnJobPlan(
         name=wanted.name,
@@ -186,8 +188,8 @@ def _planned(
     order = [*((each, repeats + 1) for each in first.values()), *order]
     if len(order) > MOST_JOBS:
         raise PlanError(
-            f"{len(order):,} jobs are asked for, and a run has {MOST_JOBS:,} at most: ask for "
-            "fewer repeats, sizes or targets"
+            f"{len(order):,} jobs exceed the limit of {MOST_JOBS:,} per run: use fewer repeats, "
+            "sizes or targets"
         )
     return [_job(config, run_name, each, repeat) for each, repeat in order]
 
@@ -210,24 +212,24 @@ def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> Planned
 
 
 def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
-    """The plan at one size, with the values of all placeholders."""
+    """Build the plan at one size, with all placeholders filled in."""
     values = plan.parameters | ({plan.axis: str(size)} if plan.axis else {})
     texts = {"command": plan.command, "check": (plan.check or "",), "output": (plan.output or "",)}
     used = {what: _placeholders(words) for what, words in texts.items()}
     if plan.shell and not plan.command:
         raise PlanError(
-            f"the command of {target} is its image's own, which is not known: give one, or set "
-            "shell to false, which tells less of the job"
+            f"{target} uses its image's own command, which is unknown: give one, or set shell to "
+            "false, which yields less information"
         )
     if plan.axis and plan.axis not in used["command"]:
         raise PlanError(
             f"the command of {target} does not have Ref::{plan.axis}, so sizes would change "
-            f"nothing{meant(plan.axis, used['command'])}"
+            f"nothing{did_you_mean(plan.axis, used['command'])}"
         )
     for what, names in used.items():
         if missing := [name for name in names if name not in values]:
             raise PlanError(
-                f"the {what} of {target} has Ref::{missing[0]}, which has no value: give one in "
+                f"the {what} of {target} has Ref::{missing[0]}, which has no value: set it in "
                 "parameters"
             )
 
@@ -237,8 +239,8 @@ def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
     for number, word in enumerate(plan.command, start=1):
         if not fill(word):
             raise PlanError(
-                f"word {number} of the command of {target}, {word!r}, is empty, and Batch takes no "
-                "such word: leave it out, or give its parameter a value"
+                f"word {number} of the command of {target}, {word!r}, is empty, which Batch "
+                "rejects: leave it out, or give its parameter a value"
             )
     filled = plan.model_copy(
         update={
@@ -258,11 +260,11 @@ def _placeholders(words: Sequence[str]) -> list[str]:
 
 
 def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | None]:
-    """The smallest first; one that is not known where there is no axis."""
+    """Return the sizes, smallest first; a single None if there is no axis."""
     if axis is None:
         if sizes:
             raise PlanError(
-                f"sizes has {sizes[0]!r}, and the job has no axis: name a parameter of its command"
+                f"sizes has {sizes[0]!r}, but the job has no axis: name a parameter of its command"
             )
         return [None]
     # A whole number as one, so that a command gets 64, not 64.0.

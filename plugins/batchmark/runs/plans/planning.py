@@ -1,8 +1,7 @@
-"""Turns a run's parameters into its jobs, and these into Batch submissions.
+"""Plans a run's jobs from its parameters, and their Batch submissions.
 
-The jobs of one target that shares its instance come one after the other, and so do the own jobs of
-one queue, or of several that have a compute environment in common: in a run, each waits for the end
-of the one before.
+Within a run, jobs of a target that shares its instance run one after the other, and so do own
+jobs of one queue, or of queues with a common compute environment: each waits for the previous one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUIT
 from batchmark.runs.plans.options import overrides
 from batchmark.runs.result_documents import ExpectedDocument
 
-# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
+# Distances to the earlier jobs that show how many are still ahead; polled at most every 5 minutes.
 AHEAD = (2, 4, 8, 16, 32)
 # For an instance, while nothing else uses its capacity.
 RUNNABLE_SECONDS = 3600
@@ -41,14 +40,14 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """All jobs of a run; no targets means all that have their instance alone.
+    """Plan all jobs of a run; no targets means all whose jobs don't share an instance.
 
-    `run_name` is that of the run's folder.
+    `run_name` is the name of the run's folder.
 
     Repeats are the outer loop, so that a target's repeats are spread over the run.
 
     Raises:
-        PlanError: a name is unknown, a number is out of range, or nothing could be compared.
+        PlanError: a name is unknown, a number is out of range, or there is nothing to compare.
     """
     if suite not in SUITES:
         raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
@@ -77,12 +76,12 @@ def check_repeats(repeats: object) -> None:
 def planned_job(
     config: Config, run_name: str, target: str, *, folder: str = "", **fields: Any
 ) -> PlannedJob:
-    """A job of a target.
+    """Plan a job of a target.
 
     Args:
-        folder: of the results below the target's; the suite's name by default.
-        fields: PlannedJob's others, suite and repeat among them; `limits` are the target's if they
-            are left out.
+        folder: result folder within the target's; by default the suite's name.
+        fields: other fields of PlannedJob, including suite and repeat; `limits` default to the
+        target's.
     """
     chosen = config.targets[target]
     place = f"{target}/{folder or fields['suite']}/{fields['repeat']}"
@@ -102,9 +101,9 @@ def check_targets(
     need_both_devices: bool = False,
     shared_too: bool = False,
 ) -> list[str]:
-    """The targets to run, in the order of the configuration.
+    """Validate and return the targets to run, in the order of the configuration.
 
-    No targets means all; without `shared_too`, none whose jobs share an instance.
+    No targets means all, except, without `shared_too`, those whose jobs share an instance.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
@@ -112,25 +111,25 @@ def check_targets(
     known = ", ".join(config.targets) or "none"
     unknown = [name for name in targets if name not in config.targets]
     if unknown:
-        raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
+        raise PlanError(f"unknown target {unknown[0]!r}; Terraform created: {known}")
     chosen = [
         name
         for name, target in config.targets.items()
         if (name in targets if targets else shared_too or target.sharing is None)
     ]
     if not chosen:
-        raise PlanError("no target to run; Terraform made none")
+        raise PlanError("no target to run; Terraform created none")
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
     if need_both_devices and missing:
         raise PlanError(
             f"no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
-            f"least one of each device; Terraform made: {known}"
+            f"least one of each device; Terraform created: {known}"
         )
     return chosen
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """The common prefix of the names of a planned job in all generations."""
+    """Common name prefix of a planned job over all generations."""
     return names_of_task(_label(config_name, job), run_id)
 
 
@@ -139,7 +138,7 @@ def _label(config_name: str, job: PlannedJob) -> str:
 
 
 def _queues_of_same_quota(config: Config, name: str) -> list[str]:
-    """The queues of the other targets whose instances count against the same vCPU quotas."""
+    """Return the queues of other targets that count against the same vCPU quotas."""
 
     def quotas(target: Target) -> set[Quota | None]:
         return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
@@ -157,7 +156,7 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
 def all_operator_kwargs(
     config: Config, run_id: str, jobs: Sequence[PlannedJob]
 ) -> list[dict[str, Any]]:
-    """The arguments of BenchmarkJobOperator for each job, in the order of its mapped tasks."""
+    """Return BenchmarkJobOperator's arguments for each job, in the order of the mapped tasks."""
     arguments, before = [], defaultdict[int, list[int]](list)
     rows = _rows({job.target: config.targets[job.target] for job in jobs})
     for index, job in enumerate(jobs):
@@ -169,7 +168,7 @@ def all_operator_kwargs(
 
 
 def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
-    """Numbers the targets: those whose jobs may get the same instances have the same number."""
+    """Number the targets such that those whose jobs may share instances have the same number."""
     rows: list[set[str]] = []
     for target in targets.values():
         own = {target.job_queue, *target.compute_environments.names}
@@ -182,14 +181,14 @@ def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
 
 
 def _in_turn(config: Config, job: PlannedJob) -> bool:
-    """Whether it is submitted only after the jobs before it in its row."""
+    """Whether the job is submitted only after the previous jobs in its row."""
     return config.targets[job.target].sharing is not None or job.own_job is not None
 
 
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
-    """The index of the first own job on its target that asks for no more than this one does.
+    """Index of the first own job on its target that requests no more than this one.
 
-    One that fails says nothing of smaller sizes.
+    Its failure says nothing about smaller sizes.
     """
     if (own := job.own_job) is None:
         return None
@@ -206,10 +205,10 @@ def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
 
 
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
-    """How long a job may take in all, from its submission.
+    """Limit of a job's total time, from its submission.
 
-    All its earlier repeats may run before it, one by one, unless it is submitted after them, as a
-    multi-node job and an own job are.
+    All its earlier repeats may run first, one by one, unless it is submitted after them, as
+    multi-node and own jobs are.
     """
     turns = 1 if job.scaling or job.own_job else job.repeat
     return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds
@@ -222,10 +221,10 @@ def operator_kwargs(
     before: Sequence[int] = (),
     first: int | None = None,
 ) -> dict[str, Any]:
-    """The arguments of BenchmarkJobOperator for this job.
+    """Return BenchmarkJobOperator's arguments for this job.
 
-    `before` are the map indexes of the jobs that must have ended first, and `first` is that of the
-    one without whose success this one is not run.
+    `before` are the map indexes of the jobs that must end first; `first` is the map index of the
+    job without whose success this one is skipped.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)

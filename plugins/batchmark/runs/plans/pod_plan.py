@@ -1,4 +1,4 @@
-"""Plans a run in which pods share the GPUs of a Kubernetes node, and the Kubernetes jobs for it."""
+"""Plans runs in which pods share a Kubernetes node's GPUs, and builds their Kubernetes jobs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def plan_pods(
     run_name: str,
     waiting: int = 0,
 ) -> list[PlannedJob]:
-    """One Kubernetes job for each number of replicas.
+    """Plan a Kubernetes job for each number of replicas.
 
-    `waiting` is the number of the first job, which begins before the GPUs are shared.
+    `waiting` is the number of pods of the first job, which starts before the GPUs are shared.
 
     Raises:
-        PlanError: the cluster is another installation's, or could never run a job.
+        PlanError: the cluster belongs to another installation, or could never run a job.
     """
     if cluster.name != config.name:
         raise PlanError(
-            f"cluster {cluster.cluster} belongs to installation {cluster.name!r}, and this Airflow "
-            f"to {config.name!r}: apply both stacks with one name"
+            f"cluster {cluster.cluster} belongs to installation {cluster.name!r}, but this "
+            f"Airflow belongs to {config.name!r}: apply both stacks with the same name"
         )
     numbers = dict.fromkeys([*([waiting] if waiting else []), *wanted.replicas])
     for pods in numbers:
@@ -76,20 +76,20 @@ def _check(cluster: Cluster, pods: int) -> None:
     most = cluster.pods_at_once(shared=True)
     if pods > most:
         raise PlanError(
-            f"{pods} pods need as many shares, and {cluster.gpus} GPU(s) of "
-            f"{cluster.replicas_per_gpu} shares offer {most}: ask for fewer, or raise "
+            f"{pods} pods need one share each, but {cluster.gpus} GPU(s) of "
+            f"{cluster.replicas_per_gpu} shares offer {most}: use fewer pods, or raise "
             "replicas_per_gpu in terraform/stacks/eks_gpu_sharing"
         )
     most_by_cpu = max(1, cluster.vcpus - SYSTEM_VCPUS)
     if pods > most_by_cpu:
         raise PlanError(
-            f"{pods} pods need a vCPU each, and {cluster.instance_type} has {most_by_cpu} for "
-            "them: ask for fewer, or apply with a larger instance_type"
+            f"{pods} pods need a vCPU each, but {cluster.instance_type} has {most_by_cpu} for "
+            "them: use fewer pods, or apply with a larger instance_type"
         )
 
 
 def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
-    """What our jobs and pods are found by."""
+    """Labels by which our jobs and pods are found."""
     return {
         **installation_labels(cluster),
         "batchmark/job": names_of_task(job.name, run_id),
@@ -97,7 +97,7 @@ def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
 
 
 def installation_labels(cluster: Cluster) -> dict[str, str]:
-    """The label that all our jobs in a cluster have; a label's name has no ":"."""
+    """The label of all our jobs in a cluster; label names can't contain ":"."""
     return {INSTALLATION_TAG.replace(":", "/"): cluster.name}
 
 
@@ -106,10 +106,10 @@ def selector(wanted: dict[str, str]) -> str:
 
 
 def job_manifest(cluster: Cluster, run_id: str, job: PlannedJob, *, name: str) -> dict[str, Any]:
-    """A Kubernetes job, as its API takes it: one pod for each replica, by its index."""
+    """Build the manifest of an indexed Kubernetes job with one pod per replica."""
     plan = job.sharing
     if plan is None:
-        raise PlanError(f"{job.name} says nothing of replicas: plan it by plan_pods")
+        raise PlanError(f"{job.name} has no replicas: plan it with plan_pods")
     (pods,) = plan.replicas
     found = labels(cluster, run_id, job)
     return {
@@ -187,7 +187,7 @@ def _container(cluster: Cluster, run_id: str, job: PlannedJob, name: str) -> dic
 
 
 def command(cluster: Cluster, run_id: str, job: PlannedJob, *, threads: int) -> list[str]:
-    """What a replica runs; Batch's job definitions run the same."""
+    """Command of a replica, the same as in the Batch job definitions."""
     return [
         *("python", "-m", "batchmark_job", "run"),
         *("--suite", job.suite, "--dtype", job.dtype),

@@ -1,11 +1,11 @@
-"""Plans a run of the suite `scaling`: what its form asks for, checked before anything costs money.
+"""Plans runs of the suite `scaling`, and validates their options before anything costs money.
 
-Each number of nodes is a multi-node job of its own. All measure weak scaling: the same batch on
-each device. With strong scaling, each also measures the batch that keeps the images of all devices
-together at those of the fewest nodes.
+Each node count is a separate multi-node job. All measure weak scaling: the same batch per device.
+With strong scaling, each also measures the batch that keeps the total number of images equal to
+that of the fewest nodes.
 
-A study varies the settings of the training. Its variants run on the most nodes only: what they are
-compared with, the run's own settings, is measured there, too, and so they cost a job each.
+A study varies training settings. Its variants run on the largest node count only, where the run's
+own settings provide the baseline, so each variant costs one job.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config
-from batchmark.core.errors import PlanError, meant
+from batchmark.core.errors import PlanError, did_you_mean
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES, SCALING
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.planning import check_repeats, planned_job
 from batchmark_job.result.scaling import TrainingSettings
 from batchmark_job.result.scaling_options import (
@@ -34,12 +34,12 @@ WARM = {"passes": ("warm",)}
 def plan_scaling(
     nodes: MultiNode, config: Config, wanted: ScalingRun, *, run_name: str, repeats: int = 1
 ) -> list[PlannedJob]:
-    """All jobs of a run, those of the fewest nodes first; `config` has the stack's target.
+    """Plan all jobs of a run, the fewest nodes first; `config` includes the stack's target.
 
-    The file system is the run's own, so the first job is the one that reads it cold.
+    The file system belongs to the run, so the first job reads it cold.
 
     Raises:
-        PlanError: a value can't be had.
+        PlanError: a value is invalid.
     """
     check_repeats(repeats)
     plans = _plans(nodes, wanted)
@@ -60,16 +60,17 @@ def plan_scaling(
     ]
 
 
-def left_out(wanted: ScalingRun, jobs: Iterable[PlannedJob]) -> list[str]:
-    """The numbers of nodes without a point of strong scaling, in words."""
+def skipped_size_notes(wanted: ScalingRun, jobs: Iterable[PlannedJob]) -> list[str]:
+    """Notes on the node counts without a strong scaling point."""
     plans = [job.scaling for job in jobs if job.scaling and not job.scaling.variant]
     if not wanted.strong_scaling or len(plans) < 2:
         return []
     images = plans[0].nodes * plans[0].devices * plans[0].batches[0]
     return list(
         dict.fromkeys(
-            f"{plan.nodes} nodes x {plan.devices} devices have no equal share of {images} images, "
-            "so they measure no strong scaling. For that, choose a batch that their number divides."
+            f"{images} images can't be divided equally among {plan.nodes} nodes x {plan.devices} "
+            "devices, so strong scaling is not measured there. Choose a batch that is divisible "
+            "by their number."
             for plan in plans[1:]
             if _share(images, plan.nodes * plan.devices) is None
         )
@@ -77,7 +78,7 @@ def left_out(wanted: ScalingRun, jobs: Iterable[PlannedJob]) -> list[str]:
 
 
 def needs_files(jobs: Iterable[PlannedJob]) -> bool:
-    """Whether a file system must be stood up for these jobs."""
+    """Whether these jobs need a file system."""
     return any("files" in job.scaling.data for job in jobs if job.scaling)
 
 
@@ -85,8 +86,8 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
     counts = sorted(set(wanted.node_counts))
     if counts[-1] > nodes.most_nodes:
         raise PlanError(
-            f"node_counts has {counts[-1]}, and the stack has room for {nodes.most_nodes} nodes: "
-            "ask for fewer, or raise most_nodes in terraform/stacks/multi_node"
+            f"node_counts has {counts[-1]}, but the stack is limited to {nodes.most_nodes} nodes: "
+            "use fewer, or raise most_nodes in terraform/stacks/multi_node"
         )
     devices, batch = _devices(nodes, wanted.devices), wanted.batch
     images = counts[0] * devices * batch
@@ -121,7 +122,7 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
 
 
 def _share(images: int, devices: int) -> int | None:
-    """The images of each device; None if they can't have equal ones."""
+    """Images per device; None if they can't be divided equally."""
     return images // devices if images % devices == 0 else None
 
 
@@ -134,8 +135,8 @@ def _variant(wanted: ScalingRun, number: int, changes: Mapping[str, object]) -> 
         )
     for name in changes:
         if name not in known:
-            raise PlanError(f"study's object {number} has {name!r}{meant(name, known)}")
-    return asked(ScalingRun, {**dict(wanted), **changes}, f"study's object {number}: ")
+            raise PlanError(f"study's object {number} has {name!r}{did_you_mean(name, known)}")
+    return parse_options(ScalingRun, {**dict(wanted), **changes}, f"study's object {number}: ")
 
 
 def _devices(nodes: MultiNode, devices: int | None) -> int:
@@ -145,8 +146,8 @@ def _devices(nodes: MultiNode, devices: int | None) -> int:
     if devices > most:
         what = "GPUs" if nodes.device == "cuda" else "vCPUs"
         raise PlanError(
-            f"devices is {devices}, and {nodes.instance_type} has {most} {what}: ask for {most} at "
-            "most, or apply terraform/stacks/multi_node with a larger instance_type"
+            f"devices is {devices}, but {nodes.instance_type} has {most} {what}: use at most "
+            f"{most}, or apply terraform/stacks/multi_node with a larger instance_type"
         )
     return devices
 

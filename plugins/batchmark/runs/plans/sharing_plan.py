@@ -1,7 +1,7 @@
-"""Plans a run of the suite `sharing`: what its form asks for, checked before anything costs money.
+"""Plans runs of the suite `sharing`, and validates their options before anything costs money.
 
-A target with its instance alone runs one job, in which processes share the device in every mode.
-A target whose jobs share an instance runs one array job per number of replicas, in its own mode.
+On an ordinary target, one job runs processes that share the device in every mode. A target whose
+jobs share an instance runs one array job per number of replicas, in its own mode.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from batchmark.core.config import Config, Target
-from batchmark.core.errors import PlanError, meant
+from batchmark.core.errors import PlanError, did_you_mean
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES, OWN_TASK, SHARING, TASKS
-from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.options import parse_options
 from batchmark.runs.plans.planning import check_repeats, check_targets, planned_job
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.result.sharing_options import SharingOptions
@@ -23,10 +23,10 @@ NO_LIMITS = {"mps_threads": None, "mps_memory_mib": None}
 
 
 def sharing_options(params: Mapping[str, Any]) -> SharingOptions:
-    """What a filled-in form asks all targets for.
+    """Parse the form's options, which apply to all targets.
 
     Raises:
-        PlanError: an option can't be had.
+        PlanError: an option is invalid.
     """
     task = params["task"]
     name, own = task.removeprefix(OWN_TASK).strip(), task.startswith(OWN_TASK)
@@ -34,7 +34,7 @@ def sharing_options(params: Mapping[str, Any]) -> SharingOptions:
     sizes = _parsed(params["axes"] or "")
     if not own:
         _check_axes(name, sizes)
-    options = asked(SharingOptions, {**params, "task": name, "axes": sizes})
+    options = parse_options(SharingOptions, {**params, "task": name, "axes": sizes})
     return options.model_copy(
         update={
             "modes": tuple(mode for mode in SharingMode if mode in options.modes),
@@ -52,10 +52,10 @@ def plan_sharing(
     targets: Sequence[str] = (),
     repeats: int = 1,
 ) -> list[PlannedJob]:
-    """All jobs of a run; no targets means all to which the plan applies.
+    """Plan all jobs of a run; no targets means all to which the options apply.
 
     Raises:
-        PlanError: a target is unknown, or nothing of the plan applies to one that is named.
+        PlanError: a target is unknown, or the options don't apply to a named target.
     """
     check_repeats(repeats)
     plans = {}
@@ -68,12 +68,12 @@ def plan_sharing(
     if not plans:
         raise PlanError(
             f"nothing to run: no target fits the modes {_list(wanted.modes)} and the replicas "
-            f"{_list(wanted.replicas)}; Terraform made {_list(config.targets)}"
+            f"{_list(wanted.replicas)}; Terraform created {_list(config.targets)}"
         )
     if wanted.disturbances and all(config.targets[name].sharing for name in plans):
         raise PlanError(
-            f"disturbances are {_list(wanted.disturbances)}, and replicas are disturbed within one "
-            f"job only: add a target that does not share its instance, or ask for none"
+            f"disturbances are {_list(wanted.disturbances)}, but replicas can only be disturbed "
+            "within one job: add a target that does not share its instance, or set none"
         )
     return [
         planned_job(
@@ -92,34 +92,36 @@ def plan_sharing(
     ]
 
 
-def left_out(config: Config, wanted: SharingOptions, jobs: Iterable[PlannedJob]) -> list[str]:
-    """Which numbers of replicas a run's targets have no room for, in words."""
+def skipped_size_notes(
+    config: Config, wanted: SharingOptions, jobs: Iterable[PlannedJob]
+) -> list[str]:
+    """Notes on numbers of replicas that a target has no room for."""
     found = []
     for name in dict.fromkeys(job.target for job in jobs):
         most = config.targets[name].max_replicas
         if most and (above := [count for count in wanted.replicas if count > most]):
             found.append(
-                f"{name} has room for {most} replicas, so it measures none with {_list(above)}. "
-                "For these, raise its max_replicas in Terraform's shared_targets."
+                f"{name} has room for {most} replicas, so it does not measure {_list(above)}. For "
+                "these, raise its max_replicas in Terraform's shared_targets."
             )
     return found
 
 
 def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOptions] | str:
-    """The plan of each of a target's jobs, or why it has none."""
+    """Plans of a target's jobs, or the reason for having none."""
     if target.sharing is None:
         return [wanted]
     if target.sharing not in wanted.modes:
         return (
-            f"{name} shares its instance by {target.sharing}, and modes are "
+            f"{name} shares its instance by {target.sharing}, but modes are "
             f"{_list(wanted.modes)}: add that mode, or leave the target out"
         )
     most = target.max_replicas or 1
     counts = [each for each in wanted.replicas if each <= most]
     if not counts:
         return (
-            f"{name} has room for {most} replicas, and replicas are {_list(wanted.replicas)}: "
-            "ask for fewer, or raise its max_replicas in Terraform's shared_targets"
+            f"{name} has room for {most} replicas, but replicas are {_list(wanted.replicas)}: use "
+            "fewer, or raise its max_replicas in Terraform's shared_targets"
         )
     return [
         wanted.model_copy(
@@ -139,7 +141,9 @@ def _check_task(name: str, *, own: bool) -> None:
     if own:
         # The image alone knows the user's own workloads.
         if name in TASKS:
-            raise PlanError(f"task {name!r} is no workload of your own: leave out {OWN_TASK!r}")
+            raise PlanError(
+                f"task {name!r} is not one of your own workloads: leave out {OWN_TASK!r}"
+            )
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise PlanError(
                 f"task {OWN_TASK + name!r} names no workload: give the name of its file in "
@@ -147,20 +151,20 @@ def _check_task(name: str, *, own: bool) -> None:
             )
     elif name not in TASKS:
         raise PlanError(
-            f"unknown task {name!r}{meant(name, TASKS)}. One of your own is {OWN_TASK}NAME, such "
-            f"as {OWN_TASK}softmax"
+            f"unknown task {name!r}{did_you_mean(name, TASKS)}. Your own tasks are "
+            f"{OWN_TASK}NAME, such as {OWN_TASK}softmax"
         )
 
 
 def _parsed(axes: str) -> dict[str, int]:
-    """Sizes as `NAME=N`, with commas or spaces between them."""
+    """Parse sizes given as `NAME=N`, separated by commas or spaces."""
     sizes = {}
     for part in re.split(r"[,\s]+", axes.strip()) if axes.strip() else []:
         name, _, value = part.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or not re.fullmatch(r"[1-9]\d{0,11}", value):
             raise PlanError(f"axes has {part!r}: give a name and a whole number, such as batch=32")
         if name in sizes:
-            raise PlanError(f"axes has {name} twice: give each once; a replica has one size")
+            raise PlanError(f"axes has {name} twice: give each only once")
         sizes[name] = int(value)
     return sizes
 
@@ -169,14 +173,14 @@ def _check_axes(task: str, sizes: dict[str, int]) -> None:
     known = TASKS[task]
     for name, value in sizes.items():
         if name not in known:
-            raise PlanError(f"axes has {name}={value}, and {task} has {_list(known)}")
+            raise PlanError(f"axes has {name}={value}, but the axes of {task} are {_list(known)}")
         if not known[name].least <= value <= known[name].most:
             raise PlanError(
                 f"{task} can't have {name}={value}; give {known[name].least} to {known[name].most}"
             )
     for name, axis in known.items():
         if name not in sizes and not axis.is_optional:
-            raise PlanError(f"{task} needs its {name}: give it in axes, such as {name}=32")
+            raise PlanError(f"{task} needs {name}: set it in axes, such as {name}=32")
 
 
 def _list(items: Iterable[object]) -> str:

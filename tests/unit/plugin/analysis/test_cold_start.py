@@ -158,4 +158,4 @@ def test_several_jobs_give_medians_and_their_range():
 def test_a_retried_job_is_left_out():
     found = cold_start(told(), told(repeat=2, job_attempt=2))
     assert found.jobs == 1
-    assert found.notes == ("1 of 2 jobs are left out: they were retried.",)
+    assert found.notes == ("1 of 2 jobs are not included: they were retried.",)

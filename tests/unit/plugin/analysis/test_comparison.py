@@ -22,7 +22,7 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     }
     assert [one.target for one in pair.calibrations] == ["g5.xlarge", "c5.2xlarge"]
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) has all of its rows."
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) covers all of its rows."
     ) in pair.notes
 
 

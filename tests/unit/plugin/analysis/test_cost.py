@@ -148,17 +148,17 @@ def test_the_factor_of_buying_both_on_spot_by_hand():
 
 
 MEDIAN = "its jobs are charged at the median of 3 zones, which range from 0.12 to 0.2 USD per hour."
-NO_SPOT_PRICE = "there is no Spot price of it in us-east-1 as of 2026-11-20."
-UNKNOWN = "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
+NO_SPOT_PRICE = "there is no Spot price for it in us-east-1 as of 2026-11-20."
+UNKNOWN = "How c5.2xlarge was purchased is unknown; its jobs are charged as On-Demand."
 
 
 @pytest.mark.parametrize(
     ("option", "zone", "lacking", "usd", "reason"),
     [
         ("spot", "us-east-1c", None, 0.2, None),
-        ("spot", None, None, 0.15, f"c5.2xlarge ran on Spot in a zone that is not known; {MEDIAN}"),
+        ("spot", None, None, 0.15, f"c5.2xlarge ran on Spot in an unknown zone; {MEDIAN}"),
         ("spot", "us-east-1f", None, 0.15, f"c5.2xlarge ran on Spot in us-east-1f; {MEDIAN}"),
-        ("spot", "us-east-1c", "spot", None, f"c5.2xlarge ran on Spot, and {NO_SPOT_PRICE}"),
+        ("spot", "us-east-1c", "spot", None, f"c5.2xlarge ran on Spot, but {NO_SPOT_PRICE}"),
         ("spot", "us-east-1b", "on_demand", 0.15, None),
         (None, None, None, 0.34, UNKNOWN),
     ],
@@ -184,7 +184,7 @@ def test_cost_of_jobs_and_run_by_hand():
     other = cpu_job("c9.huge")
     unpriced = job_cost(other, PRICES)
     assert unpriced.usd is None
-    assert unpriced.reason == "No dollars for c9.huge: its time was measured on c5.2xlarge."
+    assert unpriced.reason == "No cost for c9.huge: its time was measured on c5.2xlarge."
 
     both = run_costs(build_run(job, job), PRICES)
     assert (both.usd, both.reason) == (pytest.approx(0.017), None)
@@ -223,12 +223,14 @@ def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
     [
         (
             {"instance_type": "c5.2xlarge"},
-            "How long a job of c5.2xlarge ran is not known: it left no result, and Batch tells no "
-            "end.",
+            (
+                "The run time of a job of c5.2xlarge is unknown: it left no result, and Batch "
+                "reports no end."
+            ),
         ),
         (
             {"seconds": 9.0},
-            "No dollars for c5.2xlarge: its time was measured on a machine outside EC2.",
+            "No cost for c5.2xlarge: its time was measured on a machine outside EC2.",
         ),
     ],
 )
@@ -251,7 +253,7 @@ def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, re
 def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environment, place):
     record = target_record("c5.2xlarge", {"environment": environment})
     basis = price_basis(record, PRICES)
-    reason = f"No dollars for c5.2xlarge: its time was measured on {place}."
+    reason = f"No cost for c5.2xlarge: its time was measured on {place}."
     assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
     assert efficiency(TEN, GPU, basis).reason == reason
     assert usd_per_million_calls(TEN, basis) is None
@@ -264,7 +266,7 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
     basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
     assert basis.note == (
-        "There is no On-Demand price of c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
+        "There is no On-Demand price for c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
         "add it to the committed table."
     )
 
@@ -272,5 +274,5 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
 def test_without_a_result_there_is_no_price():
     record = target_record("c5.2xlarge").model_copy(update={"jobs": ()})
     basis = price_basis(record, PRICES)
-    assert basis.note == "No dollars for c5.2xlarge: none of its jobs left a result."
+    assert basis.note == "No cost for c5.2xlarge: none of its jobs left a result."
     assert not basis.measured_on_it

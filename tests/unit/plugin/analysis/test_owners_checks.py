@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.analysis.owners_checks import check_problems, counts, size_of
+from batchmark.analysis.owners_checks import check_problems, has_valid_results, size_of
 from batchmark_job.result.document import MeasurementStatus
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, JobOn, failed, with_output
 from tests.builders.runs import build_job, build_row
@@ -29,9 +29,9 @@ def test_the_size_is_the_same_in_all_rows_of_a_job():
 
 def test_a_job_of_another_suite_counts_whatever_became_of_its_rows():
     broken = build_row((), status=MeasurementStatus.FAILED, reason="no memory", cold_seconds=None)
-    assert counts(build_job("g5.xlarge", [broken]))
-    assert counts(GPU.job())
-    assert not counts(GPU.job(check=FAILED))
+    assert has_valid_results(build_job("g5.xlarge", [broken]))
+    assert has_valid_results(GPU.job())
+    assert not has_valid_results(GPU.job(check=FAILED))
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_sides_must_leave_the_same_output_at_each_size():
     gpu = [GPU.job(size, check=with_output(ONE)) for size in (SMALL, LARGE)]
     cpu = [CPU.job(SMALL, check=with_output(ONE)), CPU.job(LARGE, check=with_output(OTHER))]
     problems = check_problems({"g5.xlarge": gpu, "c5.2xlarge": cpu})
-    told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb as SHA-256"
-    differ = {AT_LARGE: f"the sides' outputs differ: {told}"}
+    told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
+    differ = {AT_LARGE: f"the sides' outputs differ by SHA-256: {told}"}
     assert problems == {"g5.xlarge": differ, "c5.2xlarge": differ}
 
 

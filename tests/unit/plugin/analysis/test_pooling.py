@@ -58,7 +58,7 @@ def test_a_cpu_target_that_used_a_gpu_is_refused():
         build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
         build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], actual_device=Device.CUDA),
     )
-    assert pair.refused == "c5.2xlarge is a CPU target, but a job of it ran on cuda"
+    assert pair.refused == "c5.2xlarge is a CPU target, but one of its jobs ran on cuda"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_throttled_samples_are_left_out_where_enough_remain():
     assert row.gpu.median_seconds.value == 0.1
     assert (row.gpu.samples, row.gpu.throttled_samples, row.gpu.throttled_left_out) == (6, 8, 8)
     assert row.warnings == (
-        "g5.xlarge: 8 samples left out of the median: taken while the device was slowed down",
+        "g5.xlarge: 8 samples left out of the median because the device was throttled",
     )
 
 
@@ -165,7 +165,7 @@ def test_flags_are_counted_over_the_jobs():
     assert (row.gpu.outlier_samples, row.gpu.multimodal_jobs) == (3, 1)
     assert row.gpu.samples == 16
     assert (
-        "g5.xlarge: the samples of 1 of 2 jobs gather around more than one value"
+        "g5.xlarge: the samples of 1 of 2 jobs cluster around more than one value"
         in (row.warnings[0])
     )
 
@@ -201,4 +201,7 @@ def rival_row(chosen, other):
 def test_jobs_whose_trials_chose_differently_are_pooled_and_say_so():
     row = row_of(rival_row("torch", "triton"), rival_row("triton", "torch"))
     assert row.gpu.jobs == 2
-    assert "g5.xlarge: nearly equal rivals: its jobs chose torch 1 and triton 1" in row.warnings
+    assert (
+        "g5.xlarge: nearly equal implementations: its jobs chose torch 1 and triton 1"
+        in row.warnings
+    )

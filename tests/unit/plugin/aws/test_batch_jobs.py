@@ -16,10 +16,10 @@ from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
     list_jobs,
-    ours,
     submit_job,
     terminate_job,
     was_withdrawn,
+    with_installation_tag,
 )
 from batchmark.core.names import LONGEST_NAME, full_name, generation_of, is_of_task, names_of_task
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
@@ -64,10 +64,10 @@ def test_jobs_without_an_installations_tag_are_not_its_own(batch):
     own = [batch.add("any", "RUNNING") for _ in range(101)]
     others = [batch.add("any", "RUNNING", tags={"batchmark:installation": "lab"}) for _ in "ab"]
     listed = [*list_jobs(batch, [SPOT_QUEUE], "any"), {"jobId": "unknown"}]
-    assert {job["jobId"] for job in ours(batch, listed, "batchmark")} == set(own)
-    assert {job["jobId"] for job in ours(batch, listed, "lab")} == set(others)
+    assert {job["jobId"] for job in with_installation_tag(batch, listed, "batchmark")} == set(own)
+    assert {job["jobId"] for job in with_installation_tag(batch, listed, "lab")} == set(others)
     batch.describe_jobs = None
-    assert ours(batch, [], "batchmark") == []
+    assert with_installation_tag(batch, [], "batchmark") == []
 
 
 def test_listed_jobs_are_of_both_queues_and_newest_first(batch):

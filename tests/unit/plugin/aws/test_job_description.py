@@ -66,7 +66,7 @@ IN_FLUENTD = {"logConfiguration": {"logDriver": "fluentd"}}
 @pytest.mark.parametrize(
     ("failed", "problem", "said"),
     [
-        (job() | {"attempts": []}, None, "FAILED: no exit code: its container never ran to an end"),
+        (job() | {"attempts": []}, None, "FAILED: no exit code: its container never finished"),
         (job(), None, "\nIt has no log: no attempt was started."),
         (job(exitCode=1, **LOGGED), None, "of /aws/batch/batchmark is empty."),
         (
@@ -77,7 +77,7 @@ IN_FLUENTD = {"logConfiguration": {"logDriver": "fluentd"}}
         (job() | SUCCEEDED, "it left no document", "1) is SUCCEEDED, but it left no document\n"),
         (
             *(job(logStreamName="s", **IN_FLUENTD), None),
-            "\nIts log is not in CloudWatch: its definition logs by fluentd.",
+            "\nIts log is not in CloudWatch: its job definition uses the log driver fluentd.",
         ),
     ],
 )

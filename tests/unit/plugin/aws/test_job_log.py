@@ -7,7 +7,7 @@ from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end, marked_lines
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 WHERE = LogLocation("g", "s")
-LEFT_OUT = "(earlier lines are left out; see log stream s of g)\n"
+LEFT_OUT = "(earlier lines are omitted; see log stream s of g)\n"
 
 
 def end_of(*pages, **limit):
@@ -143,4 +143,4 @@ def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     for _ in range(3):
         clients.answer("logs", "filter_log_events", {"events": [], "nextToken": "t"})
     assert list(marked_lines(clients("logs"), WHERE, most_pages=3)) == []
-    assert "After 3 pages no more of log stream s is read" in caplog.text
+    assert "Stopped after 3 pages of log stream s" in caplog.text

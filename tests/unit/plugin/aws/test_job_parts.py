@@ -2,7 +2,7 @@
 
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.aws.job_description import failure_message, log_location
-from batchmark.aws.job_parts import first_child, telling_child
+from batchmark.aws.job_parts import first_child, most_informative_child
 from tests.stand_ins.batch import FakeBatch
 
 NODES = {"numNodes": 3, "mainNode": 0, "nodeRangeProperties": []}
@@ -24,7 +24,7 @@ def test_it_is_described_with_its_main_node():
     assert log_location(found).stream == "main"
     assert found["startedAt"] == 1
     assert len(found["attempts"]) == 1
-    assert first_child(found)["jobId"] == telling_child(found)["jobId"] == f"{job}#0"
+    assert first_child(found)["jobId"] == most_informative_child(found)["jobId"] == f"{job}#0"
     assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}, "asked for itself"
 
 

@@ -41,7 +41,7 @@ def test_all_sizes_of_the_families_asked_for_and_of_the_gpu_families(read):
         "g6e.xlarge": 1.861,
     }
     assert prices.type_notes == {
-        "r5.4xlarge": "No On-Demand price of r5.4xlarge is listed in us-east-1."
+        "r5.4xlarge": "The file lists no On-Demand price for r5.4xlarge in us-east-1."
     }
     assert (prices.as_of, prices.region, prices.spot) == (date(2026, 11, 20), "us-east-1", {})
     assert prices.source == "AWS's price list of AmazonEC2, version 20261120225308"
@@ -76,7 +76,7 @@ def test_a_type_with_several_prices_has_none(read):
     prices = read(price_list({}, {"PricePerUnit": "1.1"}, named("g6.xlarge", "0.8")))
     assert prices.on_demand == {"g6.xlarge": 0.8}
     assert prices.type_notes == {
-        "g5.xlarge": "There is no On-Demand price of g5.xlarge: several are listed: 1.006, 1.1."
+        "g5.xlarge": "No On-Demand price for g5.xlarge: the file lists several (1.006, 1.1)."
     }
 
 
@@ -87,10 +87,16 @@ def test_a_gzipped_list_is_read_whatever_its_name(read):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}', "is no price list of"),
-        ("", "is no price list of"),
-        (price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}), "is no price list of"),
-        (price_list({}, columns=tuple(LISTED)[:-1]), "is no price list of"),
+        (
+            '{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}',
+            "is not a CSV price list of",
+        ),
+        ("", "is not a CSV price list of"),
+        (
+            price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}),
+            "is not a CSV price list of",
+        ),
+        (price_list({}, columns=tuple(LISTED)[:-1]), "is not a CSV price list of"),
         (price_list({"Region Code": "eu-west-1"}), "has no On-Demand price in us-east-1"),
     ],
 )

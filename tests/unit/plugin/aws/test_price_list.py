@@ -118,19 +118,17 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     assert prices.on_demand == {"c5.2xlarge": 0.384}
     assert prices.notes == ()
     assert prices.type_notes == {
-        "g6.xlarge": "No On-Demand price of g6.xlarge is listed in eu-west-1.",
-        "m5.2xlarge": (
-            "There is no On-Demand price of m5.2xlarge: several prices are listed: 0.4, 0.5."
-        ),
+        "g6.xlarge": "AWS lists no On-Demand price for g6.xlarge in eu-west-1.",
+        "m5.2xlarge": ("No On-Demand price for m5.2xlarge: AWS lists several: 0.4, 0.5."),
     }
 
 
 def test_without_any_price_there_is_no_table(aws):
     aws.offers("x9.huge")
     aws.spot(["x9.huge"], [])
-    with pytest.raises(PriceError, match=r"No On-Demand price of x9\.huge is listed in us-east-1"):
+    with pytest.raises(PriceError, match=r"AWS lists no On-Demand price for x9\.huge in us-east-1"):
         aws.fetch("x9.huge")
-    with pytest.raises(PriceError, match="no instance type was asked for"):
+    with pytest.raises(PriceError, match="no instance type was given"):
         aws.fetch()
 
 
@@ -140,7 +138,7 @@ def test_spot_prices_stand_without_any_on_demand_price(aws):
     prices = aws.fetch("g5.xlarge")
     assert (prices.on_demand, prices.spot["g5.xlarge"].usd_per_hour) == ({}, 0.5)
     assert prices.type_notes == {
-        "g5.xlarge": "No On-Demand price of g5.xlarge is listed in us-east-1."
+        "g5.xlarge": "AWS lists no On-Demand price for g5.xlarge in us-east-1."
     }
     assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
     aws.assert_all_was_asked()
@@ -153,8 +151,10 @@ def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
     assert prices.on_demand == {"g5.xlarge": 1.006}
     assert prices.spot == {}
     assert prices.notes == (
-        "There are no Spot prices: An error occurred (UnauthorizedOperation) when calling the "
-        "DescribeSpotPriceHistory operation: You may not.",
+        (
+            "Spot prices are missing: An error occurred (UnauthorizedOperation) when calling "
+            "the DescribeSpotPriceHistory operation: You may not."
+        ),
     )
 
 
@@ -162,8 +162,9 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
-        "There are no prices of today: An error occurred (ThrottlingException) when calling the "
-        f"GetProducts operation: Rate exceeded. The committed ones of {committed.as_of} are used."
+        "Current prices are unavailable: An error occurred (ThrottlingException) when "
+        "calling the GetProducts operation: Rate exceeded. Using the committed ones "
+        f"of {committed.as_of}."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
     assert aws.store("g5.xlarge", store=store) == expected
@@ -174,7 +175,7 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
 def test_prices_that_cannot_be_read_fail_no_run(aws, store):
     aws.offers("g5.xlarge", ["no json"])
     table = aws.store("g5.xlarge", store=store)
-    assert "an offer has another shape than known here" in table.notes[0]
+    assert "an offer has an unknown format" in table.notes[0]
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
@@ -194,7 +195,7 @@ def test_the_report_reads_what_the_run_was_given(store):
     store.write("prices.json", PRICES.model_dump_json())
     assert stored_prices(store, "us-east-1", NOW) == PRICES
     (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
-    assert note.startswith("There are no prices of today: the task plan_jobs left none.")
+    assert note.startswith("Current prices are unavailable: the task plan_jobs stored none.")
 
 
 @pytest.fixture
@@ -230,7 +231,7 @@ def test_make_prices_rewrites_the_table(aws, committed, capsys):
     )
     assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
     said = capsys.readouterr().out
-    assert "No On-Demand price of g6.xlarge is listed in us-east-1." in said
+    assert "AWS lists no On-Demand price for g6.xlarge in us-east-1." in said
     assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices of us-east-1" in said
 
 
@@ -259,14 +260,14 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
 
     (tmp_path / name).write_text("{")
     assert price_list.main(options) == 1
-    assert capsys.readouterr().err.endswith("; prices.eu-west-1.json is as it was\n")
+    assert capsys.readouterr().err.endswith("; prices.eu-west-1.json is unchanged\n")
     assert load_prices(committed("eu-west-1")) == table
 
 
 def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
     assert price_list.main(["--region", "eu-wst-1"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("prices: AWS has no region 'eu-wst-1' that boto3 knows: give one of ")
+    assert said.startswith("prices: boto3 knows no region 'eu-wst-1'; choose one of ")
     assert "eu-west-1" in said
     assert said.count("\n") == 1
 
@@ -279,7 +280,7 @@ def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, ca
     assert path.read_text() == "as it was"
     assert capsys.readouterr().err == (
         "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
-        "The token has expired; prices.json is as it was\n"
+        "The token has expired; prices.json is unchanged\n"
     )
 
 

@@ -69,7 +69,7 @@ def test_unknown_conditions_are_no_cause_and_no_price():
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
     assert change.usd_per_month is None
-    assert change.usd_reason == "no dollars for g5.xlarge: the history has no price of it"
+    assert change.usd_reason == "no cost for g5.xlarge: the history has no price of it"
 
 
 def test_image_and_driver_that_both_changed_are_both_named_image_first():
@@ -315,12 +315,12 @@ def test_a_month_of_slower_work_costs_the_mean_change_at_the_price_after_it():
     [
         (
             build_point(build_key(instance_type=None)),
-            "no dollars for g5.xlarge: it did not run on EC2",
+            "no cost for g5.xlarge: it did not run on EC2",
         ),
-        (build_point(build_key(), metric="noise"), "scatter by itself costs nothing"),
+        (build_point(build_key(), metric="noise"), "noise by itself costs nothing"),
         (
             build_point(build_key(against=CPU), -0.1, metric="speedup"),
-            "a speedup is of two targets, and dollars stand with their times",
+            "a speedup involves two targets; see the costs of their times",
         ),
     ],
 )
@@ -407,5 +407,5 @@ def test_a_metric_has_no_part_in_the_dollars():
     (alone,) = changes_of(build_point(told, 0.5))
     assert (alone.usd_per_month, alone.usd_reason) == (
         None,
-        "a metric by itself costs nothing that is known",
+        "the cost of a metric is unknown",
     )

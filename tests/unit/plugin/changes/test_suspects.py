@@ -11,12 +11,12 @@ from batchmark.changes.noise_model import Prior
 from batchmark.changes.suspects import (
     LEAST_HISTORY,
     MOST_ASKED,
-    hard_to_watch,
     needs_more,
     suspects_among,
     too_early,
     verdict,
     weigh,
+    why_unwatchable,
 )
 from batchmark.changes.timelines import ledger
 from batchmark.core import formatting
@@ -142,7 +142,7 @@ def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
     found = judge(one, 1.11, 1.13, 1.12)
     assert (found.outcome, found.reason) == (
         "confirmed",
-        "with 3 fresh jobs the slower level shows",
+        "with 3 fresh jobs the slower level is certain",
     )
     (point,) = detect_changes([with_fresh(one, 1.11, 1.13, 1.12)])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
@@ -180,7 +180,7 @@ def test_fresh_jobs_that_fit_both_levels_leave_it_open():
     assert found.outcome == "unsettled"
     assert found.reason == "1 fresh job can't tell the levels apart; the next runs will"
     nothing = judge(with_newest(1.12))
-    assert (nothing.outcome, nothing.reason) == ("unsettled", "no fresh job left a figure")
+    assert (nothing.outcome, nothing.reason) == ("unsettled", "no fresh job produced a result")
 
 
 def test_evidence_gathers_over_runs_and_their_fresh_jobs():
@@ -238,10 +238,10 @@ def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
     slow = np.repeat(rng.random(30) < 0.4, 4)  # visits of four runs
     sticky = history(noisy(120, log_sd=0.01) * np.where(slow, 1.08, 1.0), key(1))
     steady = history(noisy(120, seed=1), key(2))
-    assert hard_to_watch(weighed(steady)) is None
-    assert hard_to_watch(weighed(sticky, steady)).startswith(
-        "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): slow runs "
-        "come in a row by themselves"
+    assert why_unwatchable(weighed(steady)) is None
+    assert why_unwatchable(weighed(sticky, steady)).startswith(
+        "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): "
+        "their slow runs cluster"
     )
 
 
@@ -292,9 +292,9 @@ def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three
 )
 def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):
     assert too_early(runs) == (
-        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An alert needs "
-        f"{needed} a slow run is measured again and stays slow. {how_long} More repeats let "
-        "smaller changes show."
+        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An "
+        f"alert needs {needed} a slow run is measured again and stays slow. {how_long} "
+        "More repeats reveal smaller changes."
     )
 
 

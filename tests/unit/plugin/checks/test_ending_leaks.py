@@ -20,8 +20,8 @@ def test_only_what_may_be_ended_is_ended(clients):
     report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
     assert [(one.ended, one.action) for one in report.resources] == [
         (True, "Ended."),
-        (False, "Left alone: end_leaks does not name instances."),
-        (False, "Left alone: end_leaks does not name run_file_systems."),
+        (False, "Left alone: end_leaks does not include instances."),
+        (False, "Left alone: end_leaks does not include run_file_systems."),
     ]
 
 
@@ -35,13 +35,19 @@ def test_everything_is_ended_if_all_is_allowed(clients):
     report = end_leaks(found, clients, lambda _: "unknown", may_end=ENDABLE)
     assert all(one.ended for one in report.resources)
     assert report.alarm().splitlines() == [
-        "job j-1 (lab-g5-xlarge-blog-1, RUNNABLE), since 2026-11-21 11:00 UTC: This Airflow has no "
-        f"run {RUN_ID}: it was deleted, or is another Airflow's. Ended.",
+        (
+            "job j-1 (lab-g5-xlarge-blog-1, RUNNABLE), since 2026-11-21 11:00 UTC: This "
+            f"Airflow has no run {RUN_ID}: it was deleted or belongs to another Airflow. "
+            "Ended."
+        ),
         "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job in STARTING or "
         "RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it may never have joined its "
         "cluster. Ended.",
-        "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since 2026-11-20 06:00 "
-        "UTC: This Airflow has no run r: it was deleted, or is another Airflow's. Deleted.",
+        (
+            "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since "
+            "2026-11-20 06:00 UTC: This Airflow has no run r: it was deleted or belongs to "
+            "another Airflow. Deleted."
+        ),
     ]
 
 
@@ -53,9 +59,14 @@ def test_what_is_in_use_is_never_ended(clients):
 @pytest.mark.parametrize(
     ("first", "then", "now", "done"),
     [
-        ("unknown", "unknown", None, "Left alone: end_leaks does not name jobs_of_unknown_runs."),
+        (
+            "unknown",
+            "unknown",
+            None,
+            "Left alone: end_leaks does not include jobs_of_unknown_runs.",
+        ),
         ("over", "live", None, "Left alone: its run is live."),  # it was cleared meanwhile
-        ("over", "over", "SUCCEEDED", "It has ended by itself meanwhile."),
+        ("over", "over", "SUCCEEDED", "It ended by itself in the meantime."),
         ("over", "over", "RUNNING", "Could not be ended: ClientException: busy"),
     ],
 )

@@ -145,17 +145,17 @@ ENABLE_THEIRS = "Enable it in the Batch console."
         (
             *(environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"), "fail"),
             "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
-            "Fix what its reason names, then `terraform apply`.",
-            "Fix what its reason names.",
+            "Fix the problem in its status reason, then `terraform apply`.",
+            "Fix the problem in its status reason.",
         ),
         (
             *(environment(status="UPDATING", statusReason="changing"), "warn"),
             "is ENABLED and UPDATING: changing",
-            *["Wait until the change is done."] * 2,
+            *["Wait until the change is complete."] * 2,
         ),
         (
             *(resources(maxvCpus=2), "fail"),
-            "may have 2 vCPUs, and a job asks for 4.",
+            "is limited to 2 vCPUs, but a job needs 4.",
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
         ),
@@ -178,28 +178,28 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     }
     first, _ = check_compute_environments(checked)
     assert first.status == status
-    said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
+    said = "is limited to 19 vCPUs, but each of 5 jobs at once needs 4."
     assert (said in first.seen) is (status == "fail")
 
 
 RENEW = (
-    "Set ami_release to another text and `terraform apply`, between two runs: "
-    "results then name the new AMI as a change."
+    "Change ami_release to any other text and `terraform apply` between two runs; "
+    "results then show the new AMI as a change."
 )
 
 
 @pytest.mark.parametrize(
-    ("used", "day"), [(ami_document(), " of 2026-09-22"), (None, "")], ids=["dated", "unknown"]
+    ("used", "day"), [(ami_document(), " from 2026-09-22"), (None, "")], ids=["dated", "unknown"]
 )
 def test_an_ami_that_ecs_recommends_no_longer_is_told(used, day):
     account = healthy() | {"used": used}
     account["recommended"]["ECS_AL2023_NVIDIA"] = NEWER_AMI
     result = check(account)
     (line,) = not_ok(result)
-    seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 of 2026-11-18."
+    seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 from 2026-11-18."
     assert line == ("AMI", "g5.xlarge", "warn", seen, RENEW)
     (other,) = [each.seen for each in result.of("ok") if each.name == "AMI"]
-    assert other == f"Hosts boot {AMI}{day}, which ECS recommends."
+    assert other == f"Hosts boot {AMI}{day}, the one ECS recommends."
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_jobs_share_a_gpu_by_mps_on_amis_that_have_its_folder(sharing, day, stat
     if "fail" in statuses:
         assert checks[-1].target == "shared"
         lacks = "AMIs up to 2026-08-20 lack the MPS folder /run/mps-ecs."
-        assert checks[-1].seen == f"Hosts boot {AMI} of 2026-08-20. {lacks}"
+        assert checks[-1].seen == f"Hosts boot {AMI} from 2026-08-20. {lacks}"
 
 
 def test_where_nothing_is_recommended_an_ami_is_not_judged():

@@ -9,19 +9,19 @@ from tests.builders.scaling import stack
 @pytest.mark.parametrize(
     ("jobs", "there", "state", "verdict", "reason"),
     [
-        ([], file_system(), "over", "leaked", "No job of ours is live."),
+        ([], file_system(), "over", "leaked", "No job of the installation is live."),
         ([], file_system(23), "over", "new", "It is younger than 24 hours."),
-        ([job()], file_system(), "live", "in use", "1 job(s) of the installation live."),
+        ([job()], file_system(), "live", "in use", "1 job(s) of the installation are live."),
         ([job()], file_system(0.3, run_id="r"), "over", "leaked", "Its run r is over."),
         ([], file_system(0.2, run_id="r"), "over", "new", "It is younger than 15 minutes."),
         ([], file_system(23, run_id="r"), "unknown", "new", "It is younger than 24 hours."),
         (
             *([], file_system(run_id="r"), "unknown", "leaked"),
-            "This Airflow has no run r: it was deleted, or is another Airflow's.",
+            "This Airflow has no run r: it was deleted or belongs to another Airflow.",
         ),
         (
             *([], file_system(73, run_id="r"), "live", "leaked"),
-            "Its run r is live for more than 72 hours: cancel it if it hangs.",
+            "Its run r has been live for over 72 hours: cancel it if it hangs.",
         ),
         ([], file_system(run_id="r", dag="d"), "live", "in use", "Its run is live."),
         ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
@@ -80,7 +80,7 @@ def test_a_file_system_is_deleted_although_the_parameter_can_not_be_read(clients
     ("tags", "done"),
     [
         ({"run_id": "r", "dag": "d"}, "Deleted."),
-        ({"target": "by-hand"}, "Left alone: end_leaks does not name file_systems."),
+        ({"target": "by-hand"}, "Left alone: end_leaks does not include file_systems."),
     ],
 )
 def test_by_default_a_deleted_runs_file_system_is_deleted_too(clients, tags, done):

@@ -27,7 +27,7 @@ def test_an_image_of_others_is_not_made_here(whose):
     missing = healthy() | {"image": Refused("ImageNotFoundException")}
     result = check(missing, well=False, **{whose: True})
     seen = f"{IMAGE} is not in ECR."
-    assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or name another.")]
+    assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or choose another image.")]
     (found,) = not_ok(check(healthy() | {"scan": SERIOUS}, **{whose: True}))
     assert found[-1] == "Read them in the ECR console."
 
@@ -59,7 +59,7 @@ def test_an_image_from_elsewhere_is_not_checked():
         ),
         (
             *(NEVER, False, "This image was not scanned: its repository does not scan on push."),
-            "Switch scanning on in ECR.",
+            "Enable scan on push in ECR.",
         ),
     ],
 )

@@ -18,7 +18,7 @@ def answer_array(clients, *children):
     answer_jobs(clients, parent, children=found)
 
 
-IN_USE, YOUNG = "1 job(s) of its target run.", "Idle for less than 30 minutes."
+IN_USE, YOUNG = "1 job(s) of its target are running.", "Idle for less than 30 minutes."
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ IN_USE, YOUNG = "1 job(s) of its target run.", "Idle for less than 30 minutes."
             IDLE + "10:00 UTC, though 1 in RUNNABLE: it may never have joined its cluster.",
         ),
         # The parent of an array is PENDING while its children run.
-        (answer_array, [job(), job()], 2, "in use", "2 job(s) of its target run."),
+        (answer_array, [job(), job()], 2, "in use", "2 job(s) of its target are running."),
         (answer_array, [job(), job("RUNNABLE")], 2, "in use", IN_USE),
         (answer_array, [finished("SUCCEEDED", 50), finished("SUCCEEDED", 29)], 2, "new", YOUNG),
         (
@@ -88,8 +88,8 @@ def answer_hosts(clients, running, pending):
 @pytest.mark.parametrize(
     ("running", "pending", "verdict", "reason"),
     [
-        (1, 0, "in use", "1 job(s) run on it."),
-        (0, 1, "in use", "1 job(s) run on it."),
+        (1, 0, "in use", "1 job(s) are running on it."),
+        (0, 1, "in use", "1 job(s) are running on it."),
         (0, 0, "leaked", IDLE + "10:00 UTC."),
         (None, None, "leaked", IDLE + "10:00 UTC."),
     ],

@@ -83,7 +83,7 @@ def test_where_a_queue_of_others_can_not_be_asked_all_else_is_looked_at(clients)
     assert [one.id for one in report.resources] == ["j-9"]
 
 
-NOT_OURS = "It has no tag of ours, so it is never touched."
+NOT_OURS = "It lacks the installation's tag, so it is never touched."
 FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
 
 
@@ -99,11 +99,17 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
             job(),
             "unknown",
             "leaked",
-            f"This Airflow has no run {RUN_ID}: it was deleted, or is another Airflow's.",
+            f"This Airflow has no run {RUN_ID}: it was deleted or belongs to another Airflow.",
             "jobs_of_unknown_runs",
         ),
-        (job(isTerminated=True), "over", "ending", "It was told to stop.", None),
-        (job("RUNNABLE", isCancelled=True), "over", "ending", "It was told to stop.", None),
+        (job(isTerminated=True), "over", "ending", "Its termination was requested.", None),
+        (
+            job("RUNNABLE", isCancelled=True),
+            "over",
+            "ending",
+            "Its termination was requested.",
+            None,
+        ),
         (job(tags={}, run_id="manual"), "over", "by hand", NOT_OURS, None),
         (job(tags=FOREIGN), "over", "by hand", NOT_OURS, None),
     ],
@@ -144,7 +150,7 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     assert asked == []
     assert report.resources[0].endable == "jobs_of_unknown_runs"
     assert report.resources[0].reason == (
-        f"This Airflow has no run {shown}: it was deleted, or is another Airflow's."
+        f"This Airflow has no run {shown}: it was deleted or belongs to another Airflow."
     )
 
 

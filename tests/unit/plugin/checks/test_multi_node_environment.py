@@ -67,7 +67,9 @@ def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     (check,) = check_compute_environments(checked)
     assert check.status == status
     if status == "fail":
-        assert check.seen == "nodes may have 1920 vCPUs, and each of 21 nodes at once asks for 96."
+        assert check.seen == (
+            "nodes is limited to 1920 vCPUs, but each of 21 nodes at once needs 96."
+        )
         assert check.remedy == "Raise most_nodes in terraform/stacks/multi_node."
 
 
@@ -82,7 +84,7 @@ def test_an_ami_that_ecs_recommends_no_longer_is_renewed_by_the_stack():
     clients.answer("ssm", "get_parameters", {"Parameters": [newest]})
     (check,) = check_amis(checked)
     assert (check.target, check.status) == (NODES.target, "warn")
-    assert "`terraform apply` in terraform/stacks/multi_node, between" in check.remedy
+    assert "`terraform apply` in terraform/stacks/multi_node" in check.remedy
 
 
 def test_an_ami_that_was_given_to_the_stack_is_not_compared():
@@ -104,8 +106,8 @@ def test_a_quota_must_have_the_vcpus_of_all_nodes(nodes, value, status):
     assert "Running On-Demand P instances (L-417A185B)" in check.seen
     if status == "fail":
         vcpus = 96 * nodes
-        assert f"{nodes} nodes of {NODES.target} take {vcpus:,}: ask for fewer nodes" in check.seen
-        assert check.remedy == f"Ask for at least {vcpus} in the Service Quotas console."
+        assert f"{nodes} nodes of {NODES.target} take {vcpus:,}: use fewer nodes" in check.seen
+        assert check.remedy == f"Request at least {vcpus} in the Service Quotas console."
 
 
 def test_the_image_is_that_of_the_nodes():

@@ -69,7 +69,7 @@ def looked(clients, size, state="over", instances=(), **group):
 def test_a_cluster_without_node_is_named_and_no_leak(clients):
     (cluster,) = looked(clients, 0)
     assert (cluster.kind, cluster.verdict) == ("cluster", "in use")
-    assert "bills until `terraform destroy`" in cluster.reason
+    assert "billed until `terraform destroy`" in cluster.reason
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_a_cluster_without_node_is_named_and_no_leak(clients):
             "live",
             {"minutes": 361},
             "leaked",
-            f"Its run {RUN_ID} is live for more than 6 hours: cancel it if it hangs.",
+            f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it hangs.",
         ),
         ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),
-        ("over", {"tags": {}}, "leaked", "No run asked for it."),
-        ("over", {"minutes": 3}, "new", "It was asked for less than 15 minutes ago."),
+        ("over", {"tags": {}}, "leaked", "No run requested it."),
+        ("over", {"minutes": 3}, "new", "It was requested less than 15 minutes ago."),
     ],
 )
 def test_the_node_is_judged_by_the_run_that_asked_for_it(clients, state, group, verdict, reason):
@@ -97,8 +97,8 @@ def test_the_node_is_judged_by_the_run_that_asked_for_it(clients, state, group, 
 @pytest.mark.parametrize(
     ("minutes", "verdict", "reason"),
     [
-        (29, "ending", "Its node group wants no node."),
-        (30, "leaked", "Its node group wants no node since 2026-11-21 11:30 UTC."),
+        (29, "ending", "Its node group's desired size is 0."),
+        (30, "leaked", "Its node group's desired size is 0 since 2026-11-21 11:30 UTC."),
     ],
 )
 def test_an_instance_that_outlives_its_node_group_is_seen(clients, minutes, verdict, reason):
@@ -125,7 +125,7 @@ def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
 
 def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
     found = looked(clients, 1)
-    left = "Left alone: end_leaks does not name nodes."
+    left = "Left alone: end_leaks does not include nodes."
     assert ended(clients, found, ["instances"]) == (left, False)
     update = {"update": {"id": "u", "status": "InProgress"}}
     clients.answer(

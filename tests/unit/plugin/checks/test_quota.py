@@ -63,7 +63,7 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
         ("c5.2xlarge, c5.4xlarge", "warn")
     ] * 2
     assert "16 vCPUs. One instance of each takes 24: their jobs wait" in found[0].seen
-    assert found[0].remedy == "Ask for at least 24 in the Service Quotas console."
+    assert found[0].remedy == "Request at least 24 in the Service Quotas console."
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
     unknown, judged = check_quotas(BatchEnvironment(CONFIG, {"p6": p6}, clients))
     assert (unknown.status, unknown.seen) == (
         "not checked",
-        "The Spot quota of p6-b200.48xlarge is not known here.",
+        "The Spot quota for p6-b200.48xlarge is unknown.",
     )
     assert judged.status == "warn"
     assert judged.seen == (
@@ -107,7 +107,7 @@ def test_a_capacity_block_is_held_against_no_quota():
     block = CONFIG.targets["g5.xlarge"].model_copy(update={"capacity_block": "cr-0123456789"})
     checks = check_quotas(BatchEnvironment(CONFIG, {"g5": block}, StubbedClients(REGION)))
     told = {(check.status, check.seen) for check in checks}
-    assert told == {("not checked", "The Capacity Block quota of g5.xlarge is not known here.")}
+    assert told == {("not checked", "The Capacity Block quota for g5.xlarge is unknown.")}
 
 
 def test_the_local_cloud_has_the_quotas_of_the_table():

@@ -50,16 +50,16 @@ def test_what_is_asked_offered_and_done():
         "1 of 5 pods can't start.",
         "Each asks for: 2300m cpu, 1 nvidia.com/gpu.",
         "Node n offers: 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
-        "p-4 waits since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
+        "p-4 waiting since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
         "nvidia.com/gpu.)",
-        "What to do: ask for 4 pods, or share the GPUs: time-slicing would offer 40.",
+        "Remedy: ask for 4 pods, or share the GPUs: time-slicing would offer 40.",
     ]
 
 
 def test_of_many_pods_some_are_named():
     pods = [unschedulable(f"p-{n}", "no nodes available to schedule pods") for n in range(9)]
     text = said(*pods)
-    assert text.count("waits since") == 5
+    assert text.count("waiting since") == 5
     assert "... and 4 more." in text
     assert "There is no node with GPUs." in text
 
@@ -70,20 +70,24 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
 @pytest.mark.parametrize(
     ("waits", "gpus", "remedy"),
     [
-        (unschedulable("p", "no nodes available"), None, "see node group gpu of batchmark-gpu-"),
-        (NO_GPU, 0, "see why the device plugin offers no GPU, or apply the manifests"),
+        (unschedulable("p", "no nodes available"), None, "check node group gpu of batchmark-gpu-"),
+        (NO_GPU, 0, "find out why the device plugin offers no GPU, or apply the manifests"),
         (NO_GPU, 40, "ask for 40 pods, or raise replicas_per_gpu of the stack"),
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
-        (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), 4, "let pods want"),
+        (
+            unschedulable("p", "1 node(s) had untolerated taint {a: b}"),
+            4,
+            "give the pods the node selector",
+        ),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
         (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
-        (container("p", reason="CreateContainerError", message="x"), 4, "look at `kubectl"),
-        (pod("p"), 4, "look at `kubectl -n gpu-demo describe pods`"),
+        (container("p", reason="CreateContainerError", message="x"), 4, "see `kubectl"),
+        (pod("p"), 4, "see `kubectl -n gpu-demo describe pods`"),
     ],
 )
 def test_what_to_do(waits, gpus, remedy):
     nodes = [] if gpus is None else [node(gpus)]
-    assert f"What to do: {remedy}" in said(waits, nodes=nodes)
+    assert f"Remedy: {remedy}" in said(waits, nodes=nodes)
 
 
 def test_an_event_tells_what_a_container_waits_for():
@@ -99,7 +103,7 @@ def test_an_event_tells_what_a_container_waits_for():
 def test_pods_that_were_never_made():
     job = {"metadata": {"name": "j", "creationTimestamp": SINCE}, "spec": {"completions": 2}}
     assert missing(job, [pod("a"), pod("b")]) is None
-    assert missing(job, [pod("a")]).reason == "only 1 pods were made"
+    assert missing(job, [pod("a")]).reason == "only 1 pods were created"
 
 
 def test_equal_failures_are_told_once():
@@ -109,5 +113,5 @@ def test_equal_failures_are_told_once():
     assert failures([*lost, evicted, pod("d", "Failed"), pod("e", "Running")]) == [
         "2 pods failed: exit code 137, OOMKilled",
         "1 pod failed: Evicted: low on memory",
-        "1 pod failed: nobody says why",
+        "1 pod failed: unknown reason",
     ]

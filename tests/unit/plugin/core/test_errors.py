@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.core.errors import meant
+from batchmark.core.errors import did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from batchmark.core.errors import meant
     ],
 )
 def test_a_wrong_name_is_answered_with_those_there_are(given, known, end):
-    assert meant(given, known) == end
+    assert did_you_mean(given, known) == end

@@ -121,12 +121,12 @@ def test_rounding_turns_no_order_around(examples):
     ("form", "value", "text"),
     [
         # How far apart is a factor from twice on.
-        (formatting.apart, 0.028, "2.8 %"),
-        (formatting.apart, 0.284, "28 %"),
-        (formatting.apart, 0.99, "99 %"),
-        (formatting.apart, 1.0, "2.0×"),
-        (formatting.apart, 1.7, "2.7×"),
-        (formatting.apart, 8.9, "9.9×"),
+        (formatting.difference_text, 0.028, "2.8 %"),
+        (formatting.difference_text, 0.284, "28 %"),
+        (formatting.difference_text, 0.99, "99 %"),
+        (formatting.difference_text, 1.0, "2.0×"),
+        (formatting.difference_text, 1.7, "2.7×"),
+        (formatting.difference_text, 8.9, "9.9×"),
         (formatting.usd, 1234.5, "$1,234.50"),
         (formatting.usd, 1.0, "$1.00"),
         (formatting.usd, 0.0934, "$0.093"),
@@ -152,9 +152,9 @@ def test_rounding_turns_no_order_around(examples):
         (formatting.memory, 2**20, "1.0 MiB"),
         (formatting.memory, 600, "0.6 KiB"),
         (formatting.seconds, 0, "0 s"),
-        (formatting.some, ["a", "b", "c"], "a, b, c"),
-        (formatting.some, ["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
-        (formatting.some, [], ""),
+        (formatting.shortened_list, ["a", "b", "c"], "a, b, c"),
+        (formatting.shortened_list, ["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+        (formatting.shortened_list, [], ""),
     ],
 )
 def test_a_value_in_words(form, value, text):

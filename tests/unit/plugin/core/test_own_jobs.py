@@ -8,7 +8,7 @@ from batchmark.core.own_jobs import JobAxis, parse_own_jobs
 
 @pytest.mark.parametrize("name", ["start", "metric", "unit", "better"])
 def test_no_axis_is_called_as_what_results_have(name):
-    with pytest.raises(ValueError, match="call it other than start, metric, unit, better"):
+    with pytest.raises(ValueError, match="start, metric, unit, better are reserved names"):
         JobAxis(parameter=name, sizes=[1])
 
 

@@ -70,8 +70,8 @@ def test_the_committed_prices_stand_in_and_say_why():
     prices = committed_prices(committed.region, "the Price List API is out of reach", NOON)
     assert prices.on_demand == committed.on_demand
     assert prices.notes[0] == (
-        "There are no prices of today: the Price List API is out of reach. The committed ones of "
-        f"{committed.as_of} are used."
+        "Current prices are unavailable: the Price List API is out of reach. "
+        f"Using the committed ones of {committed.as_of}."
     )
 
 
@@ -79,8 +79,10 @@ def test_prices_of_one_region_are_never_applied_to_another():
     prices = committed_prices("nowhere-1", "the Price List API is out of reach", NOON)
     assert (prices.region, prices.on_demand, prices.spot) == ("nowhere-1", {}, {})
     assert prices.notes == (
-        "There are no prices of today: the Price List API is out of reach. The committed ones are "
-        f"of {load_prices().region} and say nothing about nowhere-1.",
+        (
+            "Current prices are unavailable: the Price List API is out of reach. The "
+            f"committed ones are for {load_prices().region} and don't apply to nowhere-1."
+        ),
     )
 
 
@@ -102,7 +104,7 @@ def test_committed_spot_prices_are_used_for_a_day(days, spot):
     prices = TABLE.without_old_spot(NOON + timedelta(days=days))
     assert prices.spot == spot
     assert prices.on_demand == TABLE.on_demand
-    told = () if spot else ("The committed Spot prices, of 2026-11-20, are too old to be used.",)
+    told = () if spot else ("The committed Spot prices from 2026-11-20 are too old to use.",)
     assert prices.notes == told
 
 
@@ -146,7 +148,7 @@ def test_no_offer_has_no_price():
 
 
 def test_two_prices_are_not_chosen_between():
-    with pytest.raises(PriceError, match=r"several prices are listed: 1\.006, 1\.2"):
+    with pytest.raises(PriceError, match=r"AWS lists several: 1\.006, 1\.2"):
         on_demand_price([offer("g5.xlarge", "1.2"), offer("g5.xlarge", "1.006")])
 
 
@@ -154,7 +156,7 @@ def test_two_prices_are_not_chosen_between():
     "text", ["no json", "[]", "{}", '{"terms": {"OnDemand": {"a": {}}}}', '{"terms": null}']
 )
 def test_an_offer_of_another_shape_is_an_error(text):
-    with pytest.raises(PriceError, match="an offer has another shape than known here"):
+    with pytest.raises(PriceError, match="an offer has an unknown format"):
         on_demand_price([text])
 
 

@@ -224,7 +224,7 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
         ({"repeats": "a[$(touch pwned)]"}, "give 1 to 99"),
         ({"comment": "yes"}, "'yes' is neither true nor false"),
         ({"name": "a b"}, "'a b' is not 1 to 61 letters, digits and ._-"),
-        ({"least-percent": "x"}, "'x' is not a number of percent"),
+        ({"least-percent": "x"}, "'x' is not a percentage"),
         ({"baseline": "./none"}, "the baseline ./none is not a folder; give one"),
         ({"baseline": "a&b"}, "the baseline 'a&b' is no artifact's name"),
         ({"baseline": "s3://bucket"}, "the baseline s3://bucket is no folder"),

@@ -32,18 +32,18 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     assert run_history("rebuild", "--dry-run") == 0
     said = capsys.readouterr().out
     assert "1 runs and imported files: 1 files would be written, 0 unchanged, 1 would be" in said
-    assert f"Would be removed, as no run or import has them: 1 ({stale})" in said
+    assert f"Would be removed, as they belong to no run or import: 1 ({stale})" in said
     assert stale in bucket.objects()
     assert run_history("rebuild") == 0
     said = capsys.readouterr().out
     assert "1 files written, 0 unchanged, 1 removed" in said
     assert "not in the history: 21 (raw/manual/00.json, " in said
-    assert "Not checked: 2 raw documents, as collected by a release that kept no SHA-256" in said
+    assert "Not checked: 2 raw documents, because the collecting release stored no SHA-256" in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
     assert run_history("rebuild") == 0
-    assert "is of another release (" in capsys.readouterr().err
+    assert "is from another release (" in capsys.readouterr().err
 
 
 def test_show_takes_the_runs_of_a_version(bucket, capsys):

@@ -27,7 +27,7 @@ def obey(body, _location):
         case [b"take", megabytes]:
             pa.allocate_buffer(int(megabytes) * 10**6)
         case [b"raise"]:
-            raise pa.ArrowInvalid("not a file of the history")
+            raise pa.ArrowInvalid("not a history file")
     return pa.table({"process": [os.getpid()]})
 
 
@@ -82,13 +82,13 @@ def test_a_file_that_ends_its_process_costs_itself_alone(order, monkeypatch):
         with monkeypatch.context() as patch:
             if order == b"sleep":
                 patch.setattr(file_reader, "MOST_SECONDS", 0.1)
-            with pytest.raises(pa.ArrowInvalid, match=r"than 252 MB .* or ends the process"):
+            with pytest.raises(pa.ArrowInvalid, match=r"than 252 MB .* or crashes the reader"):
                 reader.read(order, PLACE)
         assert process_of(reader.read(b"take 100", PLACE)) != before
 
 
 def test_what_is_wrong_with_a_file_is_said():
-    with FileReader(obey) as reader, pytest.raises(pa.ArrowInvalid, match=r"^not a file of the"):
+    with FileReader(obey) as reader, pytest.raises(pa.ArrowInvalid, match=r"^not a history file"):
         reader.read(b"raise", PLACE)
 
 

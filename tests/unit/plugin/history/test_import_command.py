@@ -7,7 +7,7 @@ import os
 import pytest
 
 from batchmark.analysis.published import TABLE
-from batchmark.core.names import limited
+from batchmark.core.names import cut_to_length
 from batchmark.history import __main__ as command_line
 from tests.builders.history import BUCKET, run_history
 from tests.builders.imported_files import ASV, GITHUB, GITHUB_JSON, GOOGLE, PYTEST
@@ -24,10 +24,14 @@ def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
     assert import_files(PYTEST, GITHUB, ASV) == 0
     assert capsys.readouterr().out.splitlines() == [
         "pytest-benchmark.json: 2 measurements of 1 run",
-        "github-action-benchmark.js: 7 measurements of 2 runs; 1 lost; not times, so left out: "
-        "1 in 'B/op', 1 in 'allocs/op'",
-        f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; not times, so left out: "
-        "1 in 'bytes', 1 in 'answers'",
+        (
+            "github-action-benchmark.js: 7 measurements of 2 runs; 1 lost; left out, as they "
+            "are not times: 1 in 'B/op', 1 in 'allocs/op'"
+        ),
+        (
+            f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; left out, as they are "
+            "not times: 1 in 'bytes', 1 in 'answers'"
+        ),
     ]
     table = bucket.history.read(["target"], suites=["imported"])
     assert table["target"].to_pylist() == ["ci"] * 18
@@ -44,7 +48,7 @@ def test_a_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
             entry |= {"tool": "cargo", "benches": [{"name": "size", "value": 5, "unit": "MB"}]}
     bad.write_text(json.dumps(document))
     assert import_files(PYTEST, bad) == 1
-    message = f"history import: {bad} has no time and no rate of calls: 5 in 'MB'\n"
+    message = f"history import: {bad} has neither a time nor a rate: 5 in 'MB'\n"
     assert capsys.readouterr().err == message
     assert bucket.objects() == {}
 
@@ -110,7 +114,7 @@ def test_a_file_without_a_date_needs_one(bucket, capsys, tmp_path, path):
     bad = tmp_path / "bad.json"
     bad.write_text(changed(path, date=None, datetime="0001-01-01T00:00:00+14:00"))
     assert import_files(bad) == 1
-    assert "it has no date: --date gives one to what has none" in capsys.readouterr().err
+    assert "it has no date: set one with --date" in capsys.readouterr().err
     assert import_files(bad, "--date", "2026-11-28") == 0
     assert set(bucket.history.read(["recorded_at"])["month"].to_pylist()) == {"2026-11"}
 
@@ -138,14 +142,14 @@ def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
     assert import_files(*beside) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{ASV.name}: 5 measurements")
-    assert "skipped, as asv keeps no results in it: " in err
+    assert "skipped, as asv stores no results in it: " in err
     before = bucket.objects()
     assert import_files(ASV.parent) == 0
     assert bucket.objects() == before
     assert import_files(tmp_path) == 1
     assert f"{tmp_path} has no .json files" in capsys.readouterr().err
     assert import_files(ASV.parent / "machine.json") == 1
-    assert "name those beside machine.json" in capsys.readouterr().err
+    assert "give those next to machine.json" in capsys.readouterr().err
 
 
 def test_only_so_many_losses_are_named(bucket, capsys, tmp_path):
@@ -178,7 +182,7 @@ def test_a_file_has_a_limit(capsys, tmp_path, monkeypatch, pack):
     path = tmp_path / "endless"
     path.write_bytes(pack(bytes(2**20 + 1)))
     assert import_files(path) == 1
-    message = f"history import: {path} has more than the 1 MiB that are read\n"
+    message = f"history import: {path} has more than the limit of 1 MiB\n"
     assert capsys.readouterr().err == message
 
 
@@ -188,8 +192,8 @@ def test_figures_of_two_files_are_not_pooled_in_one_run(bucket, capsys, tmp_path
     other.write_text(with_figures_of_join(median=1.01e-5))
     assert import_files(PYTEST, other) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{other} has another figure of '{JOIN}' of ci in run 0f3c1a5e" in line
-    assert f" than {PYTEST}: import it with a --target, " in line
+    assert f"{other} has a different figure for '{JOIN}' of ci in run 0f3c1a5e" in line
+    assert f" than {PYTEST}: import it with a different --target, " in line
     assert bucket.objects() == {}
     assert import_files(PYTEST) == 0
     before = bucket.objects()
@@ -208,7 +212,7 @@ def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
     assert import_files(path) == 0
     (parameters,) = bucket.history.read(["parameters"])["parameters"].to_pylist()
     assert json.loads(parameters) == {
-        "param1": limited(deep, 300),
+        "param1": cut_to_length(deep, 300),
         "env": "virtualenv-py3.11-numpy",
     }
 
@@ -230,6 +234,6 @@ def test_a_file_name_need_not_be_utf_8(bucket, capsys, tmp_path):
 
 def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
     assert run_history("import", PYTEST) == 1
-    assert "name it, such as --target ci-runner" in capsys.readouterr().err
+    assert "add it, such as --target ci-runner" in capsys.readouterr().err
     assert run_history("import", TABLE) == 0
     assert capsys.readouterr().out == "published.json: 14 measurements of 1 run; 2 lost\n"

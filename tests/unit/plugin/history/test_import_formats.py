@@ -76,7 +76,7 @@ def test_the_date_of_a_single_pyperf_run_stands_above_it():
 
 
 def test_an_older_pyperf_file_is_refused_with_the_remedy():
-    with pytest.raises(HistoryError, match=r"results of version 5: `pyperf convert` makes it"):
+    with pytest.raises(HistoryError, match=r"results of version 5: `pyperf convert` converts"):
         edited(PYPERF, lambda document: document.update(version=5)).parse()
 
 
@@ -159,12 +159,12 @@ def test_hyperfine(path):
         summary = rows["sort --parallel=4 words.txt", '{"threads":4}']
         assert (summary["samples"], summary["median_seconds"]) == (3, 0.199)
         assert (summary["min_seconds"], summary["max_seconds"]) == (0.195, 0.208)
-        failed, reason = names["grep -c missing words.txt"], "2 of 3 runs failed, with exit codes"
+        failed, reason = names["grep -c missing words.txt"], "2 of 3 runs failed, exit codes"
     else:
         sort = rows["sort with 1 thread", '{"threads":1}']
         assert (sort["samples"], sort["median_seconds"]) == (2, pytest.approx(0.51))
         assert sort["kernel"] == "Linux"
-        failed, reason = names["false"], "1 of 1 run failed, with exit codes 1"
+        failed, reason = names["false"], "1 of 1 run failed, exit codes 1"
     assert failed["status"] == "failed"
     assert failed["reason"].startswith(reason)
     assert "median_seconds" not in failed
@@ -211,7 +211,7 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
     ("text", "problem"),
     [
         ("name,value\na,1\n", "its header has no unit; nor is it JSON"),
-        ("name,value,unit,unit\na,1,s,s\n", "'unit' stands twice in its header"),
+        ("name,value,unit,unit\na,1,s,s\n", "'unit' appears twice in its header"),
         ('name,value,unit\na,"1"2,s\n', "line 2: "),
         ("", "its header has no name, value, unit"),
     ],

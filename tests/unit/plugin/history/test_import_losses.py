@@ -202,7 +202,7 @@ def test_asvs_old_results_are_recognised():
         "results": {"b.time_x": 0.1},
     }
     assert detect(json.dumps(old), "f") == "asv"
-    with pytest.raises(HistoryError, match="version 1: `asv update` makes it 2"):
+    with pytest.raises(HistoryError, match="version 1: run `asv update` to convert them to 2"):
         imported(ASV, json.dumps(old)).parse()
 
 

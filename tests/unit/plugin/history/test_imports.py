@@ -52,7 +52,7 @@ def test_the_format_of_a_file_is_detected(path, name):
         ("{", "f is not JSON: "),
         ("window.BENCHMARK_DATA = function() {}", "f is not JSON: "),
         ("{}", "f has none of the formats pytest-benchmark, github-action-benchmark, asv"),
-        ('[{"name": "x", "unit": "s", "value": 1}]', "data.js can be imported"),
+        ('[{"name": "x", "unit": "s", "value": 1}]', "import data.js"),
         (ASV.with_name("machine.json").read_text(), "f has none of the formats"),
     ],
 )

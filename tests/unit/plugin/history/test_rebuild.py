@@ -127,7 +127,7 @@ def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt)
     done = rebuilt(spoilt)
     (problem,) = done.problems
     assert GPU_DOCUMENT in problem
-    assert problem.endswith(f"the rows that run {FIRST.run_id} has stay")
+    assert problem.endswith(f"the existing rows of run {FIRST.run_id} stay")
     assert (done.written, done.removed) == ([], [])
     assert spoilt.objects(HISTORY) == right
     (key,) = right
@@ -146,7 +146,7 @@ def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
     right = bucket.objects(HISTORY)
     (problem,) = rebuilt(bucket).problems
     assert f"{GPU_DOCUMENT} was replaced: its SHA-256 is " in problem
-    assert problem.endswith(f"the rows that run {FIRST.run_id} has stay")
+    assert problem.endswith(f"the existing rows of run {FIRST.run_id} stay")
     assert bucket.objects(HISTORY) == right
     bucket.history.objects.remove(key)
     assert rebuilt(bucket).written == [key]
@@ -167,7 +167,7 @@ def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
     right = bucket.objects(HISTORY)
     bucket.put(FIRST_FOLDER + name, '{"of": "another release"}')
     (problem,) = rebuilt(bucket).problems
-    assert problem.startswith(f"{FIRST_FOLDER} is of another release (")
+    assert problem.startswith(f"{FIRST_FOLDER} is from another release (")
     assert bucket.objects(HISTORY) == right
 
 
@@ -245,7 +245,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
     bucket.append(FIRST)
     assert targets(bucket) == {"c5.2xlarge"}
     lost = FIRST.jobs[0].document_uri
-    assert f"Missing in the history: {lost} gives no rows: unexpected {error}" in caplog.text
+    assert f"Missing in the history: {lost} has no usable rows: unexpected {error}" in caplog.text
     before = bucket.objects(HISTORY)
     done = rebuilt(bucket)
     assert lost in done.problems[0]
@@ -355,7 +355,7 @@ def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     done = rebuilt(bucket)
     assert (done.written, done.removed) == ([], [])
     (problem,) = done.problems
-    assert problem.startswith(f"{key} keeps being changed by others")
+    assert problem.startswith(f"{key} keeps being changed by another program")
     assert bucket.objects(HISTORY) == {key: b"of another"}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.analysis.pairs.notes import few_jobs
+from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.change_records import ChangesSection
@@ -79,7 +79,7 @@ def test_without_prices_the_word_is_by_time_and_says_so(cpu, verdict):
     assert answer.sentence.endswith("; what that costs is not known.")
     assert (
         answer.cautions[-1]
-        == "No dollars for c5.2xlarge: its time was measured on a machine outside EC2."
+        == "No cost for c5.2xlarge: its time was measured on a machine outside EC2."
     )
     assert [matrix.measure for matrix in story.matrices] == ["time"]
 
@@ -88,7 +88,7 @@ def test_too_few_jobs_are_said_once_and_only_where_they_keep_something_unknown()
     near = [jobs(one, 1.1, repeats=1, suite="blog") for one in (CPU, "c5.9xlarge")]
     answer, _ = asked(report_on(jobs(GPU, 1.0, repeats=1), *near))
     assert answer.verdict == "Not known yet"
-    assert answer.cautions[0] == few_jobs(1)
+    assert answer.cautions[0] == few_jobs_note(1)
     assert "against the best CPU target" in answer.sentence
     far, _ = asked(report_on(jobs(GPU, 1.0, repeats=1), jobs(CPU, 500.0, repeats=1)))
     assert far.cautions == []

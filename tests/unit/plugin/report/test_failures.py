@@ -9,7 +9,7 @@ from tests.builders.reports import Page, render_html, report_of, terminal
 from tests.builders.runs import build_job, build_lost, build_run
 
 HOW = "exit code 3 (the command's own error)"
-NOT_RUN = f"not run, as the first job of this side failed: {HOW}"
+NOT_RUN = f"not run, because the first job of this side failed: {HOW}"
 TRACEBACK = (
     "Traceback (most recent call last):",
     '  File "/job/1/train.py", line 6, in <module>',

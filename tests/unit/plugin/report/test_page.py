@@ -75,7 +75,7 @@ def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_b
         assert "g5.xlarge: 1.006 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour" in shown
         assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
         assert "container time of all attempts, each at the price it was bought at" in shown
-        assert "Attempts before a job's last are charged as the last was" in shown
+        assert "Earlier attempts are charged like a job's last" in shown
     assert "at the On-Demand prices of both targets, however their instances were bought" in page
     assert "Spot, us-east-1a" in page
     assert "0.6" in page
@@ -287,7 +287,7 @@ def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
     html = render_html(report_of_laptop)
     page = Page(html)
     assert "No dollars: the jobs ran on a machine outside EC2." in page.texts
-    assert "No dollars for" not in html
+    assert "No cost for" not in html
     assert "$" not in " ".join(page.texts)
     cells = re.findall(r'data-label="Efficiency">\s*<span>(.*?)</span>', html)
     assert cells == ["-"] * len(cells)
@@ -305,10 +305,10 @@ def test_a_document_of_the_first_version_still_makes_a_report():
         )
     )
     page = " ".join(Page(render_html(report)).texts)
-    assert "no job says when its device was ready" in page
+    assert "no job recorded when its device was ready" in page
     assert report.pairs[0].rows[0].gpu.roofline.compute_share is None
     assert report.pairs[0].rows[0].calls_until_gpu_pays is None
-    assert "no job says when its device was ready" in terminal(report)
+    assert "no job recorded when its device was ready" in terminal(report)
 
 
 def test_hostile_strings_stay_text():

@@ -68,11 +68,14 @@ def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_
     assert refusals(seen, max_cost_usd=14.12) == ()
     assert refusals(seen, max_cost_usd=None) == ()
     assert refusals(seen, max_cost_usd=14.11) == (
-        "This run can cost up to $14.12, above its max_cost_usd of $14.11: c5.2xlarge: $2.04 "
-        "(jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour); g5.xlarge: $12.08 "
-        "(jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour). Ask for fewer "
-        "targets, sizes or repeats, or lower their timeout_seconds or attempts in Terraform's "
-        "target_overrides or own_jobs, or a side's timeout_seconds, or raise max_cost_usd.",
+        (
+            "This run can cost up to $14.12, above its max_cost_usd of $14.11: c5.2xlarge: "
+            "$2.04 (jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour); "
+            "g5.xlarge: $12.08 (jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD "
+            "per hour). Use fewer targets, sizes or repeats, or lower their timeout_seconds "
+            "or attempts in Terraform's target_overrides or own_jobs, or a side's "
+            "timeout_seconds, or raise max_cost_usd."
+        ),
     )
 
 
@@ -97,7 +100,7 @@ def test_without_a_price_nothing_passes_a_cap():
     assert (seen.usd, seen.targets[0].usd, seen.targets[1].usd) == (None, 6.04, None)
     assert str(seen.targets[1]).endswith("3600 s at no known USD per hour)")
     reason = (
-        "What this run can cost at most is not known, so it is refused under {}: there is no "
+        "This run's worst-case cost is unknown, so it is refused under {}: there is no "
         "On-Demand price of g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
         'Let Airflow ask AWS (pricing:GetProducts), add them by `make prices TYPES="g5.48xlarge"`, '
         "or run without a cap."
@@ -121,11 +124,13 @@ def test_the_month_says_what_it_consists_of_when_it_refuses():
     spent = month(finished=90.5, reserved=7.46)
     assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=100) == ()
     assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=99.99) == (
-        "Runs of 2026-11: $97.96 (1 finished $90.50; 1 planned and not finished, at most $7.46). "
-        "With this run's $2.04 at most, that is above the monthly_cap_usd of $99.99. Ask for fewer "
-        "targets, sizes or repeats, or lower their timeout_seconds or attempts in Terraform's "
-        "target_overrides or own_jobs, or a side's timeout_seconds, wait for the next month, or "
-        "raise monthly_cap_usd in Terraform.",
+        (
+            "Runs of 2026-11: $97.96 (1 finished $90.50; 1 planned and not finished, at most "
+            "$7.46). With this run's $2.04 at most, that is above the monthly_cap_usd of "
+            "$99.99. Use fewer targets, sizes or repeats, or lower their timeout_seconds or "
+            "attempts in Terraform's target_overrides or own_jobs, or a side's "
+            "timeout_seconds, wait for the next month, or raise monthly_cap_usd in Terraform."
+        ),
     )
     both = refusals(seen, max_cost_usd=1, month=spent, monthly_cap_usd=1)
     assert [reason.partition(" ")[0] for reason in both] == ["This", "Runs"]
@@ -144,14 +149,14 @@ def test_a_month_that_cannot_be_summed_up_refuses_under_its_cap_only(fields, nam
     assert refusals(seen, max_cost_usd=50, month=spent) == ()
     (reason,) = refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=1e6)
     assert reason == (
-        f"monthly_cap_usd is $1,000,000, and 2026-11 can't be summed up: {named} hold no amount. "
-        "Correct them, or delete what ran outside AWS."
+        f"monthly_cap_usd is $1,000,000, and 2026-11 can't be summed up: {named} contain "
+        "no valid amount. Correct them, or delete those of runs outside AWS."
     )
 
 
 def test_a_monthly_cap_wants_the_months_sum():
     seen = worst(of_targets(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
-    with pytest.raises(PlanError, match="nobody summed up the month"):
+    with pytest.raises(PlanError, match="the month was not summed up"):
         refusals(seen, max_cost_usd=None, monthly_cap_usd=5)
 
 

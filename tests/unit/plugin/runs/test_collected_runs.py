@@ -106,7 +106,7 @@ def test_a_document_that_was_replaced_costs_its_job_alone_and_is_named(store, bu
     lost = run.lost[1]
     assert lost.document_sha256 == RUN.jobs[0].document_sha256
     assert f"batchmark-results/{GONE} was replaced: its SHA-256 is " in lost.reason
-    assert f"what was collected has {RUN.jobs[0].document_sha256}; restore" in lost.reason
+    assert f"{RUN.jobs[0].document_sha256} was collected; restore" in lost.reason
     assert (lost.seconds, run.notes) == (40.0, ())
 
 
@@ -118,8 +118,8 @@ def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store)
     assert run.jobs == jobs
     (note,) = compare(run, PRICES).notices[:1]
     assert note == (
-        "Not checked: 1 result document, as collected by a release that kept no SHA-256 by which "
-        "a replaced one would show."
+        "Not checked: 1 result document, because the collecting release stored no "
+        "SHA-256 to detect replaced ones."
     )
 
 

@@ -91,7 +91,7 @@ def test_a_job_of_which_no_times_can_be_is_charged_for_nothing_that_is_known():
     assert (job.batch_seconds, job.charged_seconds) == (None, None)
     cost = job_cost(job, PRICES)
     assert (cost.seconds, cost.usd) == (None, None)
-    assert cost.reason == "How long a job of g5.xlarge ran is not known: its times can't be."
+    assert cost.reason == "A job of g5.xlarge has impossible times, so its run time is unknown."
 
 
 def test_what_batch_says_of_the_container_of_a_job_that_succeeded_stands_in_the_report():
@@ -99,8 +99,8 @@ def test_what_batch_says_of_the_container_of_a_job_that_succeeded_stands_in_the_
     run = collected(killed, documents=[document()])
     (note,) = compare(run, PRICES).notices[:1]
     assert note == (
-        "1 of 1 job: Batch says of its container, though that ended with exit code 0: "
-        "OutOfMemoryError: killed"
+        "1 of 1 job: Batch reports a problem with its container, which exited with code "
+        "0: OutOfMemoryError: killed"
     )
     assert collected(DONE, documents=[document()]).jobs[0].doubt is None
 
@@ -237,7 +237,7 @@ def test_a_job_that_may_not_be_ended_costs_no_other_its_result(caplog):
     double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
     account = refusing("AccessDeniedException", DONE, double, documents=[document()])
     assert ids(account.collected()) == [JOB_ID]
-    assert f"Job {OTHER_ID} can't be ended: An error occurred (AccessDenied" in caplog.text
+    assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
 
 
 def test_a_lost_job_that_may_not_be_ended_says_so():

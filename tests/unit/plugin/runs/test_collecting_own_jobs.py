@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.aws.job_description import moment
+from batchmark.aws.job_description import batch_time
 from batchmark.core.names import full_name
 from batchmark.runs.own_jobs import storing
 from batchmark.runs.own_jobs.storing import store_document
@@ -130,7 +130,7 @@ def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
     key = "runs/run/logs/g5.xlarge/job-thumbnails-1.log"
     assert (job.log_group, job.log_stream) == (BUCKET, key)
     assert job.log_url.endswith(f"&prefix={key}")
-    assert "no log stream of this job" in account.store.read_if_there(key).decode()
+    assert "no CloudWatch log stream for this job" in account.store.read_if_there(key).decode()
 
 
 def test_a_job_without_a_start_is_collected_with_the_time_of_its_command():
@@ -138,4 +138,4 @@ def test_a_job_without_a_start_is_collected_with_the_time_of_its_command():
     odd = described(attempts=[attempt])
     del odd["startedAt"]
     (job,) = ended(odd).collected().jobs
-    assert (job.batch_seconds, job.stopped_at) == (80.25, moment(STOPPED))
+    assert (job.batch_seconds, job.stopped_at) == (80.25, batch_time(STOPPED))

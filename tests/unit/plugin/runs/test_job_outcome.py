@@ -95,13 +95,13 @@ def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
 @pytest.mark.parametrize(("status", "code"), [("FAILED", 1), ("SUCCEEDED", 0)])
 def test_a_check_that_failed_is_named(status, code):
     judged = Judged(described(status, code=code), [*WHOLE, *facts("check 1")], plan(check="./c"))
-    assert "its owner's check did not pass: its check ended with exit code 1" in judged.failure
+    assert "its owner's check failed: its check ended with exit code 1" in judged.failure
     assert not judged.document.own_job.check.passed
 
 
 def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
     judged = Judged(described(), [metric()])
-    assert "is SUCCEEDED, but its log has no line of its shell" in judged.failure
+    assert "is SUCCEEDED, but its log has no line from the shell" in judged.failure
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
@@ -111,7 +111,7 @@ def test_a_log_that_lost_its_first_lines_blames_nobody_and_is_said_to_be_incompl
     assert len(judged.document.measurements) == 2
     assert judged.document.own_job.wrapped
     assert judged.document.own_job.doubts == (
-        "its log is incomplete: its beginning is missing, so its metrics are perhaps not all",
+        "its log is incomplete: its beginning is missing, so metrics may be missing",
     )
 
 
@@ -126,13 +126,15 @@ def test_a_job_that_never_started_has_no_document():
 def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
-    assert "left no valid result document: Batch tells no attempt" in Judged(odd).failure
+    assert "left no valid result document: Batch reports no attempt" in Judged(odd).failure
 
 
 def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
     monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
     failure = Judged(described()).failure
-    assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
+    assert (
+        "is SUCCEEDED, but it left no valid result document: its document could not be" in failure
+    )
     assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
 
 

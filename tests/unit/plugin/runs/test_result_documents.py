@@ -53,13 +53,13 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
         (json.dumps(json.loads(TEXT) | {"schema_version": 9}), " has schema_version 9, this Batch"),
         ("[" * 5000, ": not a result document: invalid JSON (recursion limit exceeded"),
         ('{"schema_version": 2, "x": ' + "[" * 5000, ": invalid JSON (recursion limit exceeded"),
-        (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the 16 MiB that are read"),
+        (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the limit of 16 MiB"),
         (changed(job_id="job-7"), f"{URI} has job_id 'job-7', expected 'job-1'"),
         (changed(job_attempt=2), f"{URI} has job_attempt 2, expected 1"),
         (changed(run_id="other"), f"{URI} has run_id 'other', expected 'scheduled__2026-11-20'"),
         (
             changed(environment=ON_A_SIMULATED_GPU),
-            " was measured on a simulated Tesla T4, whose figures are no GPU's",
+            " was measured on a simulated Tesla T4, which is not a real GPU",
         ),
         (
             changed(measurements=IN_TF32),
@@ -80,7 +80,9 @@ def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_
     assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
     assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
     for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
-        with pytest.raises(CollectError, match=f"was replaced: .* has {raw.sha256}; restore that"):
+        with pytest.raises(
+            CollectError, match=f"was replaced: .*, but {raw.sha256} was collected; restore that"
+        ):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 
@@ -110,4 +112,4 @@ def test_an_s3_that_refuses_for_now_says_nothing_of_the_document(code, status):
     """Its error names what it was about."""
     with pytest.raises(ClientError, match=code) as raised:
         read(TEXT, client_error(code, status))
-    assert raised.value.__notes__ == [f"It was to read {URI}."]
+    assert raised.value.__notes__ == [f"Failed to read {URI}."]

@@ -79,7 +79,7 @@ def test_an_import_that_is_listed_late_is_waited_for_a_while(account, looks, see
 
 
 def test_without_a_file_system_none_is_named(account):
-    with pytest.raises(LayerError, match="no file system is up"):
+    with pytest.raises(LayerError, match="there is no file system"):
         account.of().name_own()
     assert account.ssm.history == []
 
@@ -178,7 +178,7 @@ def test_what_does_not_come_up_says_why(account, what, becomes, message):
 
 def test_settings_that_aws_refuses_are_named(account):
     account.fsx.failures = {"create_file_system": [client_error("ServiceLimitExceeded")]}
-    message = r"AWS refuses the file system: .*ServiceLimitExceeded.*terraform/stacks/multi_node"
+    message = r"AWS rejected the file system: .*ServiceLimitExceeded.*terraform/stacks/multi_node"
     with pytest.raises(LayerError, match=message):
         account.of().stand_up()
 
@@ -187,7 +187,7 @@ def test_one_that_somebody_deleted_meanwhile_is_named(account):
     layer = account.of()
     layer.stand_up()
     account.fsx.there.clear()
-    with pytest.raises(LayerError, match=r"fs-0+1 is gone: somebody deleted it"):
+    with pytest.raises(LayerError, match=r"fs-0+1 was deleted by somebody else"):
         layer.stand_up()
 
 
@@ -265,7 +265,7 @@ def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation
     layer = account.of()
     setattr(account.ssm, operation, failing(client_error("ParameterNotFound")))
     collapsed(layer, ending)
-    assert "What nodes mount could not be set to 'none': " in layer.parameter_problem
+    assert "The parameter that nodes read could not be set to 'none': " in layer.parameter_problem
     assert "ParameterNotFound" in layer.parameter_problem
 
 
@@ -273,7 +273,7 @@ def test_without_the_settings_it_is_collapsed_all_the_same(account):
     stood_up(account.of())
     layer = account.of(settings=None)
     collapsed(layer)
-    assert "settings of the run's file system are not known" in layer.parameter_problem
+    assert "settings of the run's file system are unknown" in layer.parameter_problem
 
 
 def test_during_an_import_it_is_not_deleted_and_afterwards_it_is():
@@ -293,5 +293,7 @@ def test_a_run_id_that_a_tag_takes(run_id):
 
 @pytest.mark.parametrize(("run_id", "character"), [("a~b", "~"), ("a&b~", "&")])
 def test_a_run_id_that_no_tag_takes_is_refused(run_id, character):
-    with pytest.raises(PlanError, match=rf"run id '{run_id}' has '{character}', which AWS takes"):
+    with pytest.raises(
+        PlanError, match=rf"run id '{run_id}' has '{character}', which AWS does not allow"
+    ):
         check_tags(run_id)

@@ -26,7 +26,7 @@ def test_a_calibration_run_reports_each_target():
     assert report.calibrations[0].self_check == SelfCheck(rows=1, different=())
     assert report.calibrations[1].self_check is None, "4 jobs are too few for two halves"
     assert report.refused == (
-        "g6.xlarge has 0 job(s) with a result (exit code 3); noise shows from 2 on",
+        ("g6.xlarge has 0 job(s) with a result (exit code 3); measuring noise takes at least 2"),
     )
     text = rendered(report)
     assert "c5.2xlarge, suite blog, 6 jobs" in text

@@ -101,7 +101,7 @@ def test_rows_with_too_few_figures_are_left_out_with_the_reason():
     assert [one.row.workload for one in table.rows] == ["matmul"]
     assert [one.reason for one in table.left_out] == [
         "c5.2xlarge: failed: relative error 0.3",
-        "only one job has it; the others lack it",
+        "only one job measured it; the others lack it",
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_fingerprint_says_what_has_changed():
     )
     now = Fingerprint.of(document.model_copy(update={"environment": changed}))
     assert then.differences(now) == (
-        "driver major was 580 and is 590, torch was 2.13.0+cu130 and is 2.14.0+cu130"
+        "driver major was 580 and is now 590, torch was 2.13.0+cu130 and is now 2.14.0+cu130"
     )
 
 
@@ -155,12 +155,12 @@ CHANGED = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
 @pytest.mark.parametrize(
     ("stays", "other", "why"),
     [
-        (table_at(5), table_at(0), "its jobs ended at 2026-11-20 14:03, later than these"),
+        (table_at(5), table_at(0), "its jobs ended later, at 2026-11-20 14:03"),
         (table_at(0), table_at(5), None),
         (table_at(0), table_at(0), None),  # the same run, published again
-        (table_at(0), FALLBACK, "it is of cuda, and these jobs ran on the CPU"),
+        (table_at(0), FALLBACK, "it was measured on cuda, but these jobs ran on the CPU"),
         (FALLBACK, table_at(6), None),
-        (table_at(0), table_at(5, jobs=2), "it is of 3 jobs, and these are 2"),
+        (table_at(0), table_at(5, jobs=2), "it has 3 jobs and the new one only 2"),
         (table_at(0), table_at(5, jobs=2, environment=CHANGED), None),
         (table_at(0, jobs=2), table_at(5, jobs=2), None),
     ],

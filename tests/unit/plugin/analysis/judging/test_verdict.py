@@ -192,8 +192,8 @@ def test_a_calibration_of_two_jobs_makes_no_verdict_worse():
     assert judgement.noise.critical_change == without.noise.critical_change
     assert judgement.noise.smallest_detectable_change == without.noise.smallest_detectable_change
     assert judgement.noise.note.startswith(
-        "c5.2xlarge: held against the assumed noise, as its calibration of 2 jobs (6.3 %) would "
-        "decide less"
+        "c5.2xlarge: judged by the assumed noise, as its calibration of 2 jobs (6.3 %) "
+        "would decide less"
     )
 
 
@@ -217,4 +217,4 @@ def test_more_repeats_than_were_calibrated_tell_their_own_noise():
     known = calibration_of(1.0, 1.01)
     noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
     assert noise.source == "repeats"
-    assert noise.note.startswith("c5.2xlarge: its 3 jobs tell more of noise than the 2 calibrated")
+    assert noise.note.startswith("c5.2xlarge: noise of its 3 jobs used, more than the 2 calibrated")

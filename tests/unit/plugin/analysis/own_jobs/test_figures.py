@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.analysis.own_jobs.figures import order, place_of
+from batchmark.analysis.own_jobs.figures import place_of, place_order
 from batchmark.analysis.own_jobs.records import Place
 from tests.builders.own_jobs import CPU, GPU
 from tests.builders.reports import render_html, report_of
@@ -26,7 +26,7 @@ def test_a_place_is_a_size_and_how_the_instance_was_found(parameters, axis, plac
 def test_cold_places_come_first_and_then_the_small():
     sizes, starts = (1, 2), ("cold", "warm", None)
     places = [Place(size=size, start=start) for size in reversed(sizes) for start in starts]
-    assert [(place.start, place.size) for place in sorted(places, key=order)] == [
+    assert [(place.start, place.size) for place in sorted(places, key=place_order)] == [
         (start, size) for start in starts for size in sizes
     ]
 
@@ -41,5 +41,5 @@ def test_of_two_rows_of_one_place_neither_counts():
     report = report_of(build_run(*jobs))
     (study,) = report.studies["own_jobs"]
     (figure,) = study.sides[1].figures
-    assert figure.problem == "its documents have 2 rows of it, and may have one"
-    assert "its documents have 2 rows of it" in render_html(report)
+    assert figure.problem == "its documents have 2 rows for this size instead of one"
+    assert "its documents have 2 rows for this size instead of" in render_html(report)

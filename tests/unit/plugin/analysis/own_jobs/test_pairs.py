@@ -79,7 +79,10 @@ def test_a_queues_first_job_leaves_one_warm_job_less_and_that_is_said():
         for job in (side.job(repeat=1, start="cold"), *[side.job(repeat=n) for n in range(2, 7)])
     ]
     assert pair_of(*jobs).notes == (
-        "A target has only 5 jobs to go by: 5 of 6 ran on warm instances. Use more repeats: with "
-        "fewer than 6 of them, times have no interval, and no target is called the better.",
+        (
+            "A target has only 5 jobs to go by: 5 of 6 ran on warm instances. Use more "
+            "repeats: with fewer than 6 of them, times have no interval, and no target is "
+            "called better."
+        ),
     )
     assert pair_of(*jobs, GPU.job(repeat=7), CPU.job(repeat=7)).notes == ()

@@ -141,9 +141,11 @@ def test_outputs_that_differ_between_sides_are_not_compared():
     study = own_study(
         *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
     )
-    problem = "the sides' outputs differ: g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
+    found = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
     for target in ("g5.xlarge", "c5.2xlarge"):
-        assert figure_of(study, target).problem == f"{problem} as SHA-256"
+        assert figure_of(study, target).problem == (
+            f"the sides' outputs differ by SHA-256: {found}"
+        )
     assert study.duels == study.best == ()
 
 
@@ -213,8 +215,8 @@ def test_a_cold_start_is_of_cold_instances_only():
     cpu, gpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
-        "1 of 4 jobs are left out: their instance was there before.",
-        "1 of 4 jobs are left out: they left no figure.",
+        "1 of 4 jobs are not included: their instance was already running.",
+        "1 of 4 jobs are not included: they have no result.",
     }
     assert gpu.seconds == 30
 

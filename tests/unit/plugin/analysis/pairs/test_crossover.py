@@ -139,7 +139,7 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     assert pair.crossovers[0].warm_usd is not None
     assert pair.crossovers[0].cold_seconds is None
     assert pair.crossovers[0].cold_reason == (
-        "g5.xlarge and c5.2xlarge: no job says when its device was ready"
+        "g5.xlarge and c5.2xlarge: no job recorded when its device was ready"
     )
     run = run_of(rows_of(GPU), rows_of(CPU))
     (unpriced,) = compare(run, PRICES.only(["c5.2xlarge"])).pairs

@@ -1,7 +1,7 @@
 """What is said beside a comparison's figures."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs, undecided_intervals
+from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs_note, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
 from batchmark_job.result.document import Ceiling
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
@@ -32,8 +32,8 @@ def test_rows_that_a_calibration_lacks_are_pointed_out():
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
     (pair,) = compare(build_run(*two_jobs(rows, rows)), PRICES, tables).pairs
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its 2 rows, "
-        "or knows them with other code: matmul size 5, float32."
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its "
+        "2 rows, or has them with different code: matmul size 5, float32."
     ) in pair.notes
     assert any("lacks 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes)
 
@@ -48,7 +48,7 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
     assert (
         "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
-        "is 590. Run noise_calibration again."
+        "is now 590. Run noise_calibration again."
     ) in pair.notes
 
 
@@ -111,6 +111,10 @@ def test_what_limits_many_rows_is_said_once_with_their_number():
 
 
 def test_few_whole_jobs_name_their_start_only_where_others_started_otherwise():
-    assert few_whole_jobs(1, of=1, start="cold").startswith("A target has only one job to go by. ")
-    assert few_whole_jobs(5, of=6).startswith("A target has only 5 jobs to go by. Use at least 6 ")
-    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs(5, of=6, start="warm")
+    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
+        "A target has only one job to go by. "
+    )
+    assert few_whole_jobs_note(5, of=6).startswith(
+        "A target has only 5 jobs to go by. Use at least 6 "
+    )
+    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs_note(5, of=6, start="warm")

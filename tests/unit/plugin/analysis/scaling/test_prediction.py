@@ -141,7 +141,7 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
     assert holds(found.points[-1].efficiency, cluster.efficiency(160))
     three = prediction_of(*sweep(cluster, (1, 2, 4), all_reduce=False))
     assert three.outcome == "not_checked"
-    assert three.reason.startswith("the other numbers of nodes are too few for a model")
+    assert three.reason.startswith("the other node counts are too few for a model")
     two = prediction_of(*sweep(cluster, (1, 2), all_reduce=False))
     assert two.outcome == "not_known"
     assert "without all-reduces of two sizes" in two.reason
@@ -150,9 +150,7 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
 def test_two_numbers_of_nodes_are_not_checked():
     found = prediction_of(*sweep(Cluster(hidden=0.05), (1, 2)))
     assert (found.outcome, found.checked) == ("not_checked", ())
-    assert (
-        found.reason == "it takes 3 numbers of nodes to keep one for the check, and 2 were measured"
-    )
+    assert found.reason == "keeping one for the check takes 3 node counts, and 2 were measured"
     assert holds(found.points[-1].efficiency, Cluster(hidden=0.05).efficiency(160))
 
 
@@ -187,7 +185,7 @@ def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
 def test_a_bound_checks_no_model_that_gives_more_than_a_bound():
     found = prediction_of(*sweep(Cluster(), (1, 2, 4)))  # some of it shows on 4 nodes alone
     assert (found.outcome, found.at_least, found.checked) == ("not_checked", False, ())
-    assert found.reason.startswith("on fewer nodes computing hid all of the exchange")
+    assert found.reason.startswith("on fewer nodes, compute hid all of the exchange")
     assert holds(found.points[-1].efficiency, Cluster().efficiency(160))
 
 
@@ -197,7 +195,7 @@ def test_without_all_reduces_an_exchange_that_does_not_show_predicts_nothing():
     assert cluster.efficiency(160) < 0.4
     found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
     assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.endswith("on 2 nodes computing hides it")
+    assert found.reason.endswith("on 2 nodes compute hides it")
 
 
 @pytest.mark.parametrize("levels", [(0.69, 1.13), (0.16, 0.24, 0.32)])
@@ -207,14 +205,14 @@ def test_computing_that_grows_with_the_nodes_predicts_nothing(levels):
         jobs += sweep(Cluster(compute=seconds, hidden=0.0), (2**power,))
     found = prediction_of(*jobs)
     assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.startswith("computing and data take ")
+    assert found.reason.startswith("compute and data take ")
 
 
 def test_a_model_that_misses_what_it_is_fitted_to_predicts_nothing():
     jobs = [*sweep(Cluster(hidden=0.0), (1, 4)), *sweep(Cluster(hidden=-0.1), (2,))]
     found = prediction_of(*jobs, *sweep(Cluster(hidden=0.0), (8,)))
     assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.startswith("on 2 nodes, which it is fitted to, the model's step is 0.")
+    assert found.reason.startswith("on 2 nodes, which it was fitted to, the model's step is 0.")
 
 
 @quick_and_long("runs", quick=[4], long=[12])
@@ -234,7 +232,7 @@ def test_nodes_that_may_share_a_machine_predict_nothing():
     ]
     found = prediction_of(*map(job_of, off_ec2))
     assert found.outcome == "not_known"
-    assert found.reason.startswith("its nodes are on one machine, or may be")
+    assert found.reason.startswith("its nodes share one machine, or may do so")
 
 
 def test_a_bandwidth_is_that_of_most_draws():
@@ -245,8 +243,8 @@ def test_a_bandwidth_is_that_of_most_draws():
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"split": None}, "a job does not tell how its steps split"),
-        ({"gradient_bytes": None}, "no job tells how many bytes of gradients it exchanges"),
+        ({"split": None}, "a job did not report how its steps split"),
+        ({"gradient_bytes": None}, "no job reported how many bytes of gradients it exchanges"),
     ],
 )
 def test_what_is_not_told_is_not_predicted(told, reason):

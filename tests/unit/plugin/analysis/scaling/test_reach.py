@@ -44,12 +44,11 @@ def test_too_few_samples_or_nodes_are_not_known():
     assert reach.reason.startswith("4 samples")
     reach = reach_of(*sweep(Cluster(), (2,)))
     assert reach.reason == (
-        "it was measured on 2 nodes only; scaling takes two different numbers of nodes"
+        "it was measured on 2 nodes only; scaling takes two different node counts"
     )
     apart = (Cluster().training(1, 64), Cluster().training(2, 48))
     assert (
-        reach_of(*map(job_of, apart)).reason
-        == "no two numbers of nodes had the same batch for each device"
+        reach_of(*map(job_of, apart)).reason == "no two node counts had the same batch per device"
     )
 
 
@@ -137,7 +136,7 @@ def test_what_no_part_explains_is_not_known(split):
     two = otherwise(two, split=split) if split else cluster.training(2, split=None)
     reach = reach_of(job_of(one), job_of(two))
     assert (reach.verdict, reach.limit, reach.limit_nodes) == ("falls_short", None, 2)
-    assert reach.limit_reason.startswith("no part" if split else "a job does not tell")
+    assert reach.limit_reason.startswith("no part" if split else "a job did not report")
 
 
 def test_a_part_that_grew_by_more_than_the_step_contradicts_it():

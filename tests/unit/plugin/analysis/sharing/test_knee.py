@@ -50,7 +50,7 @@ def test_noise_invents_no_knee_and_hides_none():
         known = find_knee(measured(steep, spread=0.02, seed=seed))
         assert known.low == 5
         assert known.outcome == "found" or known.high > 5
-    assert wide.reason.startswith("by the spread of the samples it lies anywhere from 1 to")
+    assert wide.reason.startswith("the samples' spread allows anything from 1 to")
 
 
 def test_what_is_not_enough_for_a_knee():

@@ -67,7 +67,7 @@ def test_one_that_waits_too_long_for_a_step_is_named():
     patient = replica(p50=0.01, longest_gap_seconds=0.01 * STARVED_GAP)
     starving = replica(p50=0.01, longest_gap_seconds=0.25)
     (one,) = starved(shared(patient, starving), "job-1")
-    assert str(one) == "replica 2 waited as long as 25 of its median steps for one to end"
+    assert str(one) == "replica 2 waited as long as 25 of its median steps for a single one"
 
 
 def test_an_end_in_any_job_is_what_became_of_a_replica():

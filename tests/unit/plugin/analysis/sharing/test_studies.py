@@ -191,13 +191,18 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
     (missing,) = found.unmeasured
     assert (missing.replicas, missing.reason) == (
         4,
-        "other code than the task alone: torch, CUDA graph 2.13.0, not torch, channels-last 2.13.0",
+        (
+            "other implementation than the task alone: torch, CUDA graph 2.13.0, not torch, "
+            "channels-last 2.13.0"
+        ),
     )
     assert found.knee.replicas == 2
     assert task.codes == (eager, graph)
     # Where none was measured alone, the smallest number stands for it.
     (found,) = in_a_job_each(*rows[1:]).curves
-    assert found.unmeasured[0].reason.startswith("other code than 2 replicas: torch, CUDA graph")
+    assert found.unmeasured[0].reason.startswith(
+        "other implementation than 2 replicas: torch, CUDA graph"
+    )
     same = [row.model_copy(update={"implementation": eager}) for row in rows]
     assert in_a_job_each(*same).curves[0].unmeasured == ()
 
@@ -293,7 +298,7 @@ def test_others_suffer_that_make_no_step_any_more():
 def test_an_experiment_without_its_undisturbed_row_is_not_known():
     (found,) = task_of(alone(), disturbed(160.0)).experiments
     assert found.suffered == "not_known"
-    assert found.reason == "the same replicas were not measured undisturbed"
+    assert found.reason == "the same replicas were not measured without the disturbance"
 
 
 def test_an_experiment_that_can_not_be_made_there_is_none():

@@ -31,7 +31,7 @@ def test_an_image_that_ecr_does_not_have(find, aws, code):
             "imageIds": [{"imageTag": "0.1.0"}],
         }
     ]
-    only(find(job=job()), "image_missing", "there it will fail", certain=False)
+    only(find(job=job()), "image_missing", "it will fail", certain=False)
 
 
 BY_DIGEST = f"sha256:{'0' * 64}"
@@ -66,7 +66,7 @@ def test_a_quota_below_one_instance(find, aws):
     diagnosis = find({"GetServiceQuota": {"Quota": quota(0)}})
     finding = only(diagnosis, "service_quota", certain=True)
     assert finding.evidence == (
-        "Quota 'Running On-Demand G and VT instances' (L-DB2E81BA) is 0 vCPUs, and one g5.xlarge "
+        "Quota 'Running On-Demand G and VT instances' (L-DB2E81BA) is 0 vCPUs, but one g5.xlarge "
         f"of {ENVIRONMENT} takes 4."
     )
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}]
@@ -81,7 +81,7 @@ def several_nodes(of_each):
 def test_a_job_of_several_nodes_needs_them_at_once(find):
     waiting = job(**several_nodes(container()))
     del waiting["container"]
-    words = f"is 64 vCPUs, and 20 g5.xlarge of {ENVIRONMENT} take 80."
+    words = f"is 64 vCPUs, but 20 g5.xlarge of {ENVIRONMENT} take 80."
     only(find(job=waiting), "service_quota", words, certain=True)
 
 
@@ -123,5 +123,5 @@ def test_spot_has_a_quota_of_its_own(find, aws):
 def test_a_family_with_an_unknown_quota_is_reported(ask):
     types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
     assert ask({"DescribeInstanceTypes": types}).unread == (
-        "the service quota of vCPUs: the vCPU quota of hpc7a.12xlarge is not known here",
+        "the service quota of vCPUs: the vCPU quota for hpc7a.12xlarge is unknown",
     )

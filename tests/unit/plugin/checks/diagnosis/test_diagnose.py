@@ -32,7 +32,7 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
     assert len(diagnosis.checked) == len(QUESTIONS) + 3
     text = diagnosis.message()
     assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
-    assert "EC2 has no free capacity, which is not certain" in text
+    assert "EC2 has no free capacity, but that is not certain" in text
     assert "the service quota of vCPUs" in text, "says what was checked"
 
 
@@ -49,7 +49,7 @@ def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
 
 def test_an_idle_and_healthy_queue_would_start_a_job(find):
     diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
-    assert "Nothing found that would keep a job" in diagnosis.message()
+    assert "Found nothing that would keep a job" in diagnosis.message()
 
 
 def test_without_a_job_the_oldest_is_diagnosed(find, aws):
@@ -79,9 +79,7 @@ OPERATIONS = [
 def test_a_refused_question_is_reported_and_the_rest_are_asked(ask, operation, code):
     diagnosis = ask({operation: code}, job=job(), events_log_group=EVENTS_GROUP)
     assert f": {code}: no" in diagnosis.unread[0]
-    assert all(
-        f": {code}: no" in text or text.endswith("are not known") for text in diagnosis.unread
-    )
+    assert all(f": {code}: no" in text or text.endswith("are unknown") for text in diagnosis.unread)
     assert len(diagnosis.checked) + len(diagnosis.unread) == len(QUESTIONS) + 3
     assert f"but {len(diagnosis.unread)} question(s) could not be asked." in diagnosis.summary
     assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
@@ -127,7 +125,7 @@ def test_batch_and_our_own_check_of_the_same_cause_make_one_finding(find):
     diagnosis = find(job=job(statusReason=reason, container=container(gpus=2)))
     words = "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)"
     finding = only(diagnosis, "job_does_not_fit", words)
-    assert finding.evidence.startswith("Batch says of the job: MISCONFIGURATION")
+    assert finding.evidence.startswith("Batch's status reason for the job: MISCONFIGURATION")
 
 
 def test_each_cause_has_a_remedy_and_is_in_the_runbook():

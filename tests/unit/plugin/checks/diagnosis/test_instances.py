@@ -52,7 +52,7 @@ def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
 
 def test_an_instance_type_that_the_region_lacks(find):
     diagnosis = find({"DescribeInstanceTypes": {"InstanceTypes": []}})
-    only(diagnosis, "job_does_not_fit", "EC2 has no such instance type here")
+    only(diagnosis, "job_does_not_fit", "EC2 doesn't offer this type here")
 
 
 def container_instance(instance_id="i-1", *, connected=True, tasks=0):
@@ -93,7 +93,7 @@ def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
     there = cluster(container_instance(tasks=tasks))
     diagnosis = find(one_environment(resources={"desiredvCpus": desired}) | there)
     if reached:
-        words = "has 16 of at most 16 vCPUs, and 1 job(s) run there"
+        words = "has 16 of at most 16 vCPUs, with 1 job(s) running there"
         only(diagnosis, "max_vcpus_reached", words, certain=False)
     else:
         assert diagnosis.findings == ()
@@ -212,5 +212,5 @@ def test_older_fields_of_a_job_are_understood(find):
 
 def test_types_that_batch_chooses_are_reported(ask):
     diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
-    text = f"Batch chooses the types of {ENVIRONMENT}: optimal"
+    text = f"Batch chooses the instance types of {ENVIRONMENT}: optimal"
     assert f"the instance types' size: {text}" in diagnosis.unread

@@ -31,9 +31,9 @@ NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "a
         (tables(route_table()) | endpoints(*ALL_ENDPOINTS[:-1]), "vpc-1 no endpoints for s3."),
         (
             tables(route_table(NAT | {"State": "blackhole"})),
-            "has a default route to something that is gone",
+            "has a default route to a deleted target",
         ),
-        (private_subnet(), "leads to igw-1 but gives its instances no public address"),
+        (private_subnet(), "leads to igw-1, but its instances get no public address"),
         (tables(route_table(INTERNET), route_table(subnet="subnet-1")), "no default route"),
     ],
     ids=["no way", "an endpoint missing", "blackhole", "no address", "own table before the main"],

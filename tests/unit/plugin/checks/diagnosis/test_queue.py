@@ -166,7 +166,7 @@ def test_older_jobs_of_the_queue_go_first(find, reason):
         first,
     ]
     diagnosis = find({"ListJobs": {"jobSummaryList": waiting}}, job=job())
-    words = ("2 RUNNABLE job(s) are ahead in the queue, first of them first", reason or "first.")
+    words = ("2 RUNNABLE job(s) are ahead in the queue, the first is first", reason or "first.")
     only(diagnosis, "behind_other_jobs", *words, certain=reason is not None)
 
 

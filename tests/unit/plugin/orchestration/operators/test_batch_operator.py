@@ -192,7 +192,7 @@ def test_a_job_whose_worker_was_killed_is_submitted_again():
 def test_a_job_that_batch_refuses_fails_the_task_at_once():
     task = Task()
     task.batch.failures = [client_error("ClientException")]
-    assert f"Batch refuses job {name()}: An error occurred (ClientException)" in task.failure()
+    assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
 
 
 def test_a_worker_killed_during_a_submission_terminates_the_job():
@@ -266,7 +266,7 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
     task.batch.terminate_job = failing(client_error("AccessDeniedException", 403))
     with pytest.raises(ClientError, match="AccessDeniedException"):
         task.operator.execute(task.context)
-    assert "Collecting the run must end what may be running" in capsys.readouterr().out
+    assert "Jobs may still be running; collecting the run ends them" in capsys.readouterr().out
 
 
 def test_dag_test_resumes_the_task_with_its_newest_job():

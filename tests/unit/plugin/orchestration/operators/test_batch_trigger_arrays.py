@@ -60,7 +60,7 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
     lines = failure.splitlines()
     reason = "status reason: Essential container in task exited"
     out_of_memory = (
-        f"exit code 137 (killed, usually for want of memory); {reason}; container: OutOfMemoryError"
+        f"exit code 137 (killed, usually out of memory); {reason}; container: OutOfMemoryError"
     )
     assert lines[0] == f"Batch job job-1 ({NAME}) is FAILED: {out_of_memory}"
     assert lines[1:4] == [

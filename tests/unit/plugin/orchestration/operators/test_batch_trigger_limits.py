@@ -108,7 +108,7 @@ def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
     following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
     assert following.diagnosed == []
-    assert capsys.readouterr().out.count("Batch gives no answer") == 1
+    assert capsys.readouterr().out.count("Batch did not answer") == 1
 
 
 def test_the_longest_time_counts_from_the_submission():
@@ -143,7 +143,9 @@ def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following = Following(deadline=CREATED + 60)
     following.batch.terminate_job = lambda **_: None
     failure = following.fails((61, RUNNING), (STOP_SECONDS + 1, {}))
-    assert f"It was told to stop, and {STOP_SECONDS} s later it had not" in failure
+    assert (
+        f"Its termination was requested, but {STOP_SECONDS} s later it was still there" in failure
+    )
 
 
 def test_a_job_that_batch_forgot_fails_the_task_after_a_while():

@@ -44,7 +44,7 @@ def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
     following = Following(on_demand=ON_DEMAND)
     following.batch.failures = [client_error("AccessDeniedException", 403)]
     failure = following.fails((9, LOST_HOST))
-    assert f"status reason: {RECLAIMED} no On-Demand job could follow: " in failure
+    assert f"status reason: {RECLAIMED} no On-Demand job could be submitted: " in failure
     assert "AccessDeniedException" in failure
 
 

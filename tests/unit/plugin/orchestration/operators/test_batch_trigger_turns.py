@@ -42,10 +42,10 @@ def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(ca
     following = Waiting([True], alone=False, first=0, errors={0: "exit code 3 (its own)"})
     assert following.event() == "skipped"
     assert following.batch.submissions == []
-    why = "not run, as the first job of this side failed: exit code 3 (its own)"
+    why = "not run, because the first job of this side failed: exit code 3 (its own)"
     assert following.xcoms == {"not_run": why}
     told = capsys.readouterr().out
-    assert f"{why}. Once it is mended, clear the task of map index 0 and this one" in told
+    assert f"{why}. Once that is fixed, clear the task with map index 0 and this one" in told
 
 
 @pytest.mark.parametrize("told", ["exit code 3", None])
@@ -99,7 +99,7 @@ def test_a_job_waits_for_every_live_job_of_its_instance_and_says_for_which(statu
     assert following.batch.submissions == [REQUESTED]
     assert xcoms["job_id"] == "job-3"
     told = capsys.readouterr().out
-    assert told.count("Waiting for the end of job job-1 (another-run)") == 1
+    assert told.count("Waiting for job job-1 (another-run) to end") == 1
 
 
 def with_rival(created_at, **happening_too):
@@ -228,7 +228,9 @@ def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
     assert following.batch.submissions == []
-    assert f"for {seconds} s its instance was never free; now job job-1 (another-run)" in failure
+    assert (
+        f"because its instance was not free within {seconds} s; now job job-1 (another-run)"
+    ) in failure
     assert "is RUNNING in arn:queue-spot" in failure
 
 
@@ -258,7 +260,7 @@ def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
 def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
     following = Waiting([True])
     following.batch.failures = [client_error("ClientException")]
-    assert "Batch refuses the job: An error occurred (ClientException)" in following.fails()
+    assert "Batch rejected the job: An error occurred (ClientException)" in following.fails()
 
 
 def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):

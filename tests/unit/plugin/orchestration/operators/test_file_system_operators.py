@@ -107,12 +107,12 @@ def test_without_files_nothing_is_stood_up_and_nodes_mount_none(account, capsys)
     account.ssm.values[NODES.file_system.id_parameter] = "fs-of-an-earlier-run"
     assert executed(account) is None
     assert account.named == "none"
-    assert "no file system is stood up" in capsys.readouterr().out
+    assert "no file system is created" in capsys.readouterr().out
 
 
 def test_a_dry_run_stands_nothing_up(account):
     account.plan(dry_run=True)
-    with pytest.raises(AirflowSkipException, match="nothing is stood up"):
+    with pytest.raises(AirflowSkipException, match="no file system is created"):
         executed(account)
     assert account.ssm.history == []
 
@@ -132,7 +132,7 @@ def test_a_task_that_is_cleared_after_the_jobs_stands_nothing_up(account, capsys
         deferral(account)
     else:
         assert executed(account) is None
-        assert "None of the run's jobs is to run" in capsys.readouterr().out
+        assert "None of the run's jobs will run" in capsys.readouterr().out
 
 
 def collapse(account):

@@ -123,7 +123,7 @@ def test_another_triggerer_makes_the_same_trigger(trigger):
         ({"becomes": "FAILED"}, "is FAILED: the subnet has no free address"),
         (
             {"failures": {"create_data_repository_association": [client_error("BadRequest")]}},
-            "AWS refuses the file system",
+            "AWS rejected the file system",
         ),
         ({"failures": {"describe_data_repository_associations": [ValueError("x")]}}, "ValueError"),
         ({"becomes": "CREATING"}, "is CREATING, after 3600 s"),
@@ -139,7 +139,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     failure = running.xcoms["failure"]
     assert failure.startswith("The file system did not come up: ")
     assert why in failure
-    assert failure.endswith("What was made of it is gone.")
+    assert failure.endswith("Everything created for it is gone.")
 
 
 def test_what_can_not_be_removed_is_named():
@@ -148,8 +148,8 @@ def test_what_can_not_be_removed_is_named():
     running.fsx.failures = stays()
     assert running.state() == "failed"
     failure = running.xcoms["failure"]
-    assert "What was made of it is not gone: File system fs-" in failure
-    assert "The leak guard deletes it once the run is over, or do so in the FSx" in failure
+    assert "Not everything created for it is gone: File system fs-" in failure
+    assert "The leak guard deletes it once the run is over; or delete it in the FSx" in failure
 
 
 @pytest.mark.parametrize(

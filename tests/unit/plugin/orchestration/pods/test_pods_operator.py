@@ -132,7 +132,7 @@ def test_pods_that_wait_for_ever_are_explained_and_ended(task):
     assert "Each asks for:" in failure
     assert "1 nvidia.com/gpu" in failure
     assert "16 of the pods hold 16 nvidia.com/gpu." in failure
-    assert "What to do: ask for 16 pods, or raise replicas_per_gpu" in failure
+    assert "Remedy: ask for 16 pods, or raise replicas_per_gpu" in failure
 
 
 def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):
@@ -179,18 +179,18 @@ def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
     failure = task(applied(), planned(20)[1]).fail()
     assert "UnexpectedAdmissionError" in failure
     assert "request for 'nvidia.com/gpu: 2' too large" in failure
-    assert "a shared GPU is asked for by 1" in failure
+    assert "a shared GPU is requested as 1" in failure
 
 
 @pytest.mark.parametrize(
     ("break_it", "problem", "remedy"),
     [
-        (lambda cluster: cluster.images.clear(), "ImagePullBackOff", "What to do: push 1111"),
-        (lambda cluster: cluster.folders.clear(), "is not a directory", "What to do: end the node"),
+        (lambda cluster: cluster.images.clear(), "ImagePullBackOff", "Remedy: push 1111"),
+        (lambda cluster: cluster.folders.clear(), "is not a directory", "Remedy: end the node"),
         (
             lambda cluster: cluster.objects.remove(cluster.of("ServiceAccount")[0]),
-            "only 0 pods were made",
-            "What to do: make the service account benchmark",
+            "only 0 pods were created",
+            "Remedy: create the service account benchmark",
         ),
     ],
 )

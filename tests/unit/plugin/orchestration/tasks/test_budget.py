@@ -120,7 +120,7 @@ def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsy
     jobs = tasks.plan_sharing(context(**SHARING | {"replicas": [1, 2, 5, 20]}, repeats=2))
     assert len(jobs) == 2 * (2 + 1)
     said = capsys.readouterr().out
-    told = "g5.xlarge-shared has room for 2 replicas, so it measures none with 5, 20. For these, "
+    told = "g5.xlarge-shared has room for 2 replicas, so it does not measure 5, 20. For these, "
     assert said.count(told + "raise its max_replicas in Terraform's shared_targets.") == 1
     assert "g5.xlarge has room" not in said
     tasks.plan_sharing(context(**SHARING))
@@ -165,8 +165,10 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
     key = f"costs/{MONTH}/odd.json"
     written = json.loads(cloud.read(key)) | {field: "USD" if field != "job_usd" else {"j": "USD"}}
     cloud.put(key, json.dumps(written).replace('"USD"', usd))
-    assert re.search(rf"can't be summed up: {key} \({field}.* hold no amount", refused(cloud))
-    assert f"not or only partly in it: {key} ({field}" in capsys.readouterr().out
+    assert re.search(
+        rf"can't be summed up: {key} \({field}.* contain no valid amount", refused(cloud)
+    )
+    assert f"missing or only partly included: {key} ({field}" in capsys.readouterr().out
 
 
 def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together(cloud):
@@ -205,7 +207,9 @@ def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
 def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
-    with pytest.raises(AirflowFailException, match="is that of a run of gpu_cpu_benchmark: choose"):
+    with pytest.raises(
+        AirflowFailException, match="is already used by a run of gpu_cpu_benchmark: choose"
+    ):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
 
@@ -223,7 +227,9 @@ def test_a_run_that_is_called_like_anothers_folder_is_refused(cloud, taken):
     tasks.plan_jobs(context(run_id="r+1"))
     for key in [key for key in cloud.objects() if taken not in key]:
         del cloud.s3.objects[key]
-    with pytest.raises(AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is that .*'r\+1'.*: choo"):
+    with pytest.raises(
+        AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"
+    ):
         tasks.plan_jobs(context(run_id=slug("r+1")))
 
 
@@ -276,7 +282,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert forecast in said
     assert "What this run can cost at most" in said
     assert "This run would be refused. This run can cost up to $8.08" in said
-    assert "Dry run, nothing is submitted. Its plan: " in said
+    assert "Dry run: nothing is submitted. Its plan: " in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
 

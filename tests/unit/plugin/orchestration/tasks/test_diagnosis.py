@@ -75,5 +75,5 @@ def test_the_page_escapes_what_aws_said():
 
 def test_the_page_of_a_queue_without_findings_lists_the_checks():
     page = page_of()
-    assert "Nothing found that would keep a job in queue queue from starting." in page
+    assert "Found nothing that would keep a job in queue queue from starting." in page
     assert "Checked: the queue." in page

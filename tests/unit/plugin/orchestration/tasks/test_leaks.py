@@ -51,13 +51,13 @@ def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(accou
         assert (nodes, asked.targets) == (None, config().targets)
         return report(unread=("a: b",))
 
-    stale = ConfigError("batchmark_multi_node is of another release")
+    stale = ConfigError("batchmark_multi_node is from another release")
     monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
     monkeypatch.setattr(leaks, "load_multi_node_if_any", failing(stale))
-    monkeypatch.setattr("batchmark.checks.leaks.look", look)
+    monkeypatch.setattr("batchmark.checks.leaks.find_leaks", look)
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
     found = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
-    why = "multi-node jobs: batchmark_multi_node is of another release"
+    why = "multi-node jobs: batchmark_multi_node is from another release"
     assert found.unread == ("a: b", why)
 
 
@@ -76,7 +76,7 @@ def test_a_leak_is_published_sends_an_alert_and_fails(account, published):
         leaks.report_leaks(context(), key)
     assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
     (told,) = received(published)
-    assert told["Subject"] == "Batchmark lab: something runs that no run needs"
+    assert told["Subject"] == "Batchmark lab: resources are running that no run needs"
     assert told["Message"].startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
     page = account.read(f"{KEY}.html").decode()
     assert "1 leaked, 1 in use" in page
@@ -85,7 +85,7 @@ def test_a_leak_is_published_sends_an_alert_and_fails(account, published):
 
 def test_without_a_topic_a_leak_fails_the_task_and_is_in_the_log(account, monkeypatch, capsys):
     monkeypatch.setattr(leaks, "load_config", lambda: config(topic_arn=None))
-    with pytest.raises(AirflowFailException, match="Only this task tells of it: no topic is"):
+    with pytest.raises(AirflowFailException, match="No alert was sent: no topic is"):
         leaks.report_leaks(context(), store_report(account, found("leaked")))
     assert "1 leak(s) of lab" in capsys.readouterr().out
 
@@ -103,8 +103,12 @@ def test_without_a_leak_no_alert_is_sent(account, published, capsys):
 @pytest.mark.parametrize(
     ("problem", "raised", "told"),
     [
-        (AlertError("SNS did not take it"), AlertError, "Nobody was told: SNS did not take it"),
-        (UnsureError("no answer"), AirflowFailException, "Nobody may have been told: no answer"),
+        (
+            AlertError("SNS did not take it"),
+            AlertError,
+            "The alert could not be sent: SNS did not take it",
+        ),
+        (UnsureError("no answer"), AirflowFailException, "The alert may have failed: no answer"),
     ],
 )
 def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
@@ -188,7 +192,7 @@ def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
     asked, told = context(targets=["g5.48xlarge"]), {}
     asked["ti"].xcom_push = lambda key, value: told.update({key: value})
-    with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
+    with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform cre"):
         environment.check_environment(asked)
     assert told["failure"].startswith("unknown target 'g5.48xlarge'")  # for the run's page
 

@@ -80,7 +80,7 @@ def test_what_was_missed_in_months_runs_once(due, schedule, at):
 def test_a_job_whose_last_run_by_schedule_still_waits_is_not_started_again(due, capsys):
     before = "schedule__thumbnails__2026-11-17T12:00:00+00:00"
     assert due("0 12 * * *", live=[before]) == []
-    assert "thumbnails was due at 12:00 UTC and still runs" in capsys.readouterr().out
+    assert "thumbnails was due at 12:00 UTC but is still running" in capsys.readouterr().out
     assert due("0 12 * * *", live=["schedule__other__2026-11-17T12:00:00+00:00"]) == AT_NOON
 
 
@@ -108,4 +108,4 @@ def test_a_schedule_that_airflow_does_not_take_is_named_with_what_to_give(due, s
         due(schedule)
     text = str(refused.value)
     assert text.startswith(f"the schedule of own job thumbnails is {schedule!r}, which Airflow")
-    assert "give @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's" in text
+    assert "use @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's" in text

@@ -161,9 +161,13 @@ def test_a_type_without_a_price_is_refused_under_a_cap(run):
     ("plan", "asked", "message"),
     [
         (own_jobs.plan_own_job, job_run(job=None), "unknown own job ''; known: thumbnails"),
-        (own_jobs.plan_own_job, job_run(run_id="a~b"), "which AWS takes in no tag, so the run's"),
+        (
+            own_jobs.plan_own_job,
+            job_run(run_id="a~b"),
+            "which AWS does not allow in tags, so the run's",
+        ),
         (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give from 1 to 20"),
-        (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS takes in no tag"),
+        (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS does not allow in tags"),
     ],
 )
 def test_what_can_not_run_is_refused_before_anything_is_booked(run, plan, asked, message):
@@ -271,7 +275,7 @@ def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, e
 def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended, capsys):
     *ids, last = ended.ids
     del ended.batch.jobs[last]
-    why = "not run, as the first job of this side failed: exit code 3"
+    why = "not run, because the first job of this side failed: exit code 3"
     told = {"job_id": [*ids, None], "not_run": [*[None] * len(ids), why]}
     ended.context["ti"].xcom_pull = lambda key, **_: told[key]
     collected = readable_run(run.store, collect(ended))

@@ -136,7 +136,7 @@ def test_a_whole_run(account, capsys):
     said = capsys.readouterr().out
     assert "1 Pending, 4 Running" in said
     assert "20 Running" in said
-    assert "Collected 2 rows of 2 jobs; the history has them." in said
+    assert "Collected 2 rows of 2 jobs and added them to the history." in said
 
 
 def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, capsys):

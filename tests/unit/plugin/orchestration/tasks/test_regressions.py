@@ -60,7 +60,7 @@ def test_a_fresh_job_that_is_lost_leaves_it_to_the_other_two(schedule, lost):
     assert (once, twice) == (1, 2)
     (verdict,) = found.confirmations
     assert verdict.outcome == "confirmed"
-    assert verdict.reason == "with 2 fresh jobs the slower level shows"
+    assert verdict.reason == "with 2 fresh jobs the slower level is certain"
     assert len(schedule.alerts) == 1
 
 

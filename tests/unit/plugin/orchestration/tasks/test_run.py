@@ -66,7 +66,7 @@ def test_a_table_of_another_release_is_left_aside(store, capsys):
     store.put(key, "{}")
     text = store.read(run.compare(CONTEXT, collect(store, *jobs())))
     assert Comparison.model_validate_json(text).pairs[0].rows[0].noise.source == "repeats"
-    assert f"{key} is left aside: not a noise table" in capsys.readouterr().out
+    assert f"Ignoring {key}: not a noise table" in capsys.readouterr().out
 
 
 def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
@@ -104,8 +104,8 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
     key = run.publish_noise(CONTEXT, collect(store, *jobs()))
     assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
     text = (
-        "noise/blog/float32/g5.xlarge.json stays that of run scheduled__2026-11-20: its jobs ended "
-        "at 2026-11-21 09:03, later than these."
+        "Keeping noise/blog/float32/g5.xlarge.json of run scheduled__2026-11-20: its jobs "
+        "ended later, at 2026-11-21 09:03."
     )
     assert text in capsys.readouterr().out
     assert text in store.read(key).decode()
@@ -154,8 +154,8 @@ def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     with pytest.raises(AirflowFailException) as raised:
         report_of(store, context, *failed, lost=lost)
     assert str(raised.value) == (
-        f"{len(failed) + 1} job(s) failed, 1 not run; the report holds what there is: g6.xlarge: "
-        f"gone; g5.xlarge, c5.2xlarge: {how}"
+        f"{len(failed) + 1} job(s) failed, 1 not run; the report contains the available "
+        f"results: g6.xlarge: gone; g5.xlarge, c5.2xlarge: {how}"
     )
 
 

@@ -55,7 +55,9 @@ def test_with_synthetic_images_alone_there_is_no_file_system(store):
 
 def test_numbers_of_nodes_without_strong_scaling_are_told(store, capsys):
     scaling.plan_jobs(context(node_counts=[1, 3]))
-    assert "3 nodes x 8 devices have no equal share of 512 images" in capsys.readouterr().out
+    assert (
+        "512 images can't be divided equally among 3 nodes x 8 devices" in capsys.readouterr().out
+    )
 
 
 def test_the_environment_is_checked_for_the_most_nodes(store, monkeypatch):

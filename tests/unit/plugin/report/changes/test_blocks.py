@@ -206,7 +206,7 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
     )
     for text in shown(compare(run_of_laptop, PRICES), changes=found):
         assert "Slower on g4dn.xlarge (ran on the CPU): matmul size 1000" in text
-        assert "no dollars for g4dn.xlarge: it did not run on EC2" in text
+        assert "no cost for g4dn.xlarge: it did not run on EC2" in text
         assert re.search(r"Verdict\W+g4dn.xlarge \(ran on the CPU\) matmul size", text)
 
 
@@ -363,7 +363,7 @@ def test_an_own_job_costs_dollars_per_job():
     assert change_words.cost(change)[1].endswith("per job")
     assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
-    assert change_words.cost(alone) == ["a metric by itself costs nothing that is known"]
+    assert change_words.cost(alone) == ["the cost of a metric is unknown"]
 
 
 def test_a_wild_run_does_not_flatten_a_chart():

@@ -179,8 +179,10 @@ def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
     assert found.verdict == "Not known yet"
     assert "Fastest: not known yet; g5.xlarge leads c5.2xlarge by 1.1×" in found.sentence
     assert found.cautions == [
-        "A target has only 3 jobs to go by. Use at least 6 repeats: with fewer, times have no "
-        "interval, and no target is called the better."
+        (
+            "A target has only 3 jobs to go by. Use at least 6 repeats: with fewer, times "
+            "have no interval, and no target is called better."
+        )
     ]
 
 

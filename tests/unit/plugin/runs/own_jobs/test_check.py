@@ -40,7 +40,7 @@ def test_without_any_wish_of_the_owner_the_exit_code_counts():
         (described("FAILED", code=None, statusReason="by a user"), "no exit code; by a user"),
         (
             described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"}),
-            "exit code 137 (killed, usually for want of memory); OutOfMemoryError: killed",
+            "exit code 137 (killed, usually out of memory); OutOfMemoryError: killed",
         ),
     ],
 )
@@ -55,7 +55,7 @@ def test_a_job_that_failed_says_how_it_ended(job, detail):
         (described(), ["check 0"], None),
         (described("FAILED", code=7), ["check 7"], "its check ended with exit code 7"),
         (described(), ["check 7"], "its check ended with exit code 7"),  # whatever Batch says
-        (described(), None, "its log does not tell how its check ended"),
+        (described(), None, "its log does not show how its check ended"),
     ],
 )
 def test_a_check_has_the_word(job, said, detail):
@@ -74,7 +74,7 @@ def test_an_output_that_all_sides_must_agree_on_is_none_without_its_checksum():
     check = judged(plan(output="out"), described(), "end 0 1")
     assert (check.passed, check.detail) == (
         False,
-        "its log does not tell the SHA-256 of its output out",
+        "its log does not contain the SHA-256 of its output out",
     )
 
 
@@ -130,10 +130,12 @@ def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):
         (
             SHA256,
             "unknown",
-            "the SHA-256 of its output out is not known: its image has no sha256sum, or may not "
-            "read the file",
+            (
+                "the SHA-256 of its output out is unknown: the image has no sha256sum, or can't "
+                "read the file"
+            ),
         ),
-        (SHA256, "junk", "its log does not tell the SHA-256 of its output out"),
+        (SHA256, "junk", "its log does not contain the SHA-256 of its output out"),
     ],
 )
 def test_an_output_has_the_checksum_that_its_owner_wants(wanted, said, detail):

@@ -91,10 +91,10 @@ def test_only_definitions_that_terraform_allows_are_run_in_any_revision(clients,
     with pytest.raises(PlanError) as refused:
         discover(clients, [side()], arns)
     assert str(refused.value) == (
-        "side 'old': job definition resize:7 may not be compared, as who starts a comparison runs "
-        f"any command with its role: add {ARN}:job-definition/resize to job_definition_arns of "
-        "Terraform's comparison_access, or of its stack job_comparison, and apply; allowed: "
-        f"{', '.join(arns) or 'none'}"
+        "side 'old': job definition resize:7 may not be compared, because whoever starts "
+        f"a comparison can run any command with its role: add {ARN}:job-definition/resize "
+        "to job_definition_arns of Terraform's comparison_access, or of its stack "
+        f"job_comparison, and apply; allowed: {', '.join(arns) or 'none'}"
     )
 
 
@@ -178,7 +178,11 @@ def logging(driver="awslogs", mode="blocking", **options):
 @pytest.mark.parametrize(
     ("definitions", "log", "problem"),
     [
-        (logging("splunk"), None, "its definition logs by splunk: name one that logs by awslogs"),
+        (
+            logging("splunk"),
+            None,
+            "its definition uses the log driver splunk: name one that uses awslogs",
+        ),
         (
             logging(awslogs_region="us-west-2"),
             None,
@@ -193,7 +197,7 @@ def logging(driver="awslogs", mode="blocking", **options):
         (
             logging(awslogs_group="/render"),
             "ResourceNotFoundException",
-            "its log group /render does not exist: make it",
+            "its log group /render does not exist: create it",
         ),
     ],
 )
@@ -202,16 +206,14 @@ def test_a_log_that_nobody_can_read_is_told_and_refuses_what_takes_it(
 ):
     answer(clients, definitions=[definitions], log=log)
     (note,) = only(clients).notes
-    assert note == (
-        f"Side old: neither its metrics nor what its host was will be known, as {problem}."
-    )
+    assert note == (f"Side old: its metrics and host will be unknown, because {problem}.")
     for asked in ({"check": "test -s out"}, {"output": "out"}):
         answer(clients, definitions=[definitions], log=log)
         with pytest.raises(PlanError) as refused:
             only(clients, **asked)
         assert str(refused.value) == (
-            "side 'old': it has a check or an output, of which the job's log tells, and "
-            f"{problem}; or leave both out"
+            f"side 'old': its check or output is read from the job's log, but {problem}; or "
+            "leave both out"
         )
     clients.assert_all_was_asked()
 
@@ -245,8 +247,10 @@ def test_a_log_group_that_is_there_or_will_be_made_is_in_order(clients, definiti
 def test_a_log_that_may_lose_lines_is_told(clients, definitions, how):
     answer(clients, definitions=[definitions])
     assert only(clients, check="test -s out").notes == (
-        "Side old: its log may lose lines, and metrics with them, as its definition logs by "
-        f"awslogs {how}: set mode to blocking.",
+        (
+            "Side old: its log may lose lines, including metrics, because its definition "
+            f"uses awslogs {how}: set mode to blocking."
+        ),
     )
 
 
@@ -273,7 +277,9 @@ SENT_RULES = [rule | {"action": rule["action"].lower()} for rule in RETRY_RULES]
 def test_retry_rules_that_will_not_count_are_told(clients, strategy, told):
     answer(clients, definitions=[definition(retryStrategy=strategy)])
     notes = only(clients).notes
-    assert [note.startswith("Side old: what is tried again") for note in notes] == [True] * told
+    assert [note.startswith("Side old: its definition's retry strategy") for note in notes] == [
+        True
+    ] * told
 
 
 @pytest.mark.parametrize(
@@ -306,11 +312,11 @@ def broken(**changes):
         ({"queues": [queue(state="DISABLED")]}, "queue images is DISABLED and VALID (no rea"),
         (
             {"queues": [queue(status="INVALID", statusReason="role is gone")]},
-            "queue images is ENABLED and INVALID (role is gone): mend it, or name another",
+            "queue images is ENABLED and INVALID (role is gone): fix it, or name another",
         ),
         (
             {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
-            "queue images shares its capacity by fair, which takes a share identifier",
+            "queue images uses the scheduling policy fair, which needs a share identifier",
         ),
         (
             {"environments": broken(state="DISABLED")},
@@ -319,13 +325,13 @@ def broken(**changes):
         ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
         (
             {"environments": broken(resources={"type": "FARGATE"})},
-            "of queue images is of FARGATE: Batchmark watches jobs on EC2 instances",
+            "of queue images uses FARGATE: Batchmark only watches jobs on EC2 instances",
         ),
         (
             {"environments": broken(eksConfiguration=EKS)},
-            "of queue images is of EKS: Batchmark watches jobs on EC2",
+            "of queue images uses EKS: Batchmark only watches jobs on EC2",
         ),
-        ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give its na"),
+        ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give a na"),
         (
             {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
             "job definition resize:7 is INACTIVE: name an ACTIVE revision, or none",
@@ -340,19 +346,25 @@ def broken(**changes):
         ),
         (
             {"definitions": [definition(platformCapabilities=["FARGATE"])]},
-            "job definition resize:7 is for Fargate, whose hosts nobody sees: name one for EC2",
+            (
+                "job definition resize:7 is for Fargate, whose hosts are not visible: name one "
+                "for EC2"
+            ),
         ),
         (
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            "its definition's timeout is 30 s, and Batch takes 60 s at least: give the side a tim",
+            (
+                "its definition's timeout is 30 s, below Batch's minimum of 60 s: give the side "
+                "a tim"
+            ),
         ),
-        ({"gpus": 1}, "its job asks for 1 GPU, and of c5 no instance has more than 0: ask"),
-        ({"vcpus": 17}, "its job asks for 17 vCPUs, and of c5 no instance has more than 16"),
+        ({"gpus": 1}, "its job requests 1 GPU, but no instance of c5 has more than 0: request"),
+        ({"vcpus": 17}, "its job requests 17 vCPUs, but no instance of c5 has more than 16"),
         (
             {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
-            "its job asks for 16 vCPUs, 8192 MiB, 0 GPUs, and of c5 no instance has",
+            "its job requests 16 vCPUs, 8192 MiB, 0 GPUs, but no instance of c5 has",
         ),
-        ({"memory_mib": 32768}, "no instance has all of that beside what ECS keeps of its mem"),
+        ({"memory_mib": 32768}, "has all that besides ECS's share of its mem"),
     ],
 )
 def test_what_can_not_be_run_or_measured_is_refused(clients, given, message):

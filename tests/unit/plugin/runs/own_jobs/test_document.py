@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark.aws.job_description import moment
+from batchmark.aws.job_description import batch_time
 from batchmark.aws.job_hosts import JobHost
 from batchmark.aws.job_log import FACT_MARK
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark.runs.own_jobs.document import Image, WatchedJob, last_span
-from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, JobOutput
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus, parse_document
 from batchmark_job.result.metric import MetricLine
 from batchmark_job.result.values import MOST_ROWS
@@ -36,7 +36,9 @@ from tests.builders.watched_jobs import (
 )
 
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
-KILLED_IN_IT = f"Batch says of its container, though that ended with exit code 0: {OUT_OF_MEMORY}"
+KILLED_IN_IT = (
+    f"Batch reports a problem with its container, which exited with code 0: {OUT_OF_MEMORY}"
+)
 
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
@@ -67,7 +69,7 @@ def test_a_document_names_its_job_and_when_it_ran():
     found = document()
     assert (found.run_id, found.target, found.suite) == ("run", "g5.xlarge", "job-thumbnails")
     assert (found.job_id, found.job_attempt) == (described()["jobId"], 1)
-    assert (found.started_at, found.finished_at) == (moment(STARTED), moment(STOPPED))
+    assert (found.started_at, found.finished_at) == (batch_time(STARTED), batch_time(STOPPED))
     assert (found.total_seconds, found.status) == (90.5, "complete")
 
 
@@ -132,14 +134,14 @@ def test_what_is_known_of_the_whole_job():
     ("registered", "start"), [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)]
 )
 def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
-    found = document(where=host(registered_at=registered and moment(registered)))
+    found = document(where=host(registered_at=registered and batch_time(registered)))
     assert found.own_job.start == start
     assert found.measurements[0].parameters == ({"start": start} if start else {})
 
 
 def test_a_second_attempt_on_the_instance_of_the_first_is_warm_and_waited_since_its_end():
     first = {"startedAt": CREATED + 20_000, "stoppedAt": CREATED + 60_000}
-    where = host(registered_at=moment(CREATED + 10_000))
+    where = host(registered_at=batch_time(CREATED + 10_000))
     found = document(described(earlier=[first]), where=where)
     assert found.job_attempt == 2
     assert (found.own_job.start, found.own_job.waiting_seconds) == ("warm", 40.0)
@@ -208,7 +210,7 @@ def test_of_too_many_metrics_the_rest_is_counted():
         MetricLine(metric=f"m{n}", value=1.0, unit="s", higher_is_better=False)
         for n in [*range(MOST_ROWS + 5), MOST_ROWS + 4]
     )
-    found = document(said=Told(Facts(began=True), lines, metrics_left_out=2))
+    found = document(said=JobOutput(Facts(began=True), lines, metrics_left_out=2))
     assert len(found.measurements) == MOST_ROWS
     assert found.own_job.metrics_left_out == 2 + 7
 
@@ -222,7 +224,7 @@ def test_of_too_many_metrics_the_rest_is_counted():
             described("FAILED", code=137, statusReason=TIMED_OUT),
             f"exit code 137; {TIMED_OUT}",
         ),
-        (plan(output="out"), described(), "its log does not tell the SHA-256 of its output out"),
+        (plan(output="out"), described(), "its log does not contain the SHA-256 of its output out"),
     ],
 )
 def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job, reason):
@@ -250,8 +252,8 @@ def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command
 
 
 IMPOSSIBLE = {
-    "by Batch's times it ran 0 s": {"stoppedAt": STARTED},
-    "by Batch's times it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
+    "according to Batch it ran 0 s": {"stoppedAt": STARTED},
+    "according to Batch it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
 }
 
 
@@ -261,7 +263,7 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
     assert found.own_job.doubts == (
-        f"{problem}, so its time is its command's alone, by its own clock",
+        f"{problem}, so its time covers only the command, by its own clock",
     )
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
 
@@ -271,7 +273,7 @@ def test_where_nobody_has_times_that_can_be_there_is_no_figure(problem, attempt)
     found = document(described(attempt=attempt), read_lines(marked(metric())), own_job=BARE)
     whole, speed = found.measurements
     assert (whole.status, whole.samples_seconds) == (MeasurementStatus.FAILED, ())
-    assert whole.reason == f"its time is not known: {problem}"
+    assert whole.reason == f"its time is unknown: {problem}"
     assert (speed.status, speed.samples_seconds) == (MeasurementStatus.MEASURED, (1 / 12.5,))
     assert (found.total_seconds, found.own_job.running_seconds) == (None, None)
     assert found.own_job.doubts == ()
@@ -284,8 +286,8 @@ WITHOUT_START = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
 @pytest.mark.parametrize(
     ("own_job", "said", "samples", "told_of_it"),
     [
-        (plan(), told(), (80.25,), "its time is its command's alone"),
-        (BARE, read_lines([]), (), "its time is not known: Batch tells no start of it"),
+        (plan(), told(), (80.25,), "its time covers only the command"),
+        (BARE, read_lines([]), (), "its time is unknown: Batch reports no start time for it"),
     ],
 )
 def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, samples, told_of_it):
@@ -294,7 +296,7 @@ def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, sa
     assert row.samples_seconds == samples
     assert told_of_it in f"{row.reason} {found.own_job.doubts}"
     assert (found.own_job.running_seconds, found.own_job.waiting_seconds) == (None, None)
-    assert found.finished_at == moment(STOPPED)
+    assert found.finished_at == batch_time(STOPPED)
 
 
 def test_a_start_before_the_submission_tells_of_no_wait():
@@ -327,13 +329,13 @@ def test_what_its_figures_are_to_be_read_with_care_for(job, doubts):
 
 
 def test_when_it_reached_its_stages():
-    pulled = moment(STARTED - 2000)
-    where = host(image_pull_stopped_at=pulled, container_started_at=moment(STARTED - 1000))
+    pulled = batch_time(STARTED - 2000)
+    where = host(image_pull_stopped_at=pulled, container_started_at=batch_time(STARTED - 1000))
     marks = document(where=where).marks
-    began = moment(STARTED + len(BEGIN))  # a line each millisecond, and one of a GPU
+    began = batch_time(STARTED + len(BEGIN))  # a line each millisecond, and one of a GPU
     assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, began)
     unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOT_KNOWN)
-    assert unwrapped.marks.process_started_at == moment(STARTED + 7)
+    assert unwrapped.marks.process_started_at == batch_time(STARTED + 7)
 
 
 def test_telemetry_says_no_more_than_was_told():

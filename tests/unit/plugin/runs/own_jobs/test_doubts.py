@@ -19,13 +19,13 @@ from tests.builders.watched_jobs import (
 
 OUT_OF_MEMORY = {"reason": "OutOfMemoryError: Container killed due to memory usage"}
 MAY_DROP = (
-    "its log may be incomplete, so its metrics are perhaps not all: its driver drops lines that it "
-    "can't send in time unless its mode is blocking"
+    "its log may be incomplete, so metrics may be missing: its driver drops lines "
+    "that it can't send in time unless its mode is blocking"
 )
 
 
 def incomplete(part, are="is"):
-    return f"its log is incomplete: {part} {are} missing, so its metrics are perhaps not all"
+    return f"its log is incomplete: {part} {are} missing, so metrics may be missing"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def incomplete(part, are="is"):
         (described(container=awslogs()), told(metric()), [MAY_DROP]),
         (described(container=awslogs(mode="non-blocking")), told(metric()), [MAY_DROP]),
         (described(container={"logConfiguration": {}}), told(metric()), [MAY_DROP]),
-        (described(), NOT_KNOWN, ["its log could not be read, so its metrics are not known"]),
+        (described(), NOT_KNOWN, ["its log could not be read, so its metrics are unknown"]),
         # What was killed tells no end.
         *(
             (job, read_lines(marked(*facts(*BEGIN))), [])

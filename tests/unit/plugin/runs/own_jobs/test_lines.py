@@ -197,7 +197,7 @@ def test_a_line_of_a_megabyte_is_named_in_short():
 def test_a_mark_elsewhere_in_a_line_is_a_bad_line(text):
     told = read_lines(marked(metric(), text))
     assert [(bad.source, bad.number, bad.problem) for bad in told.bad_lines] == [
-        ("log", 2, "BATCHMARK_METRIC and a blank are not at the beginning of the line")
+        ("log", 2, "the line does not begin with BATCHMARK_METRIC and a space")
     ]
     assert told.bad_lines[0].text == printable(text[:200])
     assert not told.by_a_shell

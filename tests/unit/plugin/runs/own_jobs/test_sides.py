@@ -42,13 +42,13 @@ def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
         ([SIDE | {"name": "../x"}], "side 1: name: String should match pattern"),
         ([SIDE | {"timeout_seconds": 59}], "timeout_seconds: Input should be greater than or equ"),
         ([SIDE | {"gpus": 0}], "gpus: Input should be greater than or equal to 1, got 0"),
-        ([SIDE | {"check": "true", "shell": False}], "check and output take shell: true"),
-        ([SIDE | {"output_sha256": "0" * 64}], "output_sha256 is given, and no output"),
+        ([SIDE | {"check": "true", "shell": False}], "check and output need shell: true"),
+        ([SIDE | {"output_sha256": "0" * 64}], "output_sha256 is given without an output"),
         ([SIDE | {"output": "a", "output_sha256": "x"}], "output_sha256: String should match patt"),
         ([SIDE | {"environment": {"BATCHMARK_CHECK": "1"}}], "environment has BATCHMARK_CHECK"),
         ([SIDE | {"environment": {"AWS_BATCH_JOB_ID": "1"}}], "environment has AWS_BATCH_JOB_ID"),
-        ([SIDE, SIDE], "2 sides are called 'old': give each a name of its own"),
-        ([SIDE | {"name": "taken"}], "a side is called 'taken', as a target is"),
+        ([SIDE, SIDE], "2 sides are named 'old': give each a unique name"),
+        ([SIDE | {"name": "taken"}], "side 'taken' has the name of a target"),
     ],
 )
 def test_what_no_side_can_be_is_refused_with_its_value(given, message):

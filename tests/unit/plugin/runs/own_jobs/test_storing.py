@@ -11,7 +11,7 @@ from batchmark.runs.own_jobs.storing import (
     LATEST_SECONDS,
     READ_AGAIN_AFTER_SECONDS,
     SETTLED_SECONDS,
-    known,
+    completeness,
     read_log,
     store_document,
 )
@@ -119,7 +119,7 @@ def test_a_document_that_knows_less_is_replaced(account):
     account.logs, account.host = MarkedLog(WHOLE[:3]), host(instance_type=None)
     less = account.store()
     account.logs, account.host = MarkedLog(WHOLE), host()
-    assert known(account.store()) > known(less)
+    assert completeness(account.store()) > completeness(less)
     assert account.stored.environment.instance_type == "g5.2xlarge"
 
 
@@ -152,7 +152,7 @@ def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, 
 def test_a_job_that_nobody_foresaw_loses_itself_only(account):
     odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
     account.logs = MarkedLog([])
-    with pytest.raises(CollectError, match="no document could be made of it: unexpected ValueErr"):
+    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
         account.store(odd, plan(shell=False))
 
 

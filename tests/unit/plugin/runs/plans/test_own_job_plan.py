@@ -14,8 +14,8 @@ from batchmark.core.own_jobs import ComparisonRun
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
 from batchmark.runs.own_jobs.wrapper import container_overrides
-from batchmark.runs.plans.options import asked
-from batchmark.runs.plans.own_job_plan import asked_of, plan_comparison, plan_own_jobs
+from batchmark.runs.plans.options import parse_options
+from batchmark.runs.plans.own_job_plan import parse_own_job_run, plan_comparison, plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs, longest_seconds, operator_kwargs
 from tests.builders.existing_jobs import found, own_jobs, side
 from tests.builders.installations import configured, own_types
@@ -29,14 +29,14 @@ CPU_ALONE = configured(targets=own_types(**{"c5.2xlarge": {}}))
 def planned(jobs=None, config=None, **changes):
     run_name = changes.pop("run_name", "run")
     jobs = jobs or own_jobs()
-    wanted = asked_of(jobs, {"job": "thumbnails", "repeats": 2} | changes)
+    wanted = parse_own_job_run(jobs, {"job": "thumbnails", "repeats": 2} | changes)
     return plan_own_jobs(config or configured(), jobs, wanted, run_name=run_name)
 
 
 def compared(*sides, **changes):
     found_sides = {each.side.name: each for each in sides or (found("old"), found("new"))}
     targets = {name: each.target for name, each in found_sides.items()}
-    wanted = asked(ComparisonRun, {"name": "resize", "repeats": 2} | changes)
+    wanted = parse_options(ComparisonRun, {"name": "resize", "repeats": 2} | changes)
     return plan_comparison(with_targets(targets), found_sides, wanted, run_name="run"), targets
 
 
@@ -165,7 +165,7 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
     [
         ({"job": "thumbnail"}, "unknown own job 'thumbnail' (did you mean thumbnails?); known: t"),
         ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
-        ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform made: c5.2xl"),
+        ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform created: c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; give a number above 0, up to 1e+18"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
         ({"sizes": ["all"]}, "sizes takes numbers, got 'all'; Terraform has size 64, 256"),
@@ -174,26 +174,29 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"sizes": ["inf"]}, "sizes takes numbers, got inf"),
         ({"job": ""}, "job: String should match"),
         ({"job": None}, "unknown own job ''; known: thumbnails"),
-        ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
+        ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: set it"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
         (
             {"jobs": own_jobs(parameters={"quality": ""}, command=["a", "Ref::size", QUALITY])},
-            "word 3 of the command of g5.xlarge, 'Ref::quality', is empty, and Batch takes no",
+            ("word 3 of the command of g5.xlarge, 'Ref::quality', is empty, which Batch rejects"),
         ),
         (
             {"jobs": own_jobs(axis=None, command=["a", ""])},
             "word 2 of the command of g5.xlarge, '', is empty",
         ),
-        ({"jobs": own_jobs(command=[])}, "is its image's own, which is not known: give one"),
+        (
+            {"jobs": own_jobs(command=[])},
+            "uses its image's own command, which is unknown: give one",
+        ),
         ({"jobs": own_jobs(command=["convert"])}, "does not have Ref::size, so sizes would change"),
         (
             {"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]},
-            "sizes has 5, and the job has no axis",
+            "sizes has 5, but the job has no axis",
         ),
         (
             {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
-            "and ECS takes 8,192: put a script into the image, or set shell to false",
+            "but ECS allows 8,192: put a script into the image, or set shell to false",
         ),
     ],
 )
@@ -224,7 +227,7 @@ def test_own_jobs_of_another_installation_are_refused():
 
 
 def test_more_jobs_than_may_wait_in_a_triggerer_beside_others_are_refused():
-    with pytest.raises(PlanError, match="jobs are asked for, and a run has 500 at most"):
+    with pytest.raises(PlanError, match="jobs exceed the limit of 500 per run"):
         compared(
             *(found(f"s{number}") for number in range(4)),
             parameter="size",
@@ -279,13 +282,13 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
-        ((), {"parameter": "unit", "sizes": [1]}, "'unit', which results have already: call it"),
-        ((), {"parameter": "size"}, "parameter is 'size', and has no sizes: give some, or"),
-        ((), {"sizes": [1]}, "and the job has no axis: name a parameter of its command"),
+        ((), {"parameter": "unit", "sizes": [1]}, "'unit', a reserved name: rename it"),
+        ((), {"parameter": "size"}, "parameter is 'size' but there are no sizes: add some, or"),
+        ((), {"sizes": [1]}, "but the job has no axis: name a parameter of its command"),
         (
             (found(side=side(parameters={"qualty": "1"})),),
             {},
-            "side 'old' gives parameter 'qualty', which its command does not have "
+            "side 'old' sets parameter 'qualty', which its command does not use "
             "(did you mean quality?); known: size, quality",
         ),
     ],

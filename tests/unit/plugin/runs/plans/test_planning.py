@@ -69,7 +69,10 @@ def test_each_job_has_a_result_folder_of_its_own(config):
         ({"repeats": 21}, "got 21"),
         ({"repeats": float("nan")}, "got nan"),
         ({"repeats": True}, "got True"),
-        ({"targets": ["g5.48xlarge"]}, "unknown target 'g5.48xlarge'; Terraform made: g5.xlarge"),
+        (
+            {"targets": ["g5.48xlarge"]},
+            "unknown target 'g5.48xlarge'; Terraform created: g5.xlarge",
+        ),
         ({"targets": ["g5.xlarge"]}, "no cpu target among g5.xlarge"),
         ({"targets": ["c5.2xlarge"]}, "no cuda target among c5.2xlarge"),
     ],
@@ -86,7 +89,7 @@ def test_a_calibration_needs_no_second_device(config):
 
 def test_without_any_target_there_is_nothing_to_run():
     empty = configured(targets={})
-    with pytest.raises(PlanError, match="no target to run; Terraform made none"):
+    with pytest.raises(PlanError, match="no target to run; Terraform created none"):
         planned(empty, need_both_devices=False)
 
 

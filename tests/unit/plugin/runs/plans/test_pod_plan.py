@@ -41,10 +41,15 @@ def test_the_worst_case_holds_the_nodes_time_for_both_tries():
 @pytest.mark.parametrize(
     ("replicas", "waiting", "changes", "problem"),
     [
-        ((41,), 5, {}, "41 pods need as many shares, and 4 GPU(s) of 10 shares offer 40"),
-        ((20,), 50, {}, "50 pods need as many shares"),
-        ((20,), 5, {"vcpus": 16}, "20 pods need a vCPU each, and g4dn.12xlarge has 14"),
-        ((20,), 5, {"name": "lab"}, "belongs to installation 'lab', and this Airflow to 'batchm"),
+        ((41,), 5, {}, "41 pods need one share each, but 4 GPU(s) of 10 shares offer 40"),
+        ((20,), 50, {}, "50 pods need one share each"),
+        ((20,), 5, {"vcpus": 16}, "20 pods need a vCPU each, but g4dn.12xlarge has 14"),
+        (
+            (20,),
+            5,
+            {"name": "lab"},
+            "belongs to installation 'lab', but this Airflow belongs to 'batchm",
+        ),
     ],
 )
 def test_what_could_never_run_is_refused(replicas, waiting, changes, problem):

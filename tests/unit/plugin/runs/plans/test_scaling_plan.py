@@ -12,7 +12,7 @@ from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.prices import load_prices
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import all_operator_kwargs, operator_kwargs
-from batchmark.runs.plans.scaling_plan import left_out, needs_files
+from batchmark.runs.plans.scaling_plan import needs_files, skipped_size_notes
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
 from tests.builders.scaling import on_cpus, planned, stack, wanted
@@ -49,9 +49,9 @@ def test_numbers_of_nodes_without_an_equal_share_are_named():
     jobs = planned(node_counts=[1, 3, 20, 4], batch=8)
     batches = {job.nodes: job.scaling.batches for job in jobs}
     assert batches == {1: (8,), 3: (8,), 4: (8, 2), 20: (8,)}
-    told = [line.split(" have")[0] for line in left_out(asked, jobs)]
+    told = [line.split(" among ")[1].split(",")[0] for line in skipped_size_notes(asked, jobs)]
     assert told == ["3 nodes x 8 devices", "20 nodes x 8 devices"]
-    assert left_out(asked.model_copy(update={"strong_scaling": False}), jobs) == []
+    assert skipped_size_notes(asked.model_copy(update={"strong_scaling": False}), jobs) == []
 
 
 def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
@@ -143,7 +143,7 @@ def test_jobs_of_different_numbers_of_nodes_are_added_up():
     assert seen.usd == 464.28  # 7 hours, and 7 h 10 min idle
     (refusal,) = refusals(seen, max_cost_usd=200)
     assert "p4d.24xlarge-nodes: $464.28 (nodes 7 of 3 jobs × submissions 1 × attempts 1" in refusal
-    assert "Ask for fewer node counts" in refusal
+    assert "Use fewer node counts" in refusal
     assert seen.usd_of_job("p4d.24xlarge-nodes", 4) == pytest.approx(4 / 7 * 464.28)
     assert seen.usd_of_job("another", 4) is None
 
@@ -166,7 +166,7 @@ def test_a_file_system_without_a_price_is_refused_under_a_cap():
     seen = worst(nodes, prices, file_system=nodes.file_system)
     assert seen.usd is None
     (refusal,) = refusals(seen, max_cost_usd=10_000)
-    assert "there is no price of a SCRATCH_2 file system in eu-west-1" in refusal
+    assert "there is no price for a SCRATCH_2 file system in eu-west-1" in refusal
     assert refusals(seen, max_cost_usd=None) == ()
 
 
@@ -188,9 +188,12 @@ def test_storage_has_a_price_by_type_and_throughput(kind, usd):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "other"}, "belongs to installation 'other' in us-east-1, and this Airflow to 'b"),
+        (
+            {"name": "other"},
+            "belongs to installation 'other' in us-east-1, but this Airflow belongs to 'b",
+        ),
         ({"region": "eu-west-1"}, "belongs to installation 'batchmark' in eu-west-1"),
-        ({"target": "g5.xlarge"}, "target is called 'g5.xlarge', as one of Batch's is: give one"),
+        ({"target": "g5.xlarge"}, "target 'g5.xlarge' has the name of a Batch target: rename one"),
     ],
 )
 def test_another_installations_stack_is_refused(changes, message):

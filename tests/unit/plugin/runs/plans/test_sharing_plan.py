@@ -117,7 +117,7 @@ def test_jobs_that_share_an_instance_come_one_after_the_other(config):
 
 def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_named(config):
     assert {job.target for job in planned(config)} == set(TARGETS) - {"g5.xlarge-mps"}
-    with pytest.raises(PlanError, match=r"g5\.xlarge-mps shares its instance by mps, and modes"):
+    with pytest.raises(PlanError, match=r"g5\.xlarge-mps shares its instance by mps, but modes"):
         planned(config, targets=["g5.xlarge-mps"])
 
 
@@ -164,24 +164,27 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
             "mps_memory_mib is 9, but modes has only time_slicing, exclusive: add",
         ),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
-        ({"task": "softmax"}, "unknown task 'softmax'.* One of your own is own:NAME"),
-        ({"task": "own:matmul"}, "task 'matmul' is no workload of your own: leave out 'own:'"),
+        ({"task": "softmax"}, "unknown task 'softmax'.* Your own tasks are own:NAME"),
+        (
+            {"task": "own:matmul"},
+            "task 'matmul' is not one of your own workloads: leave out 'own:'",
+        ),
         ({"task": "own:../x"}, "task 'own:../x' names no workload: give the name of its file"),
-        ({"task": "matmul"}, "axes has batch=32, and matmul has size"),
-        ({"axes": ""}, "cnn_training_step needs its batch: give it in axes, such as batch=32"),
+        ({"task": "matmul"}, "axes has batch=32, but the axes of matmul are size"),
+        ({"axes": ""}, "cnn_training_step needs batch: set it in axes, such as batch=32"),
         ({"axes": "batch"}, "axes has 'batch': give a name and a whole number"),
         ({"axes": "batch=0"}, "axes has 'batch=0': give a name and a whole number"),
         ({"axes": "batch=32 batch=64"}, "axes has batch twice"),
         ({"axes": "batch=65537"}, "can't have batch=65537; give 1 to 65536"),
         ({"repeats": 21}, "repeats must be a whole number from 1 to 20, got 21"),
-        ({"targets": ["g5"]}, "unknown target 'g5'; Terraform made: g5.xlarge, "),
+        ({"targets": ["g5"]}, "unknown target 'g5'; Terraform created: g5.xlarge, "),
         (
             {"targets": ["g5.xlarge-shared"], "replicas": [20, 40]},
-            "g5.xlarge-shared has room for 10 replicas, and replicas are 20, 40: ask for fewer",
+            "g5.xlarge-shared has room for 10 replicas, but replicas are 20, 40: use fewer",
         ),
         (
             {"targets": ["g5.xlarge-shared"], "disturbances": ["crash"]},
-            "replicas are disturbed within one job only: add a target that does not share",
+            "replicas can only be disturbed within one job: add a target that does not share",
         ),
     ],
 )
