@@ -50,8 +50,8 @@ def on_aws(report: Report) -> Iterator[blocks.Section]:
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
-            f"To run it on AWS, apply the file that has {formatting.shortened_list(names)} with your other "
-            "inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
+            f"To run it on AWS, apply the file that has {formatting.shortened_list(names)} with "
+            "your other inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
             '-var-file=FILE. docs/own-jobs.md says more below "On AWS".'
         )
         yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
