@@ -50,7 +50,7 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
     [
         (None, " can't be read (NoSuchKey)"),
         (TEXT[:200], ": not a result document: invalid JSON"),
-        (json.dumps(json.loads(TEXT) | {"schema_version": 9}), " has schema_version 9, this Batch"),
+        (json.dumps(json.loads(TEXT) | {"schema_version": 9}), " has schema_version 9, but"),
         ("[" * 5000, ": not a result document: invalid JSON (recursion limit exceeded"),
         ('{"schema_version": 2, "x": ' + "[" * 5000, ": invalid JSON (recursion limit exceeded"),
         (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the limit of 16 MiB"),
