@@ -80,7 +80,7 @@ def test_airflows_command_changes_an_alert_and_lists_errors(stack, airflow, aws,
     assert "No data found" in errors
     assert wait_for_end(airflow, dag_id, airflow.newest_run(dag_id)) == "success"
     (changed,) = [one for one in AlertStore(store_of(aws, "any")).alerts() if one.id == alert.id]
-    assert (changed.state, changed.transitions[-1].note) == ("invalid", "neighbour on the host")
+    assert (changed.state, changed.transitions[-1].note) == ("acknowledged", "the new tokenizer")
 
 
 def test_what_a_first_apply_asks_of_aws_is_answered(stack, aws):
