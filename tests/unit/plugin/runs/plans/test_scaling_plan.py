@@ -204,9 +204,9 @@ def test_another_installations_stack_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"node_counts": [1, 21]}, "has 21, and the stack has room for 20 nodes: ask for fewer"),
-        ({"devices": 9}, "devices is 9, and p4d.24xlarge has 8 GPUs: ask for 8 at most"),
-        ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, and c5\.2xlarge has 8 vCPUs"),
+        ({"node_counts": [1, 21]}, "has 21, but the stack is limited to 20 nodes: use fewer"),
+        ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
+        ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
         (
             {"batch": 2, "image": 32, "node_counts": [1, 2]},
             "batches includes 1, which leaves nothing",
