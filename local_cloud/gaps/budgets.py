@@ -52,7 +52,7 @@ def set_tags(budget: Any, response: Response, parameter: str) -> None:
 
 
 def update_budget(self: Response) -> str:
-    """Replace a budget; its notifications and tags stay."""
+    """Replace a budget, except for its notifications and tags."""
     new = self._get_param("NewBudget")
     budget = find(self, new["BudgetName"])
     budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget
