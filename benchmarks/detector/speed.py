@@ -1,8 +1,8 @@
 """Times our detector and apache-otava's on the same 1,000 series of 200 runs.
 
-The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second one. They are
-analysed block by block, in turn by `detect_changes`, by its `search` alone, and by otava's
-`compute_change_points` with its defaults, in a process with otava's own environment. Only the
+The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second series. Three
+sides take turns on blocks of series: `detect_changes`, its `search` alone, and otava's
+`compute_change_points` with its defaults, in a process in otava's own environment. Only the
 analysis is timed, not imports or reading. A round covers all blocks; the figures are medians over
 the rounds, with minimum and maximum.
 
