@@ -57,7 +57,7 @@ def main() -> int:
             missed.append(f"{how} takes more than {MOST_TIMES:g} times as long as line by line")
         if mib > MOST_MIB:
             missed.append(f"{how} takes more than {MOST_MIB} MiB of memory")
-    print(f"{this_machine()}; medians of {ROUNDS} in turns")
+    print(f"{this_machine()}; medians of {ROUNDS} rounds in turns")
     for text in missed:
         print(f"MISSED: {text}")
     return 1 if missed else 0

@@ -42,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns 1 if tables can't be made or, with `--check`, are stale; otherwise 0.
     """
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail on stale tables"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on stale tables")
     parser.add_argument(
         "folders", nargs="*", type=Path, help="default: this folder, its modules and its stacks"
     )

@@ -89,7 +89,7 @@ def main() -> int:
     figures = Figures.of(everything)
     print(
         f"{len(everything)} series in {time.perf_counter() - began:.0f} s, {arguments.reps} "
-        f"repetitions, {' '.join(arguments.set) or 'constants as they are'}; {this_machine()}"
+        f"repetitions, {' '.join(arguments.set) or 'default constants'}; {this_machine()}"
     )
     for missed in figures.missed():
         print(f"MISSED: {missed}")

@@ -56,7 +56,7 @@ def main() -> int:
     rounds = time_sides(arguments.otava_python, values, arguments.rounds)
     print(
         f"{len(values):,} series of {arguments.runs} runs, seed {arguments.seed}, "
-        f"{len(rounds)} rounds in blocks of {SERIES_PER_BLOCK} in turns"
+        f"{len(rounds)} rounds, in turns on blocks of {SERIES_PER_BLOCK}"
     )
     for side in rounds[0]:
         seconds = [timings[side].seconds for timings in rounds]

@@ -66,7 +66,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
         _suite("smoke", "cuda", 95, folder, small=small),
         Step("rivals", "our products and filters compared with plain calls and a copy", rivals, 95),
         Step("tests", "the tests that need CUDA", tests, 80),
-        Step("cpu-threads", "our rows compared with plain calls, by threads", (*threads, *few), 50),
+        Step("cpu-threads", "our rows and plain calls, by number of threads", (*threads, *few), 50),
         _suite("smoke", "cpu", 75, folder, small=small),
     ]
     steps.append(_suite("sharing", "cuda", 55, folder, small=small))
@@ -80,7 +80,7 @@ def _training(dtype: str, folder: Path) -> Step:
     document = f"scaling-{dtype}-cuda.json"
     return Step(
         f"scaling-{dtype}-cuda",
-        f"ResNet-50's training in {dtype} on one GPU",
+        f"ResNet-50 training in {dtype} on one GPU",
         (
             *("-m", "batchmark_job", "run", "--suite", "scaling", "--batches", "128"),
             *("--steps", "200", "--max-seconds", "5"),

@@ -149,7 +149,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         f"{environment.compute_threads} threads, {documents[-1].finished_at:%Y-%m-%d}"
     )
     print_blocks([noise_table(table)], console)
-    shown = Table("Jobs per side", "Known from", "Comparisons", "Called different", "Share", "Rows")
+    shown = Table("Jobs per side", "Noise from", "Comparisons", "Called different", "Share", "Rows")
     worst = 0.0
     for design in designs(len(documents)):
         comparisons, different = compare(target, design)

@@ -63,7 +63,7 @@ def mounted_file_system(environment: ComputeEnvironment) -> str | None:
     with backend.lock:
         backend.settle()
         file_system = backend.file_systems.get(found.value)
-    state = "not there" if file_system is None else file_system.lifecycle
+    state = "missing" if file_system is None else file_system.lifecycle
     if state != "AVAILABLE":
         raise HostError(
             f"the file system {found.value} in the SSM parameter {parameter} is {state}"
