@@ -79,7 +79,7 @@ class _Batch:
 
 
 class _Logs:
-    """Logs with a single line."""
+    """CloudWatch Logs in which every log has the same single line."""
 
     exceptions = SimpleNamespace(ResourceNotFoundException=ClientError)
 

@@ -99,7 +99,7 @@ def histories_without(seed: int, count: int) -> list[History]:
 
 
 def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
-    """The harness's histories without their missing runs."""
+    """Make the harness's histories, leaving out missing runs."""
     found = []
     for made in harness.synth_sets(seed, reps):
         there = [place for place, samples in enumerate(made["samples"]) if samples is not None]
@@ -142,7 +142,7 @@ def judge(
 
 
 def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
-    """Judge the histories of each seed as if each were one of `series` series."""
+    """Judge each seed's histories, each as one of `series` watched series."""
     evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
     for of_seed in made:
         found = search(

@@ -48,12 +48,12 @@ class SyntheticSeries:
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """Indexes of the runs with a figure."""
+        """Indexes of the runs that have a measurement."""
         return np.flatnonzero(np.isfinite(self.seconds[:, 0]))
 
     @property
     def history(self) -> Series:
-        """What the scheduled jobs measured."""
+        """The series of the scheduled jobs' measurements."""
         return daily(self.key, self.measured, self.seconds[self.measured, 0])
 
 

@@ -89,7 +89,7 @@ def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
 def time_sides(
     otava_python: str, values: NDArray[np.float64], rounds: int
 ) -> list[dict[str, Timing]]:
-    """Time each side on all series; return one mapping by side per round."""
+    """Time each side on all series; returns the timings of each round, by side."""
     runs = np.arange(values.shape[1])
     histories = [
         daily(series_key(parameters=f'{{"number":{number}}}'), runs, row)

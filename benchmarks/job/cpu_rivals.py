@@ -162,7 +162,7 @@ class Comparison:
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     def is_over(self, rounds: int, started: float, budget_seconds: float) -> bool:
-        """Whether the verdict is clear, or rounds or time are used up."""
+        """Whether to stop: the verdict is clear, or the rounds or the time are used up."""
         if len(self.ours) >= MORE_ROUNDS * rounds or self.is_clear(rounds):
             return True
         if not self.decided:

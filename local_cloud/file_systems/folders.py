@@ -45,7 +45,7 @@ class Folders:
         return os.path.ismount(self.path(file_system_id))
 
     def make_room(self) -> None:
-        """Undo the filling of all folders."""
+        """Undo `make_full` for all folders."""
         for folder in list(self._root.iterdir()):
             if os.path.ismount(folder):
                 put_back(folder)

@@ -42,7 +42,7 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """The budget whose tags a call is about: its ARN ends in `budget/<name>`."""
+    """The budget in the ARN of a tagging call; the ARN ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 

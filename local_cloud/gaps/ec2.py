@@ -27,7 +27,7 @@ def fill(prices: Prices | None) -> None:
 
 
 def answer_spot_prices(prices: Prices | None) -> None:
-    """Answer Spot prices from the price file: moto returns 0.00001 USD for everything."""
+    """Return Spot prices from the price file: moto returns 0.00001 USD for everything."""
     filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:

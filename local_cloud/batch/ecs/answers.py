@@ -31,7 +31,7 @@ motos_reservations = InstanceBackend.get_reservations_by_instance_ids
 
 
 class Reservation(dict[str, Any]):
-    """An EC2 reservation of one instance; moto asks for its id."""
+    """An EC2 reservation of one instance; moto reads its `id`."""
 
     @property
     def id(self) -> str:

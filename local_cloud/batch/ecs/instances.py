@@ -55,7 +55,7 @@ class Instance:
 
     @property
     def registered_at(self) -> int | None:
-        """In epoch milliseconds; None if an earlier release of the local cloud started it."""
+        """Epoch milliseconds of its start; None if an earlier release of ours started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
