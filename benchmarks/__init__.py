@@ -1,1 +1,1 @@
-"""Benchmarks of Batchmark itself, each run by hand."""
+"""Benchmarks of Batchmark itself; run each by hand."""

@@ -1,8 +1,8 @@
 """Counts the CUDA-only lines that the job's unit tests run, on a simulated or real device.
 
-These are the modules for CUDA, NVML and CUDA graphs, branches whose condition mentions CUDA, and
-classes and functions for CUDA only. Triton kernels are left out, as they are not Python: the tests
-interpret and compile them. Exits with 1 below 95 %.
+CUDA-only lines are the modules for CUDA, NVML and CUDA graphs, branches with conditions on CUDA,
+and classes and functions for CUDA only. Triton kernels don't count, as they are not run as Python:
+the tests interpret and compile them. Exits with 1 below 95 %.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Covered(NamedTuple):
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "coverage"
-        print("cuda-coverage: runs the job's unit tests (about 2 minutes)", flush=True)
+        print("cuda-coverage: running the job's unit tests (about 2 minutes)", flush=True)
         tests = subprocess.run(_tests(data), cwd=ROOT, env=_environment(), check=False)
         if tests.returncode:
             print("cuda-coverage: the tests failed (above)", file=sys.stderr)
@@ -84,7 +84,7 @@ def measured(data: Path) -> Iterator[Covered]:
 
 
 def lines_for_cuda(source: str) -> frozenset[int]:
-    """The lines of branches whose condition mentions CUDA, and of classes and functions for it."""
+    """The lines of branches, classes and functions that are for CUDA only."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:

@@ -1,10 +1,10 @@
-"""Measures how fast the local cloud takes a job's output, against reading it line by line.
+"""Measures how fast the local cloud stores a job's output, against copying it line by line.
 
 The job prints 100 MiB in lines of 100 bytes, while its log is read page by page as `make try-job`
-does. The reference program reads the same lines from a pipe, and writes them to a file.
+does. The reference reads the same lines from a pipe and writes them to a file.
 
-Exits with 1 unless the job, with and without `--state`, takes at most 10 times as long, and the
-server at most 64 MiB more memory than before. Takes about a minute.
+Exits with 1 unless the job, with and without `--state`, takes at most 10 times as long as the
+reference, and the server's memory grows by at most 64 MiB. Takes about a minute.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> int:
             missed.append(f"{how} takes more than {MOST_TIMES:g} times as long as line by line")
         if mib > MOST_MIB:
             missed.append(f"{how} takes more than {MOST_MIB} MiB of memory")
-    print(f"{this_machine()}; medians of {ROUNDS} in turns")
+    print(f"{this_machine()}; medians of {ROUNDS} rounds in turns")
     for text in missed:
         print(f"MISSED: {text}")
     return 1 if missed else 0

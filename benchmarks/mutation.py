@@ -1,10 +1,10 @@
 """Puts small faults into a fixed sample of functions and counts those that the tests find.
 
-cosmic-ray makes each fault in copies of the tree, and the unit tests of its room and then of the
-same part look for it; for the local cloud, whose server they hardly start, also its end-to-end
-tests. Prints a score for each room, and every surviving mutant. Exits with 1 if the overall score
-is below 90 %, not counting those that equivalent_mutants.toml explains. Takes about 25 minutes on 2
-cores.
+cosmic-ray makes each fault in a copy of the tree. The unit tests of the fault's room run first,
+then those of the same part. The local cloud's end-to-end tests run too, as its unit tests hardly
+start the server. Prints a score for each room, and every surviving mutant. Exits with 1 if the
+overall score, without the mutants that equivalent_mutants.toml explains, is below 90 %. Takes about
+25 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Identifies the mutant wherever its line is in the file."""
+        """Identifies the mutant, even if its line moves within the file."""
         return f"{self.path} {self.function}: {self.text}"
 
     @property
@@ -115,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def drawn(room: str, number: int) -> list[Mutant]:
-    """Up to `number` mutants of a room, of the functions and faults that come first by hash."""
+    """Draw up to `number` mutants of a room by their hashes, at most two per function."""
     by_function = defaultdict(list)
     for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
         by_function[mutant.path, mutant.function].append(mutant)
@@ -153,7 +153,7 @@ def mutants_in(file: Path, path: str, room: str) -> Iterator[Mutant]:
 
 
 def copied(folder: str) -> str:
-    """A copy of the tree, in which files may be changed."""
+    """Copy the tree into a folder, in which files may be changed; returns the folder."""
     without = shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", ".terraform")
     shutil.copytree(ROOT, folder, ignore=without, symlinks=True)
     Path(folder, ".venv").symlink_to(sys.prefix)
@@ -161,7 +161,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Make this process work in the copy that it takes."""
+    """Take a copy of the tree, and make this process work in it."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
@@ -173,7 +173,7 @@ def tests_of(room: str) -> list[Path]:
 
 
 def others_of(room: str) -> list[Path]:
-    """The tests of the same part, such as the plugin, outside the room."""
+    """The other tests of the room's part, such as the plugin."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
     others = {*part.rglob("test_*.py")} - {*tests_of(room)}
     return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())
@@ -185,10 +185,10 @@ def command(tests: Sequence[Path]) -> str:
 
 
 def limit(room: str) -> tuple[str, float]:
-    """How long a room's tests may take with a mutant, in seconds.
+    """A room, and how many seconds its tests may take with a mutant.
 
     Raises:
-        RuntimeError: they fail without one.
+        RuntimeError: the tests fail without a mutant.
     """
     began = time.monotonic()
     outcome, output = run_tests(command(tests_of(room)), MOST_SECONDS)
@@ -198,7 +198,7 @@ def limit(room: str) -> tuple[str, float]:
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Whether a test finds the mutant: in its module's file, its room or the same part."""
+    """Whether a test finds the mutant; runs its room's tests, then those of the same part."""
     mutant, seconds = task
     home = tests_of(mutant.room)
     home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))

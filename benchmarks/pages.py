@@ -1,10 +1,10 @@
-"""Times the pages' first data: a history's trends, by its snapshot and by reading every file.
+"""Times how soon pages have a history's trends: from its snapshot, and from every file.
 
-The history has runs of 60 series each, in a folder in place of the bucket. Each figure is from a
-new process with its libraries loaded, like the API server.
+The history has runs of 60 series each, in a folder that stands in for the bucket. Each figure comes
+from a new process with its libraries loaded, like the API server.
 
-Exits with 1 unless the first data of 1,000 runs come within 300 ms, those of 10,000 within 1 s, and
-both in a third of the time that reading everything takes. Takes about three minutes.
+Exits with 1 unless the snapshot's trends take less than 300 ms for 1,000 runs and 1 s for 10,000,
+and at most a third of the time that reading every file takes. Takes about three minutes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def in_a_new_process(folder: Path, how: str) -> float:
 
 
 def read(folder: Path, how: str) -> float:
-    """Seconds from nothing to the trends of the suite."""
+    """Seconds from opening the history to the suite's trends."""
     snapshots, aside = folder / SNAPSHOTS, folder / "aside"
     if how == "everything":
         snapshots.rename(aside)

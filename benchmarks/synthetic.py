@@ -1,4 +1,4 @@
-"""What the detector benchmarks share: synthetic series, and a description of this machine."""
+"""Synthetic series for the detector's benchmarks, and a description of this machine."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 
 def port_number(text: str) -> int:
-    """Parse a TCP port; 0 takes any free one."""
+    """Parse a TCP port; 0 means any free one."""
     number = at_least(0)(text)
     if number > 65_535:
         raise argparse.ArgumentTypeError(f"{number} is not a port; the maximum is 65535")
@@ -128,7 +128,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--jobs",
         choices=("processes", "containers"),
         default="processes",
-        help="what jobs run as (%(default)s); containers need a Docker engine",
+        help="how to run jobs (%(default)s); containers need a Docker engine",
     )
     parser.add_argument(
         "--job-network",
@@ -139,7 +139,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--job-endpoint",
         metavar="URL",
         type=http_url,
-        help="this server's address for jobs (default: where it listens)",
+        help="URL at which jobs reach this server (default: where it listens)",
     )
     parser.add_argument(
         "--job-dir",
@@ -175,7 +175,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         host_access.FLAG,
         action="store_true",
         help="accept containers that could become root on the Docker host: privileged ones, and "
-        "those with folders other than those for jobs, or devices other than NVIDIA's",
+        "those with host folders not meant for jobs, or devices other than NVIDIA's",
     )
     parser.add_argument(
         "--state",
@@ -217,7 +217,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         if arguments.jobs != "containers":
             parser.error("--job-network needs --jobs containers: processes use the host's network")
         if arguments.job_endpoint is None:
-            parser.error("--job-network needs --job-endpoint: this server's address there")
+            parser.error("--job-network needs --job-endpoint: this server's URL there")
     return arguments
 
 

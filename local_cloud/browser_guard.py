@@ -29,15 +29,18 @@ OF_PRESIGNED_OBJECTS = re.compile(
 class BrowserGuard:
     """WSGI middleware that refuses requests that a web page could make a browser send.
 
-    - An unknown Host: after DNS rebinding, a page's own host leads here. Browsers always send one.
-    - An Origin: scripts and forms send it.
-    - A Sec-Fetch-Site, which browsers send to loopback addresses: only links to a job's log or an
-      object in S3 are served, as Airflow's pages have them. Neither can be a call that acts.
-    - moto's control, for all clients, except its reset.
+    It refuses requests with:
+
+    - an unknown Host header, which browsers always send: after DNS rebinding, a page's own host
+      name leads here
+    - an Origin header, which scripts and forms send
+    - a Sec-Fetch-Site header, which browsers send to loopback addresses. Links to a job's log or an
+      S3 object, as on Airflow's pages, are served: they can only read.
+    - a path of moto's control API except its reset, from any client
 
     Args:
-        hosts: names and addresses of this server, besides those of loopback. Subdomains are served
-            too, as S3's clients put a bucket's name there.
+        hosts: this server's names and addresses, besides loopback. Their subdomains are served too,
+            as S3's clients put a bucket's name there.
     """
 
     def __init__(self, app: WSGIApplication, hosts: Iterable[str]) -> None:
@@ -52,7 +55,7 @@ class BrowserGuard:
         return answer(environ, start_response)
 
     def _refusal(self, environ: WSGIEnvironment) -> str | None:
-        """What is refused about a request; None if it is served."""
+        """Why a request is refused, for the response; None if it is served."""
         path = environ.get("PATH_INFO", "")
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):

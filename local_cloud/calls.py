@@ -110,7 +110,7 @@ class Caller(NamedTuple):
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """The fields of `Recorder` except time and status. The request's body stays readable."""
+    """A call as `Recorder` writes it, without time and status. The body stays readable."""
     caller = caller_of(environ)
     if caller is None:
         return dict.fromkeys(("access_key_id", "service", "operation", "resources", "conditions"))
@@ -138,7 +138,7 @@ def caller_of(environ: WSGIEnvironment) -> Caller | None:
 
 
 def body_of(environ: WSGIEnvironment) -> bytes:
-    """A request's body, which stays readable for the application."""
+    """Read a request's body, and keep it readable for the application."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     return body
@@ -168,7 +168,7 @@ def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, A
 
 
 def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> Iterator[str]:
-    """The ARNs in the parameters, and those of resources that they name."""
+    """The ARNs in the parameters, and the ARNs of resources given by name."""
     if caller.service == "s3":
         if bucket := parameters.get("Bucket"):
             key = parameters.get("Key")
@@ -191,7 +191,7 @@ def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> It
 
 
 def _names(value: object) -> list[str]:
-    """The texts in a parameter; for a resource described in full, its name."""
+    """The strings in a parameter; for a full description of a resource, its name."""
     if isinstance(value, dict):
         value = value.get("Name", value.get("BudgetName"))
     values = value if isinstance(value, list) else [value]

@@ -10,7 +10,7 @@ def now_milliseconds() -> int:
 
 
 def later(seconds: float, function: Callable[..., object], *arguments: object) -> threading.Timer:
-    """Call a function after this time, unless the timer is cancelled or the server ends first."""
+    """Call a function after `seconds`, unless the timer is cancelled or the server ends first."""
     timer = threading.Timer(seconds, function, arguments)
     timer.daemon = True
     timer.start()

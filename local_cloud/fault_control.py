@@ -212,7 +212,7 @@ class Faults:
         with self._scheduler.lock:
             job, attempt = self._find(job_id)
             if attempt is None or not attempt.kill_node(node):
-                raise Conflict(f"job {job_id} is {job.status}, and its node {node} is not running")
+                raise Conflict(f"node {node} of job {job_id} ({job.status}) is not running")
             return {"job_id": job.id, "node": node}
 
     def _find(self, job_id: str) -> tuple[Job, Attempt | None]:

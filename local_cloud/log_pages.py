@@ -52,7 +52,7 @@ def find_job(job_id: str) -> Job | None:
 
 
 def page(job: Job) -> Iterator[str]:
-    """The page in parts, as a log may be larger than memory."""
+    """Yield the page in parts, as a log may be larger than memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         yield f"{state} and has no log yet.\n"

@@ -1,4 +1,4 @@
-"""What jobs can find out about their host and task: EC2's and ECS's metadata."""
+"""Serves EC2's and ECS's metadata, in which jobs look up their host and task."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ TOKEN_SECONDS = range(1, 21_601)
 class HostMetadata:
     """WSGI middleware: version 2 of the instance metadata service, which requires a token.
 
-    It serves only Spot's notices about the host's end. All else is not found, as on a machine that
-    is no EC2 instance and has no type, zone or image.
+    It serves only Spot's interruption notices. Everything else is not found, as on a machine that
+    is not an EC2 instance and has no type, zone or image.
 
     Source: EC2 User Guide, "Use the Instance Metadata Service" and "Spot Instance interruption
     notices".
 
     Args:
         reclaim_time: when the host of an ECS task is reclaimed; None without a notice.
-        runs: whether an ECS task is running. Only the task knows its id; others are not answered.
+        runs: whether an ECS task is running. Only the task knows its id; other requests get 404.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a container or its task; for a process only its address is known."""
+        """Describe a container or its task; for a process, only its address is known."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}

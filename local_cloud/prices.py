@@ -1,4 +1,4 @@
-"""The prices that the local cloud returns: those of a file, never invented."""
+"""The prices that the local cloud returns; they come from a file and are never made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""moto's server, with its gaps filled and a Batch that runs jobs."""
+"""Runs moto's server, with its gaps filled and a Batch that runs jobs."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ LOOK_SECONDS = 0.5  # a signal delivered to another thread does not wake the mai
 
 
 class LoggingRequestHandler(MotoRequestHandler):
-    """Logs each request, and closes connections in the two stages of RFC 9112, section 9.6.
+    """Logs each request, and closes connections in two stages (RFC 9112, section 9.6).
 
-    First the sending side, then the socket once the client has closed its end. Otherwise a response
-    can get lost, and a retried `Create...` would fail because the resource exists.
+    It closes the sending side first, and the socket once the client has closed its end. Otherwise
+    a response can get lost, and a retried `Create...` would fail because the resource exists.
     """
 
     def finish(self) -> None:
@@ -106,7 +106,7 @@ def with_own_paths(
 
 
 def how_to_call(settings: Settings) -> str:
-    """A line about the credentials that clients need."""
+    """A line that tells users which credentials clients need."""
     if settings.secret is None:
         return "any credentials are accepted: every user of this machine can run commands as you"
     return f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
@@ -124,7 +124,7 @@ def serve(
 ) -> None:
     """Serve requests until `stop` is set, then end all jobs.
 
-    If that takes half a minute, the process prints its threads' stacks and exits with code 1.
+    If ending takes 30 seconds, the process prints its threads' stacks and exits with code 1.
 
     Raises:
         OSError: `record_calls` can't be written.
@@ -195,7 +195,7 @@ def serve(
 def end_stuck() -> None:
     """Print all threads' stacks, if possible, and end the process.
 
-    Not with faulthandler: it reads the frames of running threads, and has crashed on them.
+    This doesn't use faulthandler, which has crashed on reading running threads' frames.
     """
     saying = threading.Thread(target=say_where_threads_are, daemon=True)
     saying.start()

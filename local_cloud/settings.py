@@ -11,11 +11,11 @@ JobsAs = Literal["processes", "containers"]
 class Settings:
     """The machine's declared resources, and how it runs jobs.
 
-    `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
-    containers join, None for the host's network. Requests are signed with `secret`, which clients
-    find in the file `credentials`; without one, signatures are not checked. Creating a file system
-    takes `file_system_seconds`, and so does deleting it. Jobs that are processes start in
-    `job_dir`, or each in a copy of it.
+    `job_endpoint_url` is the URL at which jobs reach the server; `job_network` is the Docker
+    network that containers join, None for the host's network. Requests must be signed with
+    `secret`, which clients find in the file `credentials`; if None, signatures are not checked.
+    Creating or deleting a file system takes `file_system_seconds`. Jobs that run as processes start
+    in `job_dir`, or each in its own copy if `copy_job_dir` is set.
     """
 
     endpoint_url: str

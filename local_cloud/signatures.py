@@ -1,4 +1,4 @@
-"""Checks AWS signatures: calls need the secret, so other users of this machine can't make any."""
+"""Checks AWS signatures, so that other users of this machine, without the secret, can't call."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIGNERS = {
 
 
 class SignedRequests:
-    """WSGI middleware: serves requests signed with the secret, whatever their access key id.
+    """WSGI middleware: serves requests signed with the secret, with any access key id.
 
     A key issued here by IAM or STS signs with its own secret. Presigned URLs are accepted until
     they expire, including those of version 2, which botocore makes for S3. Neither the age of a
@@ -131,7 +131,7 @@ def end_of(query: Mapping[str, str]) -> datetime:
     """When a presigned URL expires.
 
     Raises:
-        KeyError: the query does not say.
+        KeyError: a field is missing.
         ValueError: it is not a valid time.
     """
     try:
@@ -160,7 +160,7 @@ class Signed(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
-        """Parse a presigned URL's query; raises KeyError or ValueError if it has none."""
+        """Parse a presigned query's fields; raises KeyError or ValueError without a signature."""
         access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
         names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
         time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]
@@ -182,10 +182,10 @@ class Signed(NamedTuple):
 
 
 def in_header(environ: WSGIEnvironment) -> dict[str, str]:
-    """A header's signature, with its parts named as in a query.
+    """The signature in the Authorization header, with its parts named as in a query.
 
     Raises:
-        KeyError, ValueError: there is none.
+        KeyError, ValueError: the header, or a signature in it, is missing.
     """
     found = AUTHORIZATION.fullmatch(environ["HTTP_AUTHORIZATION"].strip())
     if found is None:

@@ -1,4 +1,4 @@
-"""An AWS account in memory: a bucket, and jobs that have ended. Nothing in it reaches AWS."""
+"""An AWS account in memory: a bucket, and jobs that have ended. It makes no calls to AWS."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LOG = "Made-up data: nothing ran, so nothing was logged."
 
 
 class Account:
-    """A replacement for boto3; `client` returns the same clients to every caller.
+    """Stands in for boto3's default session, so that no call of this process can reach AWS.
 
-    It replaces boto3's default session, so that no call of this process can reach AWS.
+    `client` returns the same clients to every caller.
     """
 
     def __init__(self, config: Config) -> None:
@@ -41,7 +41,7 @@ class Account:
         self._batch.jobs.clear()
 
     def run(self, run_id: str, week: int, planned: Iterable[PlannedJob], at: datetime) -> list[str]:
-        """Run jobs, one after the other on each target; returns their ids."""
+        """Play the planned jobs, one after the other on each target; returns their ids."""
         ends: dict[str, datetime] = {}
         ids = []
         for job in planned:
@@ -61,7 +61,7 @@ class Account:
 
 
 class _Batch:
-    """The calls that collecting a run makes."""
+    """Batch's calls that are needed to collect a run."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
@@ -79,7 +79,7 @@ class _Batch:
 
 
 class _Logs:
-    """Logs with a single line."""
+    """CloudWatch Logs in which every log has the same single line."""
 
     exceptions = SimpleNamespace(ResourceNotFoundException=ClientError)
 

@@ -17,7 +17,7 @@ class NoSuchKeyError(ClientError):
 
 
 class MemoryBucket:
-    """Answers our stores' calls to boto3's S3 client, in a tenth of moto's time.
+    """Stands in for boto3's S3 client in our stores, ten times as fast as moto.
 
     Attributes:
         objects: contents by key.
@@ -76,7 +76,7 @@ class MemoryBucket:
         StartAfter: str = "",  # noqa: N803
         Delimiter: str | None = None,  # noqa: N803
     ) -> list[dict[str, Any]]:
-        """List in one page; with a delimiter, deeper keys are grouped as folders."""
+        """List keys in one page; with a delimiter, group deeper keys as folders."""
         self._begin("ListObjectsV2", Bucket, Prefix)
         keys = sorted(key for key in self.objects if key.startswith(Prefix) and key > StartAfter)
         if Delimiter is None:
@@ -94,7 +94,7 @@ class MemoryBucket:
         return {"Key": key, "ETag": _etag(self.objects[key])}
 
     def _begin(self, operation: str, bucket: str, key: str) -> None:  # noqa: ARG002
-        """Raise S3's error for a call that S3 would refuse."""
+        """Raise S3's error for a wrong bucket or a key that is too long."""
         if bucket != self.name:
             raise _error("NoSuchBucket")
         if len(key.encode()) > LONGEST_KEY:

@@ -1,4 +1,4 @@
-"""Airflow's own database, with the sample's runs in it."""
+"""Fills Airflow's own database with the sample's runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FinishedRun(NamedTuple):
 
 
 def fill(schedules: Iterable[Scheduled], runs: Iterable[FinishedRun]) -> None:
-    """Create the database in Airflow's settings, which must not exist yet."""
+    """Create and fill the database that Airflow's settings name; it must not exist yet."""
     import_all_models()
     Base.metadata.create_all(settings.engine)
     dags = [

@@ -50,7 +50,7 @@ def whole_document(
     finished_at: datetime,
     **measured: Any,
 ) -> ResultDocument:
-    """A job's document at its first attempt, on the device that it requested."""
+    """The document of a job that completed at its first attempt, on the requested device."""
     return ResultDocument(
         run_id=run_id,
         job_id=job_id,
@@ -69,7 +69,7 @@ def whole_document(
 def ran(
     run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime
 ) -> FinishedJob:
-    """Run a planned job in this week."""
+    """Make up the result of a planned job in a week of the sample's year."""
     fresh = planned.purpose == "confirmation"
     job = story.Job(run_id, week, planned.target, planned.repeat, fresh)
     if own := planned.own_job:
@@ -97,7 +97,7 @@ def ran(
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:
-    """The environment of a job on a target, or of the own job."""
+    """The environment of a job on a target; `own` is for the sample's own job."""
     gpu, gpu_gib = GPU_MODELS.get(name, (None, 0))
     threads = 4 if gpu else 8
     images = {"image": JOB_IMAGE, "image_digest": story.digest(story.commit(week))}

@@ -1,4 +1,4 @@
-"""Plays the sample's year through the tasks of the product's own DAGs, run by run."""
+"""Plays the sample's year, run by run, with the tasks of the product's own DAGs."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Installation:
         return AlertStore(self._store(""))
 
     def measure(self, due: SampleRun) -> None:
-        """Play a run from its plan to its alerts and report, as far as its week has them."""
+        """Play a run from its plan to its results; in some weeks also its alerts and report."""
         store = self._store(due.run_id)
         planned = self._plan(store, due)
         context, collected = self._collect(store, due, planned)
@@ -166,7 +166,7 @@ class Installation:
         self.runs.append(due)
 
     def _collect(self, store: RunStore, due: SampleRun, planned: RunPlan) -> tuple[Context, str]:
-        """Run what is planned; returns the run's context, and the key of the collected results."""
+        """Play the planned jobs; returns the run's context and the key of the collected results."""
         if due.dag_id == NODES_DAG:
             context = _context(due, ())
             found = nodes.collected(store, due.run_id, planned.jobs, due.at)
@@ -176,7 +176,7 @@ class Installation:
         return context, run.collect_results(context, RUN_TASK)
 
     def _judge(self, context: Context, store: RunStore, due: SampleRun, collected: str) -> None:
-        """Look for changes, measure again what looks slower, and send alerts."""
+        """Detect changes, measure again what looks slower, and update the alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
         with suppress(AirflowSkipException):  # nothing looked slower
@@ -215,7 +215,7 @@ class Installation:
         number: int,
         asked: Sequence[object],
     ) -> None:
-        """Run the fresh jobs of a round, if there are any."""
+        """Play the fresh jobs of a round, if there are any."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]
@@ -273,7 +273,7 @@ def _context(due: SampleRun, ids: Sequence[str]) -> Any:
 
 
 def all_runs() -> list[SampleRun]:
-    """All runs in order of time."""
+    """All runs in chronological order."""
     weekly = [
         SampleRun(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)
     ]

@@ -1,4 +1,4 @@
-"""The sample's only multi-node run, whose report has a what-if page."""
+"""The sample's only multi-node run; its report has a what-if page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLES, JOB_SECONDS, JOIN_SECONDS = 30, 400.0, 2.0
 
 
 def planned(config: Config, name: str) -> list[PlannedJob]:
-    """One job for each number of nodes; `name` is that of the run's folder."""
+    """One job for each number of nodes; `name` is the name of the run's folder."""
     return [
         PlannedJob(
             target=TARGET,
@@ -54,7 +54,7 @@ def planned(config: Config, name: str) -> list[PlannedJob]:
 def collected(
     store: RunStore, run_id: str, jobs: tuple[PlannedJob, ...], at: datetime
 ) -> CollectedRun:
-    """Collect the jobs' results, which are then in the bucket."""
+    """Make up the jobs' results, store them in the bucket, and return them as collected."""
     found = []
     for plan in jobs:
         job = _job(store, run_id, plan, at)

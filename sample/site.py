@@ -1,7 +1,7 @@
-"""The pages inside Airflow as files: rendered by the application, with links to files.
+"""Writes the pages inside Airflow as files: rendered by the application, with links to files.
 
-What needs a server is replaced or left out: forms become links to their results, and links to what
-has no page here, such as documents and logs, are removed.
+What needs a server is replaced or left out: forms become links to their results, and links to
+pages that aren't written, such as documents and logs, are removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Links = Mapping[str, str]  # addresses by label
 
 
 class _Reader:
-    """A visitor who may see everything and change nothing."""
+    """A visitor who can see everything and change nothing."""
 
     name, may_edit, token = "sample", False, ""
 
@@ -49,7 +49,7 @@ class _Reader:
 
 
 class Site:
-    """The pages of a library that can be reached from some addresses.
+    """The pages of a library that can be reached from the runs, comparisons and trends.
 
     Args:
         comparisons: addresses of comparisons by label.
@@ -122,7 +122,7 @@ class Site:
             yield from of_suite.values()
 
     def _rewritten(self, address: str, html: str, pages: Mapping[str, str]) -> str:
-        """A page with its notice, and with links only to files."""
+        """A page's HTML with the notice, and with links only to files."""
 
         def link(found: re.Match[str]) -> str:
             before, at, behind, inner = found.groups()
@@ -137,7 +137,7 @@ class Site:
         return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
-        """The address of the page that this one redirects to or equals."""
+        """The address that this one redirects to, or itself."""
         if address == "/compare":
             return next(iter(self._comparisons.values()))
         if address.startswith("/dag-runs/"):
@@ -167,7 +167,7 @@ def _links(html: str) -> Iterator[str]:
 
 
 def file_name(address: str) -> str:
-    """An address's file name, beside all others."""
+    """The file name for an address; all files are in one folder."""
     if address == FIRST:
         return FIRST_FILE
     parts = urlsplit(address)

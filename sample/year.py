@@ -33,10 +33,10 @@ def write_year(folder: Path) -> Path:
 def comparisons() -> dict[str, str]:
     newest, week = story.WEEKS - 1, story.COMMIT_WEEK
     return {
-        "the own job before and after a commit": _comparison(
+        "the sample's own job before and after a commit": _comparison(
             (SampleRun(JOB_DAG, week), "g5.xlarge"), (SampleRun(JOB_DAG, week - 1), "g5.xlarge")
         ),
-        "the own job on a GPU and on a CPU": _comparison(
+        "the sample's own job on a GPU and on a CPU": _comparison(
             (SampleRun(JOB_DAG, newest), "g5.xlarge"), (SampleRun(JOB_DAG, newest), "c7i.2xlarge")
         ),
         "a GPU and a CPU": _comparison(

@@ -1,7 +1,7 @@
 """Rewrite the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
 
-Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf; a section
-reaches to the next `## ` or the end of the file, and all else in the README stays as it is.
+Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf. A section
+ends at the next `## ` or the end of the file. The rest of the README stays as it is.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ Rows = list[Sequence[str]]
 
 
 class TableError(Exception):
-    """A README whose tables can't be written; the message names the file and the fix."""
+    """A README's tables can't be written; the message names the file and the problem."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite or check the READMEs; returns 1 where one is stale or can't be written."""
+    """Rewrite or check the READMEs.
+
+    Returns 1 if tables can't be made or, with `--check`, are stale; otherwise 0.
+    """
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail on stale ones")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on stale tables")
     parser.add_argument(
         "folders", nargs="*", type=Path, help="default: this folder, its modules and its stacks"
     )
@@ -74,7 +77,7 @@ def default_folders() -> list[Path]:
 
 
 def updated(folder: Path) -> str:
-    """The folder's README as its code wants it.
+    """The folder's README with the tables that match its code.
 
     Raises:
         TableError: no code, no README, invalid HCL, or a variable or output without a description.
@@ -117,7 +120,7 @@ def _declared(folder: Path, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
         code = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_OPTIONS)
     except LarkError as error:
         first_line = str(error).splitlines()[0]
-        raise TableError(f"{_shown(path)} is no valid HCL: {first_line}") from error
+        raise TableError(f"{_shown(path)} is not valid HCL: {first_line}") from error
     blocks = {
         _plain(label): block for entry in code.get(kind, []) for label, block in entry.items()
     }
@@ -137,7 +140,7 @@ def _declared(folder: Path, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """The parser leaves strings in their quotes and expressions in ${...}."""
+    """Strip the quotes around strings, and the ${...} that the parser adds to expressions."""
     if isinstance(value, dict):
         return {_plain(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -150,7 +153,7 @@ def _plain(value: Any) -> Any:
 
 
 def _short_type(expression: str) -> str:
-    """map(object({...})) as map(object)."""
+    """Shorten a type: map(object({...})) becomes map(object)."""
     return re.sub(r"(object|tuple)\(.*[}\]]\)", r"\1", _plain(expression), flags=re.DOTALL)
 
 
@@ -164,7 +167,7 @@ def _short(default: Any) -> str:
 
 
 def _with_section(readme: str, title: str, columns: Sequence[str], rows: Rows) -> str:
-    """Put the table in place of the section, or at the end where there is none yet."""
+    """Replace the section with the table, or add it at the end if there is none yet."""
     table = [columns, ["---"] * len(columns), *rows]
     lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in table]
     lines[1] = lines[1].replace(" ", "")

@@ -1,7 +1,8 @@
 """Simulates a shift shared by all rows of a target, with and without common-shift detection.
 
-Each target has twelve rows of independent noise. It counts as detected if an alert for the
-environment starts at most five runs off: with `changes.common_shifts`, and from rows alone.
+Each target has twelve rows with independent noise. A shift counts as detected if an alert for the
+environment starts at most five runs before or after it. Shows the share detected with
+`changes.common_shifts`, and from single rows alone.
 """
 
 from __future__ import annotations

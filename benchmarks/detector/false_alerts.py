@@ -1,8 +1,8 @@
-"""Simulates how often noise alone looks like a slower level, depending on the required evidence.
+"""Simulates how often noise alone looks like a slower level, by required evidence.
 
-`batchmark.changes.false_alerts` has two constants fitted to this output: the rate at the least
-evidence, and how fast it falls with more evidence. The second table compares the rates that they
-promise with those of fleets of series with each noise. The kinds of noise are from `history_alone`.
+Two constants in `batchmark.changes.false_alerts` are fitted to this output: the rate at the least
+evidence, and how fast it falls with more evidence. The second table compares the promised number of
+false alerts with the simulated one, by number of series and kind of noise (from `history_alone`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Alerts of slower levels per run, in series without any."""
+    """Alerts of slower levels per run, all false: the series have no change of level."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
@@ -48,7 +48,7 @@ def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
 
 
 def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
-    """Rate at EVIDENCE and its decay over the family's kinds of noise, by least squares."""
+    """Fit the rate at EVIDENCE and its decay to the mean over FAMILY, by least squares."""
     mean = np.log(np.mean([rates[kind] for kind in FAMILY], axis=0))
     slope, start = np.polyfit(MORE_EVIDENCE, mean, 1)
     return float(np.exp(start)), float(-slope)

@@ -1,8 +1,8 @@
 """Evaluates change detection on synthetic histories, without fresh jobs.
 
-One search of a whole history without hindsight yields a schedule's alerts, each with the run that
-raised it. Histories with steps come from the same harness as in `reruns`; those without are made
-here, with one kind of noise each.
+One search of a whole history without hindsight yields the alerts of a schedule, each with the run
+that raised it. Histories with steps come from the harness that `reruns` describes. Those without
+steps are made here, with one kind of noise each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLEETS = (100, 1_000)  # number of time series, among which each needs more evid
 
 
 class History(NamedTuple):
-    """Figures of runs, and the first runs of their true levels."""
+    """A history: logs of the runs' times, and the runs at which the true level rises or falls."""
 
     kind: str
     logs: Array
@@ -56,7 +56,7 @@ def with_memory(correlation: float) -> Noise:
 
 
 def two_speeds(sticky: bool) -> Noise:
-    """Noise with two speeds, slow in three runs of ten: at random, or about four in a row."""
+    """Noise with two speeds, slow in three of ten runs: at random, or about four in a row."""
 
     def noise(rng: np.random.Generator, normal: Array) -> Array:
         slow = rng.random(normal.size) < 0.3
@@ -99,7 +99,7 @@ def histories_without(seed: int, count: int) -> list[History]:
 
 
 def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
-    """The harness's histories without their missing runs."""
+    """Make the harness's histories, leaving out missing runs."""
     found = []
     for made in harness.synth_sets(seed, reps):
         there = [place for place, samples in enumerate(made["samples"]) if samples is not None]
@@ -124,7 +124,7 @@ def judge(
 ) -> Judged:
     """Match each rise with the first alert near it; the other alerts are false.
 
-    `alerts` are what a schedule would have sent, `changes` what remains of them in hindsight.
+    `alerts` are those that a schedule would have sent; `changes` are those left in hindsight.
     """
     rising = [one for one in alerts if rises(history.logs, one)]
     delays: list[int | None] = []
@@ -142,7 +142,7 @@ def judge(
 
 
 def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
-    """Judge the histories of each seed as if each were one of `series` series."""
+    """Judge each seed's histories, each as one of `series` watched series."""
     evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
     for of_seed in made:
         found = search(
@@ -178,7 +178,7 @@ def row(name: str, results: Sequence[Judged]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("harness", help="its file")
+    parser.add_argument("harness", help="the harness's Python file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
     parser.add_argument("--count", type=int, default=60, help="series per noise and seed")

@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 def judge(outcome: Outcome) -> Judged:
-    """Match the first alert near each step with it, and each alert with at most one step."""
+    """Match each step with the first alert near it; each alert belongs to at most one step."""
     place = {int(run): number for number, run in enumerate(outcome.series.measured)}
     alerts = [(place[first], place[at] + 1, kind) for first, at, kind in outcome.alerts]
     delays: list[int | None] = []
@@ -79,7 +79,7 @@ class Figures(NamedTuple):
 
     @property
     def at_once(self) -> float | None:
-        """Share of the large steps that were found in their first run."""
+        """Share of the large steps that were found in their first run; None without any."""
         return share(self.delays_of_large, 1)
 
     def row(self, name: str) -> str:
@@ -94,16 +94,20 @@ class Figures(NamedTuple):
     def missed(self) -> list[str]:
         found = []
         if self.false_alerts > MOST_FALSE:
-            found.append(f"{self.false_alerts:.2f} false alerts per 1,000 runs, not {MOST_FALSE}")
+            found.append(f"{self.false_alerts:.2f} false alerts per 1,000 runs, above {MOST_FALSE}")
         for value, least, what in (
             (share(self.delays, LATEST), LEAST_FOUND, "of all steps are found"),
             (share(self.delays, 5), LEAST_SOON, "are found within 5 runs"),
-            (self.at_once, LEAST_AT_ONCE, f"of {FULLY_EXPECTED:.0%} and more in the same run"),
+            (
+                self.at_once,
+                LEAST_AT_ONCE,
+                f"of steps from {FULLY_EXPECTED:.0%} are found at once",
+            ),
         ):
             if value is not None and value < least:
-                found.append(f"{value:.1%} {what}, not {least:.0%}")
+                found.append(f"{value:.1%} {what}, below {least:.0%}")
         if self.extra > MOST_EXTRA:
-            found.append(f"{self.extra:.1%} extra jobs, not {MOST_EXTRA:.0%}")
+            found.append(f"{self.extra:.1%} extra jobs, above {MOST_EXTRA:.0%}")
         return found
 
 

@@ -1,7 +1,7 @@
-"""otava's side of speed.py, run with the Python of otava's own environment.
+"""Times otava for speed.py; run it with the Python of otava's own environment.
 
-For each line "first last" on standard input, analyses those series with otava's defaults, and
-prints the elapsed seconds, the CPU seconds, and the number of changes.
+For each line "first last" on standard input, analyses series `first` to `last` - 1 with otava's
+defaults, and prints the elapsed seconds, the CPU seconds and the number of changes.
 """
 
 from __future__ import annotations

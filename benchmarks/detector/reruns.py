@@ -1,14 +1,13 @@
 """Simulates the detector and its fresh jobs on synthetic series, run by run as on a schedule.
 
-The series come from a harness for judging detectors, which is not part of this repository: a file
-with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls it for each of
-them. Every series is made with four times its number of runs: every fourth value is a scheduled
-run, and the three after it are its fresh jobs, on the same level and with the same noise. The
-product's own code decides. Each series is the only one of its suite and target, and nothing is
-known of the noise within a job.
+The series come from a harness for judging detectors, which is not part of this repository: a Python
+file with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls `synth_one`
+for all series. A series gets four values per run: one for the scheduled run, and three for its
+fresh jobs, at the same level and with the same noise. The product's own code makes all decisions.
+Each series is the only one of its suite and target, and the noise within a job is unknown.
 
-Only alerts of slower levels count. An alert is right if it is the first one for a step and names
-that step's first run, within MARGIN runs; all others are false. Exits with 1 if a goal is missed.
+Only alerts of slower levels count. An alert is right if it is the first one for a step, and names
+the step's first run within MARGIN runs. All others are false. Exits with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ TUNABLE = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("harness", nargs="?", default="", help="its file")
+    parser.add_argument("harness", nargs="?", default="", help="the harness's Python file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
     parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
     parser.add_argument(
@@ -90,7 +89,7 @@ def main() -> int:
     figures = Figures.of(everything)
     print(
         f"{len(everything)} series in {time.perf_counter() - began:.0f} s, {arguments.reps} "
-        f"repetitions, {' '.join(arguments.set) or 'constants as they are'}; {this_machine()}"
+        f"repetitions, {' '.join(arguments.set) or 'default constants'}; {this_machine()}"
     )
     for missed in figures.missed():
         print(f"MISSED: {missed}")
@@ -98,7 +97,7 @@ def main() -> int:
 
 
 def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
-    """Play the series in parts, shared among the pool's processes; keeps their order."""
+    """Play the series in the pool's processes; results keep the order of the series."""
     count = -(-len(series) // SERIES_PER_TASK)
     outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
     return [judge(outcomes[place % count][place // count]) for place in range(len(series))]
@@ -124,7 +123,7 @@ def load(path: str) -> ModuleType:
     """
     spec = importlib.util.spec_from_file_location("harness", path) if path else None
     if spec is None or spec.loader is None or not Path(path).is_file():
-        raise ValueError(f"HARNESS={path}: give the harness's Python file")
+        raise ValueError(f"HARNESS={path}: set it to the harness's Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if missing := {"synth_one", "synth_sets"} - set(vars(module)):

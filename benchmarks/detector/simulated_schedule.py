@@ -48,12 +48,12 @@ class SyntheticSeries:
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """Indexes of the runs with a figure."""
+        """Indexes of the runs that have a measurement."""
         return np.flatnonzero(np.isfinite(self.seconds[:, 0]))
 
     @property
     def history(self) -> Series:
-        """What the scheduled jobs measured."""
+        """The series of the scheduled jobs' measurements."""
         return daily(self.key, self.measured, self.seconds[self.measured, 0])
 
 
@@ -61,7 +61,8 @@ class SyntheticSeries:
 class Outcome:
     """What happened to a series.
 
-    An alert is the first run of the slower level, the run that alerted, and the suspect's kind.
+    An alert consists of the first run of the slower level, the run that raised it, and the kind of
+    suspect.
     """
 
     series: SyntheticSeries
@@ -72,7 +73,7 @@ class Outcome:
     submitted: Counter[int] = field(default_factory=Counter)  # by run
 
     def submit(self, run: int, count: int) -> None:
-        """Run `count` more fresh jobs of a run."""
+        """Simulate `count` more fresh jobs of a run."""
         figures = self.fresh.setdefault(run_name(run), [])
         self.suspects += not self.submitted[run]
         new = self.series.seconds[run, 1 + self.submitted[run] :][:count]
@@ -103,7 +104,7 @@ class Memory:
 
 
 class SimulatedRunHistory(RunHistory):
-    """A run with its series' history, from memory."""
+    """A run and the history of its series, from memory."""
 
     def __init__(self, store: RunStore, run_id: str, times: list[Series]) -> None:
         self.store, self.run_id = store, run_id
@@ -127,7 +128,7 @@ def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
 def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey, Outcome]) -> None:
     """Call find_suspects, find_agreeing, detect_regressions and open_alerts in turn.
 
-    For each series, this is its last measured run.
+    The run is the last one in each series of `times`.
     """
     run_id = times[0].run_ids[-1]
     times = [replace(one, fresh=outcomes[one.key].fresh) for one in times]

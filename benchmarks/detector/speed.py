@@ -1,8 +1,8 @@
 """Times our detector and apache-otava's on the same 1,000 series of 200 runs.
 
-The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second one. They are
-analysed block by block, in turn by `detect_changes`, by its `search` alone, and by otava's
-`compute_change_points` with its defaults, in a process with otava's own environment. Only the
+The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second series. Three
+sides take turns on blocks of series: `detect_changes`, its `search` alone, and otava's
+`compute_change_points` with its defaults, in a process in otava's own environment. Only the
 analysis is timed, not imports or reading. A round covers all blocks; the figures are medians over
 the rounds, with minimum and maximum.
 
@@ -56,7 +56,7 @@ def main() -> int:
     rounds = time_sides(arguments.otava_python, values, arguments.rounds)
     print(
         f"{len(values):,} series of {arguments.runs} runs, seed {arguments.seed}, "
-        f"{len(rounds)} rounds in blocks of {SERIES_PER_BLOCK} in turns"
+        f"{len(rounds)} rounds, in turns on blocks of {SERIES_PER_BLOCK}"
     )
     for side in rounds[0]:
         seconds = [timings[side].seconds for timings in rounds]
@@ -89,7 +89,7 @@ def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
 def time_sides(
     otava_python: str, values: NDArray[np.float64], rounds: int
 ) -> list[dict[str, Timing]]:
-    """Time each side on all series; return one mapping by side per round."""
+    """Time each side on all series; returns the timings of each round, by side."""
     runs = np.arange(values.shape[1])
     histories = [
         daily(series_key(parameters=f'{{"number":{number}}}'), runs, row)

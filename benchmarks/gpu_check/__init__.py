@@ -1,1 +1,1 @@
-"""The first check of the project on a GPU: what works, whether it is correct, how fast it is."""
+"""A first check of the project on a GPU: what works, is it correct, and how fast is it."""

@@ -1,10 +1,10 @@
 """Checks the project on a GPU, within eight minutes, and summarises the findings.
 
-It runs the tests that need CUDA, suites on the GPU and on the machine's CPU, and compares products
-and filters with plain calls. It needs no network. After an interruption it continues where it
-stopped. All results are in one folder, which can be kept as recorded data. Exits with 1 if a step
-failed, with 2 if a package is missing or the folder holds another check, and with 77 without a CUDA
-device.
+It runs the tests that need CUDA and suites on the GPU and the CPU, and compares matrix products and
+filters with plain calls. It needs no network. After an interruption it continues where it stopped.
+All results are in one folder, which can be kept as recorded data. Exits with 1 if a step failed,
+with 2 if a package is missing or the folder holds the check of another device or other code, and
+with 77 without a CUDA device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument(
         "--simulate",
         metavar="MODEL",
-        help="rehearse on a simulated GPU (T4, A10G, A100, H200), with few and small rows",
+        help="rehearse on a simulated GPU (T4, A10G, A100, H200), with a few small rows",
     )
     asked = parser.parse_args()
     os.chdir(ROOT)
@@ -83,7 +83,7 @@ def check(folder: Path, *, small: bool) -> int:
 
 
 def _simulate(model: str) -> None:
-    """Let this process and its children see a simulated GPU."""
+    """Make this process and its children see a simulated GPU."""
     os.environ[SIMULATED] = model
     packages.import_from(REHEARSAL)
     sys.modules.pop("sitecustomize", None)

@@ -1,4 +1,4 @@
-"""The device, and the software on it."""
+"""Describes the device and the installed software."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "scipy", "triton", "opencv-python-headless", "nvidia-ml-py"
 
 
 def obstacle() -> str | None:
-    """Why nothing can be checked here, in one line; None if it can."""
+    """Why nothing can be checked here, in one line; None if the check can run."""
     found = cuda.find_obstacle()
     return None if found is None else f"{found.what}: {found.remedy}"
 

@@ -1,6 +1,6 @@
-"""Packages that the check needs besides Python, and wheels for images that lack some.
+"""The packages that the check needs, and how to add missing ones from wheels.
 
-It imports only the standard library, as nothing else may be installed.
+Imports only the standard library, as nothing else may be installed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MissingError(Exception):
 
 
 def bring(wheels: Path, into: Path) -> None:
-    """If a package is missing, unpack all wheels, which were locked together, and use those.
+    """If a package is missing, unpack and use all wheels, as they were locked together.
 
     Args:
         wheels: a folder of wheels for this Python.

@@ -1,4 +1,4 @@
-"""The steps of the check: each is a process with a log and a time limit, run once."""
+"""The steps of the check: each runs once, as a process with a log and a time limit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TESTS = tuple(
 
 
 class OtherDeviceError(Exception):
-    """The folder holds the check of another device, or of other code."""
+    """The folder holds the check of another device or of other code."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """All steps, most informative first; on a real card their time limits add up to 8 minutes."""
+    """All steps, most informative first; on a real GPU their limits add up to 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's pytest settings, which require plugins that may be missing.
     tests = (
@@ -66,7 +66,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
         _suite("smoke", "cuda", 95, folder, small=small),
         Step("rivals", "our products and filters compared with plain calls and a copy", rivals, 95),
         Step("tests", "the tests that need CUDA", tests, 80),
-        Step("cpu-threads", "our rows compared with plain calls, by threads", (*threads, *few), 50),
+        Step("cpu-threads", "our rows and plain calls, by number of threads", (*threads, *few), 50),
         _suite("smoke", "cpu", 75, folder, small=small),
     ]
     steps.append(_suite("sharing", "cuda", 55, folder, small=small))
@@ -80,7 +80,7 @@ def _training(dtype: str, folder: Path) -> Step:
     document = f"scaling-{dtype}-cuda.json"
     return Step(
         f"scaling-{dtype}-cuda",
-        f"ResNet-50's training in {dtype} on one GPU",
+        f"ResNet-50 training in {dtype} on one GPU",
         (
             *("-m", "batchmark_job", "run", "--suite", "scaling", "--batches", "128"),
             *("--steps", "200", "--max-seconds", "5"),
@@ -115,7 +115,7 @@ class State:
     """The device and the finished steps, kept in a file.
 
     Raises:
-        OtherDeviceError: the file is of another device, or of other code.
+        OtherDeviceError: the file belongs to another device or to other code.
     """
 
     def __init__(self, folder: Path, device: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class State:
 
 
 def run(steps: list[Step], folder: Path, state: State) -> Iterator[Step]:
-    """Run the steps not finished yet; yields each step once it has ended."""
+    """Run the unfinished steps; yields every step once it has finished."""
     for step in steps:
         if step.name in state.done:
             print(f"{step.name}: already done", flush=True)
@@ -175,7 +175,10 @@ def _run_one(step: Step, folder: Path) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the end, and return whether it had to be interrupted; results so far are kept."""
+    """Wait for the process; after `seconds` interrupt it, so that it keeps its results so far.
+
+    Returns whether it was interrupted.
+    """
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

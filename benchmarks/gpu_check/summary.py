@@ -1,4 +1,4 @@
-"""The check on one page: failures first, then ratios, then rows."""
+"""Summarises the check on one page: steps, what went wrong, ratios, rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEWS = re.compile(
 
 
 def write(folder: Path, state: State, steps: Iterable[Step]) -> str:
-    """Return the summary, which is also written to summary.txt."""
+    """Write the summary to summary.txt, and return it."""
     sections = list(_sections(folder, state, list(steps)))
     text = "\n\n".join(sections) + "\n"
     if len(text) > MOST_CHARACTERS:

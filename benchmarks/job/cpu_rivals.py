@@ -1,7 +1,7 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
-Our side is the implementation that a row's trial chooses, anew in each round. It and the plain
-calls, each with every thread count that a trial may choose, have their own processes, and take
+Our side is the implementation that a row's trial chooses, usually anew in each round. The plain
+calls run with every thread count that a trial may choose. All have their own processes, and take
 short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05 times
 that of the fastest plain call. harness_overhead.py measures what measuring itself adds.
 """
@@ -57,7 +57,7 @@ LOG_WIDTH = 160  # columns if output is not a terminal
 
 
 class ComparisonError(Exception):
-    """One side failed or computed something else, so its time is meaningless."""
+    """One side failed or computed a wrong result, so its time is meaningless."""
 
 
 class RefusedError(Exception):
@@ -91,7 +91,7 @@ class Choice(NamedTuple):
 
 @dataclass
 class Runner:
-    """One side's worker, and how long its calls took."""
+    """One side's worker process, and the seconds of its calls."""
 
     name: str
     worker: Worker
@@ -104,7 +104,7 @@ class Runner:
 
 @dataclass
 class Comparison:
-    """Median seconds at one size, one entry per round."""
+    """The rounds at one size: median seconds of each side, one entry per round."""
 
     point: Point
     ours: list[float] = field(default_factory=list)
@@ -130,7 +130,7 @@ class Comparison:
 
     @property
     def fastest_plain(self) -> str:
-        """The fastest plain call of those that took part in every round."""
+        """The plain call with the least median, among those that ran in every round."""
         throughout = (name for name, found in self.plain.items() if len(found) == len(self.ours))
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
@@ -151,8 +151,8 @@ class Comparison:
     def is_clear(self, rounds: int) -> bool:
         """Whether further rounds would hardly change the verdict.
 
-        That is the case if all rounds, at least `rounds`, are fast enough; or if there are twice as
-        many and the 95 % interval of their median lies on one side of ALLOWED_RATIO.
+        That is so after `rounds` rounds if all of them are fast enough, and after twice as many if
+        the 95 % interval of their median lies on one side of ALLOWED_RATIO.
         """
         if len(self.ours) < rounds:
             return False
@@ -162,7 +162,7 @@ class Comparison:
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     def is_over(self, rounds: int, started: float, budget_seconds: float) -> bool:
-        """Whether the verdict is clear, or rounds or time are used up."""
+        """Whether to stop: the verdict is clear, or the rounds or the time are used up."""
         if len(self.ours) >= MORE_ROUNDS * rounds or self.is_clear(rounds):
             return True
         if not self.decided:
@@ -178,7 +178,7 @@ class Comparison:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the smoke suite, shorter")
+    parser.add_argument("--quick", action="store_true", help="only the smoke suite, briefly")
     parser.add_argument(
         "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
     )
@@ -192,7 +192,7 @@ def main() -> int:
         "--rounds",
         type=int,
         default=5,
-        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until it is clear",
+        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many for a clear verdict",
     )
     parser.add_argument(
         "--seconds", type=float, help="seconds per side and round; default 0.5, with --quick 0.3"
@@ -202,12 +202,12 @@ def main() -> int:
         "--budget-seconds",
         type=float,
         default=90.0,
-        help=f"time per size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd, or after "
-        f"{MORE_BUDGET} times it if they lie on both sides of {ALLOWED_RATIO}",
+        help=f"time per size, after which rounds stop, but not before the {FEWEST_ROUNDS}rd; "
+        f"{MORE_BUDGET} times as long while rounds lie on both sides of {ALLOWED_RATIO}",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
-        parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
+        parser.error(f"--rounds {arguments.rounds} is too few; the minimum is {FEWEST_ROUNDS}")
     suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
     seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
     rounds: tuple[int, float] = arguments.rounds, arguments.budget_seconds
@@ -239,7 +239,7 @@ def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
 
 
 def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> Comparison:
-    """Time one size, in as many rounds as it takes to tell which side is faster.
+    """Time one size in rounds, until it is clear which side is faster or the budget is spent.
 
     Raises:
         ComparisonError: none of our implementations is correct, or a plain call's result is wrong.
@@ -305,7 +305,7 @@ def run_round(
     """Alternate our implementation and the plain calls, so that drift affects all alike.
 
     Raises:
-        ComparisonError: one of them fails, or its result is not the workload's.
+        ComparisonError: one of them fails, or its result is wrong.
     """
     problem = ours.row.problem(bench)
     sets = ours.row.input_sets
@@ -334,7 +334,7 @@ def begin(runner: Runner, point: Point, *, check: bool) -> None:
     """Make a side's first call.
 
     Raises:
-        ComparisonError: its result is not the workload's.
+        ComparisonError: its result is wrong.
         StepError: it failed.
     """
     runner.worker.get_ready()
@@ -344,7 +344,7 @@ def begin(runner: Runner, point: Point, *, check: bool) -> None:
 
 
 def take_turns(runners: Sequence[Runner], seconds: float) -> None:
-    """Take turns in random order until the runners have had `seconds` each, on average."""
+    """Let the runners take turns in random order, for `seconds` each on average."""
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
@@ -398,7 +398,7 @@ def _line(comparison: Comparison) -> str:
 
 
 def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
-    """Median, minimum and maximum of one call per round, as multiples of our median."""
+    """Median, minimum and maximum of these times, as multiples of our median."""
     if not seconds:
         return ""
     our = statistics.median(ours)

@@ -1,8 +1,8 @@
 """Compares our GPU rows with plain library calls and with the measured copy bandwidth.
 
-A matrix product is compared with the fastest plain torch call, in turns; a filter with what a large
-copy reads and writes per second. Exits with 1 if a share is below its limit or could not be
-measured. Without a CUDA device it measures nothing, says so and exits with 77.
+Matrix products take turns with plain torch calls, and are compared with the fastest of them.
+Filters are compared with the bytes per second that a large copy reads and writes. Exits with 1 if a
+share is below its limit or could not be measured, and with 77 without a CUDA device.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RefusedError(Exception):
 
 
 class Share(NamedTuple):
-    """The speed of one of our rows, relative to its yardstick."""
+    """The speed of one of our rows, as a share of its reference: a plain call or a copy."""
 
     row: str
     implementation: str
@@ -70,7 +70,7 @@ class Share(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--small", action="store_true", help="small sizes and few seconds; never fails"
+        "--small", action="store_true", help="small sizes, for a short time; never fails"
     )
     parser.add_argument("--seconds", type=float, default=3.0, help="time limit of each row")
     asked = parser.parse_args(arguments)

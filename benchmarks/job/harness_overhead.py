@@ -1,10 +1,11 @@
 """Shows that measuring adds less than 2 % to what is measured, for calls of 1 to 30 ms.
 
 The same prepared calls run alternately in a bare loop, timed as a whole, and under the job's own
-sampling, with monitor and telemetry running as in a job. Each workload has two figures: the share
-of time that sampling spends between calls, and a call's sampled time over its time in the bare
-loops around it. Telemetry reads so rarely that few blocks contain a reading, so its share of the
-time is given separately. Exits with 1 unless all are shown to be below 2 %.
+sampling, with monitor and telemetry running as in a job. There are two figures per workload and
+size: the time that sampling spends between calls, relative to the calls' time, and a call's sampled
+time over its time in the bare loops around it. Telemetry takes readings so rarely that few blocks
+contain one, so its share of the time is given separately. Exits with 1 unless all figures are shown
+to be below 2 %.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
-        parser.error(f"--rounds {arguments.rounds} gives no interval; give {FEWEST_ROUNDS} or more")
+        parser.error(f"--rounds {arguments.rounds} is too few; the minimum is {FEWEST_ROUNDS}")
     telemetry = telemetry_share(arguments.threads)
     shown = telemetry < ALLOWED
     print(f"telemetry: {telemetry:.3%} of the time")
@@ -86,7 +87,7 @@ def main() -> int:
             )
     if not shown:
         print(
-            f"the overhead could not be shown to be below {ALLOWED:.0%}; a busy machine needs more "
+            f"could not show that the overhead is below {ALLOWED:.0%}; a busy machine needs more "
             "--rounds"
         )
     return 0 if shown else 1
@@ -105,7 +106,7 @@ def telemetry_share(threads: int) -> float:
 
 
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
-    """Measure in a fixed number of rounds of bare, sampled, sampled, bare.
+    """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
     Every block makes the same calls, because some inputs are slower due to their place in memory.
     """
@@ -125,7 +126,7 @@ def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
 
 
 def settle(rotation: Rotation) -> None:
-    """Make untimed calls to evict from the caches what ran before."""
+    """Make untimed calls, to evict the data of earlier blocks from the caches."""
     for _ in range(SETTLING_CALLS):
         rotation.take()()
 
@@ -143,7 +144,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """A call's mean seconds as a job samples it, and the relative time between calls."""
+    """A call's mean seconds as a job samples it, and the time between calls relative to it."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)

@@ -1,4 +1,4 @@
-"""Draws docs/measurement.svg: the calls of one recorded row in order, and why sampling stopped."""
+"""Draws docs/measurement.svg: a recorded row's calls in order, and why sampling stopped."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _draw_widths(axes: Axes, row: Measurement) -> None:
 
 
 def _intervals(samples: Sequence[float]) -> dict[int, MedianInterval]:
-    """The median's interval by the number of samples so far."""
+    """The median's interval after each sample, by the number of samples so far."""
     found = {count: median_interval(samples[:count]) for count in range(6, len(samples) + 1)}
     return {count: interval for count, interval in found.items() if interval}
 

@@ -1,8 +1,8 @@
 """A/A test: runs one job many times on this machine and counts rows reported as different.
 
 Prints each row's noise floor and smallest detectable change, then compares the repeats with each
-other by the rule used for targets. Exits with 1 if more than 1 in 100 rows are reported as
-different. The documents are kept in a folder under build/noise-floor/; --resume continues one.
+other by the rule used for targets. Exits with 1 if more than 1 in 100 comparisons report a
+difference. The documents are kept in a folder under build/noise-floor/; --resume continues one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TARGET = "local"
 
 @dataclass(frozen=True)
 class Design:
-    """A way to compare jobs with other jobs of the same kind."""
+    """A way to split the repeats into two sides to compare."""
 
     name: str
     jobs_a_side: int
@@ -56,7 +56,10 @@ def main() -> int:
     parser.add_argument("--workload", help="one workload instead of a suite")
     parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2")
     parser.add_argument(
-        "--resume", type=Path, metavar="FOLDER", help="an interrupted run of the same code"
+        "--resume",
+        type=Path,
+        metavar="FOLDER",
+        help="an interrupted run's folder, of the same code",
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
@@ -81,7 +84,7 @@ def main() -> int:
 def all_repeats(
     number: int, folder: Path, what: Sequence[str], console: Console
 ) -> list[ResultDocument]:
-    """All repeats in order, measuring those that are missing."""
+    """All repeats in order; measures those that are missing."""
     documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
     missing = [repeat for repeat, document in documents.items() if document is None]
     began = time.monotonic()
@@ -98,7 +101,7 @@ def all_repeats(
 
 
 def finished(path: Path) -> ResultDocument | None:
-    """A repeat of an earlier run, if it was completed."""
+    """The document of a completed repeat; None if it is missing or incomplete."""
     try:
         document = parse_document(path.read_bytes())
     except (FileNotFoundError, ResultError):
@@ -146,7 +149,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         f"{environment.compute_threads} threads, {documents[-1].finished_at:%Y-%m-%d}"
     )
     print_blocks([noise_table(table)], console)
-    shown = Table("Jobs per side", "Known from", "Comparisons", "Called different", "Share", "Rows")
+    shown = Table("Jobs per side", "Noise from", "Comparisons", "Called different", "Share", "Rows")
     worst = 0.0
     for design in designs(len(documents)):
         comparisons, different = compare(target, design)
@@ -181,7 +184,7 @@ def designs(repeats: int) -> Iterator[Design]:
 
 
 def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the repeats on either side, for each comparison of a design."""
+    """Yield the repeats of both sides, for each comparison of a design."""
     jobs = design.jobs_a_side
     if design.name == "odd against even":
         yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])
@@ -196,7 +199,7 @@ def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], 
 
 
 def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
-    """Count the comparisons of rows, and how often each row was reported as different."""
+    """The number of comparisons, and how often each row was reported as different."""
     comparisons = 0
     different: dict[str, int] = {}
     for (workload, parameters, dtype), samples in target.samples.items():

@@ -1,6 +1,6 @@
 """Library calls as a competent user writes them, and the published comparison's approach.
 
-A plain call gets its data in the layout that suits the library, and lets it allocate the output.
+A plain call gets its data in the layout that suits the library, which allocates the output.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _PreparedPlain(Prepared):
 def prepare_plain(
     tell: Tell, problem: Problem, name: str, threads: int, input_sets: int
 ) -> Prepared:
-    """What a worker holds for a plain call."""
+    """Prepare a plain call in a worker process."""
     (plain,) = (call for call in PLAIN_CALLS[problem.workload.name] if call.name == name)
     return _PreparedPlain(tell, problem, _PlainImplementation(plain), threads, input_sets)
 
@@ -276,7 +276,7 @@ def matmul_as_published(size: int) -> Tensor:
 
 
 def image_convolution_as_published(size: int, batch: int) -> Tensor:
-    """Creates the layers within the timer, in the default layout, and records a graph."""
+    """Create the layers within the timer, in the default layout, and record a graph."""
     layers = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3, padding=1),
         torch.nn.ReLU(),
@@ -289,7 +289,7 @@ def image_convolution_as_published(size: int, batch: int) -> Tensor:
 
 
 def gaussian_blur_as_published(size: int, batch: int) -> Tensor:
-    """Reconstructed: the source states kernel, sigma, border and a time, but shows no code."""
+    """Reconstructed: the source gives kernel, sigma, border and a time, but no code."""
     blurred: Tensor = _torch_blur((torch.rand(batch, 3, size, size),))()
     return blurred
 

@@ -1,7 +1,8 @@
 """Measures the memory that the detector needs to read a history of 1,000,000 rows.
 
-The history has runs of 200 rows each, dictionary-encoded as in AWS, in a folder in place of the
-bucket. A separate process then reads the detector's columns and builds the series.
+The history has runs of 200 rows each, dictionary-encoded as in AWS, in a folder that stands in for
+the bucket. A separate process then reads the columns that the detector needs, and builds the
+series.
 
 Exits with 1 unless that process stays below 500 MB. Takes about a minute.
 """
@@ -133,7 +134,7 @@ def names_of(kind: pa.DataType) -> list[str]:
 
 
 def texts(name: str, target: Any, point: Any) -> list[str]:
-    """A text column with about as many different values as in a real history."""
+    """A text column with about as many distinct values as in a real history."""
     fixed = {"status": "measured", "purpose": "scheduled", "purchase_option": "spot"}
     if name in fixed:
         return [fixed[name]] * len(target)
@@ -183,10 +184,10 @@ def peak_mb() -> float:
 
 
 def with_forked_mb(before_mb: float) -> float:
-    """Upper bound of the peak of this process plus what its forked processes added.
+    """An upper bound of the peak of this process plus what its forked processes added.
 
-    Processes share what was there before; `before_mb` is this process's peak until then. Only
-    processes that have ended are counted.
+    Forked processes share the memory that was there before; `before_mb` is this process's peak
+    before forking. Only processes that have ended are counted.
     """
     forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # Linux only
     return peak_mb() + max(0.0, forked - before_mb)

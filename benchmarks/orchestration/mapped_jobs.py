@@ -1,7 +1,8 @@
 """Counts how many of 200 short mapped jobs Airflow loses, in three rounds.
 
-With `--operators batchmark provider_deferrable` the provider's operator runs the same jobs on the
-same stack after ours. Exits with 1 if ours lost a job. Takes about 4 minutes per round.
+With `--operators batchmark provider_deferrable`, the Amazon provider's operator runs the same jobs
+on the same stack after ours. Exits with 1 if our operator lost a job. Takes about 4 minutes per
+round.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def main() -> int:
 
 
 def run_dag(stack: Stack, airflow: AirflowClient, operator: str, conf: dict[str, object]) -> Run:
-    """Run one operator's DAG with these parameters to its end."""
+    """Trigger an operator's DAG with these parameters, and wait for it to finish."""
     dag_id = f"short_jobs_{operator}"
     airflow.wait_for_dag(dag_id)
     airflow.unpause(dag_id)
@@ -87,7 +88,7 @@ def run_dag(stack: Stack, airflow: AirflowClient, operator: str, conf: dict[str,
 
 @contextmanager
 def running_stack() -> Iterator[tuple[Stack, AirflowClient, Any]]:
-    """A running stack for this benchmark; refused if another one is running."""
+    """Run a stack for this benchmark during the block; refuses if another one is running."""
     with exclusive(FOLDER):
         refuse_beside_others(FOLDER)
         stop_all(FOLDER)

@@ -1,7 +1,7 @@
 """Faults on demand: failures of AWS, controlled over HTTP on the local cloud itself.
 
-The control API at `/_faults` is reachable only from this machine, with calls signed like AWS's for
-any service. No bucket can have that name, and no service that path:
+The control API at `/_faults` accepts calls only from this machine, signed like those to any AWS
+service. The path can't clash with a bucket's name or another service's path:
 
 - `POST /_faults` with a fault as JSON starts it and returns 201, with the fault and its `id`. For
   example `{"kind": "throttle", "share": 0.3, "services": ["batch"]}`; see `kinds` for all fields.

@@ -21,8 +21,8 @@ class Kind(BaseModel):
 class CallFault(Kind):
     """Affects calls of these services, operations and ARNs (globs); empty means all.
 
-    Names are IAM's: service `batch`, operation `SubmitJob`. For a call about an S3 object, its ARN
-    counts.
+    Names are IAM's: service `batch`, operation `SubmitJob`. A call on an S3 object matches by the
+    object's ARN.
     """
 
     services: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Throttle(CallFault):
 
 
 class Outage(CallFault):
-    """Answers calls with 503, or closes their connections without a response."""
+    """Responds to calls with 503, or closes their connections without a response."""
 
     kind: Literal["outage"]
     seconds: PositiveSeconds
@@ -74,16 +74,16 @@ class ExpiredCredentials(CallFault):
 
 
 class LateAnswer(CallFault):
-    """Delays responses, although calls take effect immediately."""
+    """Delays responses; the calls themselves take effect immediately."""
 
     kind: Literal["late_answer"]
     delay_seconds: PositiveSeconds
 
 
 class SpotInterruption(Kind):
-    """Attempts lose their host: Spot notice in its metadata, SIGTERM, SIGKILL.
+    """Interrupts attempts as Spot does: a notice in the metadata, SIGTERM, then SIGKILL.
 
-    Affects jobs by name (a glob), in all compute environments or in one: attempts running now, and
+    Affects jobs by name (a glob), in one compute environment or all: attempts running now, and
     those that start while the fault lasts.
     """
 
@@ -112,7 +112,7 @@ class InvalidEnvironment(Kind):
 
 
 class NoCapacity(Kind):
-    """EC2 has no instances for these compute environments: jobs wait without a reason."""
+    """EC2 has no instances for these compute environments: jobs wait without a status reason."""
 
     kind: Literal["no_capacity"]
     compute_environment: str = "*"  # a glob of names
@@ -122,7 +122,7 @@ class NoCapacity(Kind):
 
 
 class VcpuQuota(Kind):
-    """Sets EC2's vCPU quotas to this value; they are only reported, not enforced here."""
+    """Sets EC2's vCPU quotas to `vcpus`; they are only reported, not enforced."""
 
     kind: Literal["vcpu_quota"]
     code: str = "*"  # a glob
@@ -168,7 +168,7 @@ class LostLogLines(JobFault):
 
 
 class StopBeforeStart(JobFault):
-    """Attempts that end during the fault are described as stopped before they started."""
+    """Describes attempts that end during the fault as stopped before they started."""
 
     kind: Literal["stop_before_start"]
     early_seconds: PositiveSeconds = 1.0  # from the reported stop to the start

@@ -28,7 +28,7 @@ class Active:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it was applied as often as it may."""
+        """Whether it was applied as often as `times` allows."""
         times: int | None = getattr(self.fault, "times", None)
         return times is not None and self.strikes >= times
 
@@ -56,7 +56,7 @@ def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
 def strike(
     kind: type[AnyKind], covers: Callable[[AnyKind], bool] = lambda _: True
 ) -> AnyKind | None:
-    """The first fault of a kind that covers the target; counts as applied."""
+    """The first unspent fault of a kind that covers the target, counted as applied."""
     for active, fault in active_faults(kind):
         if not active.is_spent and covers(fault):
             active.strikes += 1

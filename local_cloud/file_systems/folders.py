@@ -1,6 +1,6 @@
 """The folders that back file systems.
 
-A full file system is real: a memory file system with its content and little free space.
+A full file system is emulated by a real one in memory, with the content and little free space.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder; removes what a killed server's fault has mounted there."""
+        """Create the folder; unmounts what a killed server's fault left mounted there."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
         return folder
 
     def is_full(self, file_system_id: str) -> bool:
-        """Whether a fault has filled it."""
+        """Whether a fault has filled the file system."""
         return os.path.ismount(self.path(file_system_id))
 
     def make_room(self) -> None:
-        """Undo the filling of all folders."""
+        """Undo `make_full` for all folders."""
         for folder in list(self._root.iterdir()):
             if os.path.ismount(folder):
                 put_back(folder)
@@ -66,11 +66,11 @@ class Folders:
 
 
 class NotPermittedError(Exception):
-    """This process may not mount anything."""
+    """This process isn't allowed to mount anything."""
 
 
 def make_full(folder: Path, free_mib: int) -> None:
-    """Leave this much space in a folder; writing more raises ENOSPC.
+    """Limit a folder's free space to `free_mib`; writing more raises ENOSPC.
 
     Raises:
         NotPermittedError: it needs root or CAP_SYS_ADMIN.
@@ -90,14 +90,14 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError if `make_full` is not possible."""
+    """Raise NotPermittedError if this process can't mount, as `make_full` has to."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))
 
 
 def put_back(folder: Path) -> None:
-    """Copy the content back to disk, with its changes."""
+    """Undo `make_full`: copy the content back to disk, including changes."""
     kept = folder.with_name(f"{folder.name}.kept")
     shutil.copytree(folder, kept, symlinks=True)
     unmount(folder)
@@ -106,7 +106,7 @@ def put_back(folder: Path) -> None:
 
 
 def in_pages(folder: Path) -> int:
-    """Size of a folder's files in memory, which is allocated in pages."""
+    """Bytes that a folder's files take in memory, which is allocated in pages."""
     sizes = [
         (Path(where) / name).lstat().st_size
         for where, _, names in os.walk(folder)
@@ -116,7 +116,7 @@ def in_pages(folder: Path) -> int:
 
 
 def unmount(folder: Path) -> None:
-    """Unmount, lazily if files are still open; their holders keep access."""
+    """Unmount if mounted; lazily, so that processes with open files keep access."""
     if os.path.ismount(folder):
         run("umount", "--lazy", str(folder))
 

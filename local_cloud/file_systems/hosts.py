@@ -1,4 +1,4 @@
-"""What a booting host mounts: the SSM parameter in its user data holds a file system's id."""
+"""Finds what a booting host mounts: its user data names an SSM parameter with the id."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NAMED = re.compile(r'^\s*(?:export\s+|readonly\s+)?FILE_SYSTEM_PARAMETER="([^"]+
 
 
 class HostError(Exception):
-    """A host fails to boot, because it can't mount what its user data requires."""
+    """A host fails to boot because it can't mount what its user data requires."""
 
 
 def mount(environment: ComputeEnvironment) -> Path | None:
-    """The folder behind MOUNT_POINT on an environment's hosts; None if it is an ordinary folder.
+    """The folder that backs MOUNT_POINT on an environment's hosts; None if nothing is mounted.
 
     Raises:
         HostError: there is no such file system, or it is not AVAILABLE.
@@ -63,7 +63,7 @@ def mounted_file_system(environment: ComputeEnvironment) -> str | None:
     with backend.lock:
         backend.settle()
         file_system = backend.file_systems.get(found.value)
-    state = "not there" if file_system is None else file_system.lifecycle
+    state = "missing" if file_system is None else file_system.lifecycle
     if state != "AVAILABLE":
         raise HostError(
             f"the file system {found.value} in the SSM parameter {parameter} is {state}"

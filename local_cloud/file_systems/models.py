@@ -78,13 +78,13 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
-        """DescribeFileSystems; raises FileSystemNotFound if one does not exist."""
+        """DescribeFileSystems; raises FileSystemNotFound for an unknown id."""
         with self.lock:
             self.settle()
             return list(map(self.find, ids)) if ids else list(self.file_systems.values())
 
     def delete(self, request: dict[str, Any]) -> FileSystem:
-        """DeleteFileSystem; does nothing to one that is DELETING."""
+        """DeleteFileSystem; a file system that is DELETING stays as it is."""
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
@@ -120,7 +120,7 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.associations, made)
 
     def describe_associations(self, request: dict[str, Any]) -> list[Association]:
-        """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown one."""
+        """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown id."""
         with self.lock:
             self.settle()
             wanted = [
@@ -142,7 +142,7 @@ class FileSystemsBackend(FSxBackend):
         return found
 
     def settle(self) -> None:
-        """Advance everything to its state at this time."""
+        """Apply all changes of state that are due by now."""
         with self.lock:
             for file_system in list(self.file_systems.values()):
                 self._settle_file_system(file_system)
@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Fields that all new resources have; `arn` is the ARN's end, with a place for the id."""
+        """Fields that all new resources have; `arn` is the ARN's end, with `{}` for the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -260,7 +260,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Settle when it is due even without a request, so that a deleted folder is removed."""
+        """Schedule `settle` for when it is due, so that folders are removed without a request."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -292,7 +292,7 @@ def fill_all() -> None:
     """Fill the file systems that active faults affect.
 
     Raises:
-        NotPermittedError: this process may not do that.
+        NotPermittedError: this process isn't allowed to mount anything.
     """
     with FileSystemsBackend.lock:
         for backend in used_backends():
@@ -300,7 +300,7 @@ def fill_all() -> None:
 
 
 def make_room() -> None:
-    """Undo all filling; a file system that another fault keeps full is filled again later."""
+    """Empty all full file systems, then fill those that other active faults affect again."""
     with FileSystemsBackend.lock:
         FileSystemsBackend.folders.make_room()
         fill_all()

@@ -1,4 +1,4 @@
-"""A file system's network: one subnet, and security groups that permit Lustre."""
+"""Checks a file system's network: a subnet, and security groups that permit Lustre."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
 
 
 def lets_lustre_in(group: Any) -> bool:
-    """Whether a group permits Lustre; a default one does, though moto's has no rule."""
+    """Whether a group permits Lustre; default groups do, although moto gives them no rule."""
     return group.is_default or any(map(permits_lustre, group.ingress_rules))
 
 

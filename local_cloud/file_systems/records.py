@@ -10,7 +10,7 @@ FAILED = ("FAILED", "MISCONFIGURED")
 
 @dataclass(kw_only=True)
 class Resource:
-    """A resource created by request. `due_at` is when CREATING, EXECUTING or DELETING is over."""
+    """A resource of FSx. `due_at` is when CREATING, EXECUTING or DELETING is to end."""
 
     id: str
     resource_arn: str
@@ -33,13 +33,13 @@ class Resource:
         return {name: value for name, value in fields.items() if value is not None}
 
     def own_fields(self) -> dict[str, Any]:
-        """Fields that other kinds of resource don't have."""
+        """The fields specific to this kind of resource."""
         raise NotImplementedError
 
 
 @dataclass(kw_only=True)
 class FileSystem(Resource):
-    """A file system; its creation ends FAILED if it has a `failure`."""
+    """A file system; if `failure` is set, its creation ends in FAILED."""
 
     vpc_id: str
     mount_name: str
@@ -69,9 +69,9 @@ class FileSystem(Resource):
 
 @dataclass(kw_only=True)
 class Association(Resource):
-    """A file system's folder that is linked to a prefix in S3.
+    """A link between a folder of a file system and a prefix in S3.
 
-    `was_available` tells whether its import, if requested, has started.
+    `was_available` is True once it was AVAILABLE and its import, if requested, has started.
     """
 
     file_system_id: str

@@ -1,4 +1,4 @@
-"""S3 as a file system's data repository: the objects below a prefix, as files of a folder."""
+"""Imports objects from S3, a file system's data repository, as files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def missing_bucket(path: str) -> str:
 
 
 def import_objects(account: str, path: str, folder: Path) -> None:
-    """Copy the objects of a repository to a folder, by their names below its prefix.
+    """Copy a repository's objects to a folder; paths are their keys without its prefix.
 
     Raises:
-        RepositoryError: the bucket is gone, or a file can't be written, such as to a full file
-            system.
+        RepositoryError: the bucket is gone, or a file can't be written, for example because the
+            file system is full.
     """
     name, prefix = parts_of(path)
     bucket = s3_backends[account]["aws"].buckets.get(name)

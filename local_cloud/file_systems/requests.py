@@ -1,6 +1,6 @@
-"""Which parts of requests are emulated, and what FSx rejects according to botocore's model.
+"""Refuses requests with unsupported parts, and those that botocore's model of FSx rejects.
 
-Version, size and throughput of a file system are checked by Terraform's inputs instead.
+A file system's version, size and throughput are checked by Terraform's inputs instead.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def checked(operation: str, body: str) -> dict[str, Any]:
 
 
 def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """What is wrong with a value, in AWS's wording."""
+    """The constraints that a value violates, in AWS's wording."""
     if isinstance(shape, StructureShape):
         for name, member in value.items():
             if name in shape.members:
@@ -144,7 +144,7 @@ def matches(pattern: str, value: str) -> bool:
 
 
 def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
-    """What an earlier request with this token created; raises if that request differed."""
+    """What an earlier request with the same token created; raises if the request differs."""
     token = request.get("ClientRequestToken")
     for each in records:
         if token is None or each.request.get("ClientRequestToken") != token:
@@ -161,7 +161,7 @@ def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record
 
 
 def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
-    """The file systems that a request's filters name, or all; other filters are refused."""
+    """The ids in a request's filter, or all ids without one; refuses other filters."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
             raise missing(f"the filter {each['Name']}, only {FILE_SYSTEM_ID}")

@@ -42,7 +42,7 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """The budget whose tags a call is about: its ARN ends in `budget/<name>`."""
+    """The budget in the ARN of a tagging call; the ARN ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 
@@ -52,7 +52,7 @@ def set_tags(budget: Any, response: Response, parameter: str) -> None:
 
 
 def update_budget(self: Response) -> str:
-    """Replace a budget; its notifications and tags stay."""
+    """Replace a budget, except for its notifications and tags."""
     new = self._get_param("NewBudget")
     budget = find(self, new["BudgetName"])
     budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget

@@ -1,7 +1,7 @@
 """EC2: launch templates, VPC endpoints, security group rules, Spot price history.
 
-Corrects moto: a launch template's own tags stay out of its data and can be changed; deleted
-endpoints are gone; rules on groups and prefix lists keep their descriptions.
+Corrects moto: a launch template's own tags can be changed, and are kept out of its data; deleted
+endpoints disappear; rules for groups and prefix lists keep their descriptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fill(prices: Prices | None) -> None:
 
 
 def answer_spot_prices(prices: Prices | None) -> None:
-    """Answer Spot prices from the price file: moto returns 0.00001 USD for everything."""
+    """Return Spot prices from the price file: moto returns 0.00001 USD for everything."""
     filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:

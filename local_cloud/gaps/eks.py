@@ -1,7 +1,7 @@
 """EKS: access to clusters, and add-ons; moto has only clusters and node groups.
 
-Adds access entries, add-ons, pod identities and tags of node groups, and refuses clusters and node
-groups that EKS refuses. Access entries and add-ons can't be changed.
+Adds access entries, add-ons, pod identities and tags of node groups, and refuses the clusters and
+node groups that EKS would refuse. Access entries and add-ons can't be changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Entries = dict[str, dict[str, Any]]
 
 
 class Kind(NamedTuple):
-    """A kind of cluster resource: its name in calls, and its place in them and in ARNs."""
+    """A kind of cluster resource: its names in calls, in responses and in ARNs."""
 
     name: str
     plural: str
@@ -110,7 +110,7 @@ def entries(cluster: Cluster, kind: Kind) -> Entries:
 def add(
     self: Response, kind: Kind, key: str, arn_name: str, fields: dict[str, Any]
 ) -> ActionResult:
-    """Add an entry with these fields, and those common to all kinds."""
+    """Add a resource with these fields, plus those common to all kinds."""
     cluster = find_cluster(self)
     found = entries(cluster, kind)
     if key in found:
@@ -199,7 +199,7 @@ def check_clusters() -> None:
 
 
 def check_subnets(self: Response, subnet_ids: list[str]) -> str:
-    """The VPC that the subnets are in; refuses unknown subnets and a single zone."""
+    """The subnets' VPC; refuses unknown subnets, and subnets in a single zone."""
     known = {subnet.id: subnet for subnet in ec2_of(self).describe_subnets()}
     if missing := [one for one in subnet_ids if one not in known]:
         raise InvalidParameterException(message=f"The subnet ID '{missing[0]}' does not exist")
@@ -216,9 +216,9 @@ def ec2_of(self: Response) -> Any:
 
 
 def check_node_groups() -> None:
-    """Refuse sizes that contradict each other, and a role that does not exist.
+    """Refuse contradictory sizes, and roles that do not exist.
 
-    EKS does not repeat a launch template's settings for disk and access.
+    Like EKS, leave disk size and remote access out of groups that have a launch template.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_nodegroup
     update = EKSBackend.update_nodegroup_config
@@ -272,7 +272,7 @@ def untag_resource(self: Response) -> ActionResult:
 
 
 class _Only:
-    """A backend whose only cluster is this node group, for tagging."""
+    """Passes a node group off as a backend's only cluster, so that moto tags it."""
 
     def __init__(self, group: Any) -> None:
         self.clusters = {"": group}

@@ -1,8 +1,8 @@
 """EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events in AWS's format.
 
-Rules reach SNS topics and log groups, with input transformers; a disabled rule or one without a
-pattern matches nothing; a failing target does not affect the others. Missing are events of services
-other than Batch, retries, dead-letter queues, and refusals by resource policies.
+Rules reach SNS topics and log groups, with input transformers. A disabled rule, or one without a
+pattern, matches nothing. A failing target does not affect the others. Not supported: events of
+services other than Batch, retries, dead-letter queues, and refusals by resource policies.
 
 Replaces `send_to_targets` of moto's Rule, and calls moto's for all other targets.
 """
@@ -85,7 +85,7 @@ def without_moto_fields(event: Event) -> Event:
 
 
 def as_sent(event: Event) -> Event:
-    """The event in AWS's format; moto has the time in seconds."""
+    """The event in AWS's format, with an ISO 8601 time instead of moto's seconds."""
     sent = without_moto_fields(event)
     if isinstance(sent["time"], int | float):
         time = datetime.fromtimestamp(sent["time"], UTC)
@@ -107,7 +107,7 @@ def message(target: Event, event: Event) -> str:
 
 
 def fill_text(template: str, paths: dict[str, str], event: Event) -> str:
-    """Fill in a quoted template. As in AWS, it keeps its quotes, and a missing value is empty."""
+    """Fill in a quoted template. As in AWS, quotes stay and missing values become empty."""
     for name, path in paths.items():
         found = parse_json_path(path).find(event)
         value = found[0].value if found else ""

@@ -1,8 +1,8 @@
-"""The events of log streams, on disk: a job may print more than fits into memory.
+"""Stores the events of log streams on disk: a job may print more than fits into memory.
 
-They are in one SQLite database, either temporary or kept. A row is a block: events of one stream
-that were written together at one time. A stream's events are ordered by time and, within one time,
-in the order in which they were written.
+One SQLite database, either temporary or kept, holds them all. Each row is a block of events that
+were written to a stream together, with the same time. A stream's events are ordered by time; those
+with the same time are in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ class Event(NamedTuple):
 
     @property
     def id(self) -> int:
-        """Unique among all events: a block has fewer than 2^20."""
+        """An id unique among all events, as a block has fewer than 2^20 events."""
         return self.block << 20 | self.line
 
     @property
     def place(self) -> Place:
-        """The place just before it."""
+        """The place just before this event."""
         return self.timestamp, self.block, self.line
 
     @property
     def next_place(self) -> Place:
-        """The place just after it."""
+        """The place just after this event."""
         return self.timestamp, self.block, self.line + 1
 
 
@@ -99,7 +99,7 @@ def database() -> Database:
 
 
 def keep_in(path: Path) -> None:
-    """From now on keep all events in this file, and load those in it."""
+    """Use this file for all events from now on, including those already in it."""
     _database[:] = [Database(path)]
 
 
@@ -121,7 +121,7 @@ class Events:
         return Events, (self.number,)
 
     def add(self, timestamp: int, ingested: int, messages: Sequence[str]) -> None:
-        """Append what was written at one time, in epoch milliseconds."""
+        """Append messages that share a timestamp, in epoch milliseconds."""
         if messages:
             text = json.dumps(messages)
             database().run(ADD, self.number, timestamp, ingested, len(messages), text)
@@ -152,7 +152,7 @@ class Events:
         return first, last
 
     def after(self, place: Place, last: int = sys.maxsize) -> Iterator[Event]:
-        """Events after a place, up to a time, oldest first."""
+        """Events after a place, up to and including the time `last`, oldest first."""
         while blocks := database().run(AFTER, self.number, *place[:2], last, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 first = place[2] if block == place[1] else 0
@@ -161,7 +161,7 @@ class Events:
             place = (timestamp, block + 1, 0)
 
     def before(self, place: Place, first: int = 0) -> Iterator[Event]:
-        """Events before a place, back to a time, newest first."""
+        """Events before a place, back to and including the time `first`, newest first."""
         while blocks := database().run(BEFORE, self.number, *place[:2], first, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 lines = json.loads(messages)[: place[2] if block == place[1] else None]

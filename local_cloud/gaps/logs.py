@@ -1,8 +1,9 @@
 """CloudWatch Logs: events on disk, pages of a megabyte, and filter patterns.
 
-FilterLogEvents supports a phrase (`"a phrase"`) or any of several words (`?a ?b`), and refuses
-other patterns; a page may be empty and still have a next one. AWS does not document whether terms
-match within words: here they don't. Retention deletes nothing; metric filters produce no metrics.
+FilterLogEvents supports a phrase (`"a phrase"`), any of several words (`?a ?b`) and `%a|b%`, and
+refuses other patterns. A page may be empty although there is a next one. AWS does not document
+whether terms match within words; here `?a` matches whole words only. Retention deletes nothing, and
+metric filters produce no metrics.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def make(self: LogStream, log_group: LogGroup, name: str) -> None:
 
 
 def restore(self: LogStream, state: dict[str, Any]) -> None:
-    """Set what was pickled; earlier versions stored the list of events in it."""
+    """Restore pickled state; in states of earlier versions, `events` is a list."""
     vars(self).update(state)
     if isinstance(listed := state["events"], list):
         self.events = Events()  # type: ignore[assignment]
@@ -62,7 +63,7 @@ def update(self: LogStream) -> None:
 
 
 def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
-    """Like moto's, which keeps an object per event, only if somebody subscribes."""
+    """Store events on disk; use moto's method only for groups with subscription filters."""
     if self.log_group.subscription_filters:
         return put_in_motos(self, log_events)
     for timestamp, some in groupby(log_events, key=itemgetter("timestamp")):
@@ -71,7 +72,7 @@ def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
 
 
 def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
-    """PutLogEvents for lines of one time."""
+    """PutLogEvents for messages with the same timestamp."""
     if stream.log_group.subscription_filters:
         stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
         return
@@ -82,7 +83,7 @@ def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
 
 
 def delete_unused() -> None:
-    """Delete events of streams that no longer exist, once all others are loaded."""
+    """Delete events of streams that no longer exist; call this after loading the state."""
     backends = [each for regions in logs_backends.values() for each in regions.values()]
     groups = [group for backend in backends for group in backend.groups.values()]
     streams = [stream for group in groups for stream in group.streams.values()]
@@ -99,8 +100,8 @@ def get_log_events(
 ) -> tuple[list[dict[str, Any]], str, str]:
     """A page, and the tokens of the previous and the next page.
 
-    A token is a place between events, so an empty page repeats it. As in AWS, and unlike in
-    FilterLogEvents, events at `end_time` itself are left out.
+    A token is a place between events, so an empty page returns the same one. As in AWS, events at
+    `end_time` itself are left out, unlike in FilterLogEvents.
     """
     events, end = events_of(self), end_time or sys.maxsize
     forward, edge = edge_of(next_token, from_head=start_from_head)
@@ -116,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """The place, and whether the page starts there instead of ending there."""
+    """Whether the page starts at the token's place, rather than ends there, and the place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")
@@ -137,7 +138,7 @@ def place_of(token: str) -> Place:
 
 
 def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
-    """As many events as one response holds, at least one."""
+    """Take as many events as fit into one response, but at least one."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
         left -= size(event)
@@ -157,9 +158,9 @@ def filter_log_events(
     filter_pattern: str | None,
     interleaved: bool,  # noqa: ARG001 - always interleaved, as in AWS
 ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-    """A page of the matching events by time, the next page's token, and no streams.
+    """A page of matching events by time, the next page's token, and an empty list of streams.
 
-    As in AWS, a page with few events or none may have a next one.
+    As in AWS, a page may have few events, or none, although there is a next one.
     """
     matches = matcher(filter_pattern or "")
     begin = max(place_of(next_token) if next_token else HEAD, (start_time or 0, 0, 0))

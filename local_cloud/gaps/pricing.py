@@ -1,8 +1,8 @@
 """The Price List API, which moto lacks: answers GetProducts from the price file.
 
-Each offer has an `origin` field, unlike AWS's, so that nobody mistakes it for AWS's current price.
-Missing are other services' offers, Reserved terms, filters except `TERM_MATCH` and `EQUALS`, and
-pages.
+Unlike AWS's, each offer has an `origin` field, so that nobody mistakes it for AWS's current price.
+Not supported: other services' offers, Reserved terms, paging, and filters except `TERM_MATCH` and
+`EQUALS`.
 """
 
 from __future__ import annotations

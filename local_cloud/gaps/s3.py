@@ -29,7 +29,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def holds(condition: dict[str, dict[str, Any]]) -> bool:
-    """Whether all conditions of a statement hold; one with an unknown key or operator does not."""
+    """Whether all conditions of a statement hold; False for an unknown key or operator."""
     for operator_name, wanted_by_key in condition.items():
         operator = OPERATORS.get(operator_name.removesuffix("IfExists"))
         for key, wanted in wanted_by_key.items():

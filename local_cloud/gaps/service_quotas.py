@@ -1,7 +1,6 @@
 """Service Quotas: EC2's vCPU quotas, which moto lacks.
 
-They are far above anything that runs here, and usage is not counted. moto itself has only VPC's
-quotas.
+They are far above anything that runs here, and usage is not counted. moto has only VPC's quotas.
 """
 
 from __future__ import annotations

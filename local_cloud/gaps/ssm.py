@@ -1,6 +1,6 @@
-"""Systems Manager: AWS's public parameters, which can be read by name but are not listed.
+"""Systems Manager: AWS's public parameters can be read by name, but are not listed.
 
-They include those of ECS's AMIs, as JSON documents; values are those of moto's release.
+They include ECS's AMIs, as JSON documents; the values come with moto's release.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PUBLIC = "/aws/"
 
 
 def fill() -> None:
-    """Keep them out of DescribeParameters, where moto lists those that it has loaded.
+    """Keep public parameters out of DescribeParameters, where moto lists those it has loaded.
 
-    Also return their documents as JSON; moto writes them as Python literals.
+    Also return documents as JSON; moto writes them as Python literals.
     """
 
     def in_json(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The contents of S3 objects: each is written once, not with every change of its bucket."""
+"""Stores the contents of S3 objects: each once, not again with every change of its bucket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Contents:
         self._seen: set[str] = set()
 
     def name(self, key: FakeKey) -> str:
-        """The name of an object's content, which the next `write` writes if it is new."""
+        """The name of an object's content; if it is new, the next `write` stores it."""
         buffer = key._value_buffer
         where, name = getattr(buffer, MARK, (None, ""))
         if where is not self:

@@ -1,4 +1,4 @@
-"""Pickles moto's backends, with what pickle alone can't handle."""
+"""Pickles moto's backends, including objects that pickle alone can't handle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): thread
 
 
 class BackendPickler(pickle.Pickler):
-    """Pickles a backend's attributes; other backends and objects' contents only by name.
+    """Pickles a backend's attributes; other backends and S3 contents only by name.
 
     Args:
         names: backends' names by Python id; a backend without one is pickled with its owner.
@@ -88,7 +88,7 @@ class BackendUnpickler(pickle.Unpickler):
 
 
 def live(key: Key) -> BaseBackend:
-    """The backend with this key, created if there was none."""
+    """The backend with this key; created if missing."""
     service, account, region = key
     backend: BaseBackend = get_backend(service)[account][region]  # type: ignore[call-overload]
     return backend
@@ -101,9 +101,9 @@ def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None
 
 
 def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
-    """Set a log stream's state as an earlier version pickled it, with all events in it.
+    """Restore a log stream pickled by an earlier version, which stored all events in it.
 
-    Its states refer to this function by name.
+    Such states refer to this function by name.
     """
     values_of_events = pickle.loads(state["events"])  # noqa: S301 - as trusted as what holds it
     events = [motos_event(*values) for values in values_of_events]

@@ -47,7 +47,7 @@ class Store:
 
     Raises:
         StateError: another local cloud uses the folder, another version wrote it, or other users
-            may write there.
+            can write to it.
     """
 
     def __init__(self, folder: Path, job_lock: threading.RLock) -> None:
@@ -72,7 +72,7 @@ class Store:
                     self._database.execute("INSERT INTO format VALUES (?)", (FORMAT,))
         except sqlite3.Error as error:
             raise StateError(
-                f"{self._path} can't be used ({error}): stop what uses it, or give another folder"
+                f"{self._path} can't be used ({error}): stop what uses it or choose another folder"
             ) from error
         self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
@@ -98,7 +98,7 @@ class Store:
 
     @contextmanager
     def changing(self, services: Services | None) -> Iterator[None]:
-        """Commit these services at the end of the block, a call that may change them."""
+        """Run a call that may change these services in the block, then commit them."""
         with self._gate.shared():
             yield
         self.commit(services)
@@ -123,7 +123,7 @@ class Store:
             self._contents.written()
 
     def save_jobs(self) -> None:
-        """Write the state of jobs. An error is only logged: jobs go on, the next save retries."""
+        """Write the state of jobs. Only logs errors: jobs go on, and the next save retries."""
         try:
             self.commit(JOB_SERVICES)
         except sqlite3.Error as error:
@@ -133,7 +133,7 @@ class Store:
         """Write the state for the last time.
 
         Raises:
-            StateError: it can't be written; the earlier state stays.
+            StateError: it can't be written; the last saved state stays.
         """
         try:
             self.commit(ALL)
@@ -227,10 +227,10 @@ def backends() -> dict[Key, BaseBackend]:
 
 
 def keep_logs(folder: Path) -> None:
-    """Keep the events of all logs in this folder, and load those in it.
+    """Use this folder for the events of all logs, including those already in it.
 
     Raises:
-        StateError: as for Store, or their file is not one of ours.
+        StateError: as for Store, or the file of events is not a database.
     """
     path = private_file(folder, "logs.sqlite")
     try:
@@ -246,7 +246,8 @@ def private_file(folder: Path, name: str) -> Path:
     """A file in this folder, created if missing; both are accessible to their owner only.
 
     Raises:
-        StateError: the folder or the file is another user's, or others may write to the folder.
+        StateError: the folder or file can't be used or is another user's, or others can write
+            to it.
     """
     try:
         _require_ours(folder)

@@ -41,7 +41,7 @@ JOB_CALLS = ("SubmitJob", "TerminateJob", "CancelJob")
 
 
 class WriteThrough:
-    """WSGI middleware: a call's changes are on disk before it is answered."""
+    """WSGI middleware: writes a call's changes to disk before responding."""
 
     def __init__(self, app: WSGIApplication, store: Store) -> None:
         self._app = app

@@ -170,7 +170,7 @@ def test_check_finds_a_changed_description(network, thing):
             '  description = "The thing"\n',
             "outputs.tf: output arn has no description",
         ),
-        ("outputs.tf", "}\n", "outputs.tf is no valid HCL: "),
+        ("outputs.tf", "}\n", "outputs.tf is not valid HCL: "),
     ],
 )
 def test_what_is_not_documented_is_refused(thing, file, line, message):

@@ -35,10 +35,10 @@ for name, (operator, more) in OPERATORS.items():
         schedule=None,
         max_active_tasks=64,
         params={
-            "name": Param("short", type="string", description="Start of the jobs' names."),
+            "name": Param("short", type="string", description="Prefix of the jobs' names."),
             "jobs": Param(200, type="integer", minimum=1),
             "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
-            "poll_interval": Param(1, type="integer", description="Seconds."),
+            "poll_interval": Param(1, type="integer", description="Seconds between polls."),
             "job_queue": Param("", type="string"),
             "job_definition": Param("", type="string"),
         },

@@ -1,4 +1,4 @@
-"""Jobs as in the responses of DescribeJobs and ListJobs."""
+"""Describes jobs as DescribeJobs and ListJobs return them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """A parent's size and its children's states, or only the index of a child."""
+    """An array parent's size and number of children by state, or a child's index."""
     if job.index is not None:
         return {"index": job.index}
     counts = Counter(child.status for child in job.children)

@@ -24,9 +24,9 @@ Event = dict[str, Any]
 
 
 class Sender:
-    """Delivers events in order, from its own thread, so that no job waits for it.
+    """Delivers events in order, in a thread of its own so that jobs need not wait.
 
-    Delivering writes to disk, as the scheduler saves its state after each event.
+    Each delivery is followed by saving the scheduler's state, which writes to disk.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:

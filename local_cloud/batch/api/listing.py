@@ -21,7 +21,7 @@ def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
 
 
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
-    """The jobs that match the filter, newest first; AWS allows only one at a time."""
+    """The jobs that match the filter, newest first; like AWS, allows only one filter."""
     if len(filters) != 1:
         raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
     name, values = filters[0]["name"], filters[0]["values"]

@@ -122,7 +122,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """ListJobs of a queue: leaves out children and nodes of its jobs."""
+        """ListJobs for a queue, without array children and nodes."""
         status, filters, name = (
             request.get(field) for field in ("jobStatus", "filters", "jobQueue")
         )
@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Make moto's reset take the job lock first and moto's own second, as job changes do."""
+        """Take the job lock before moto's own lock, in the same order as job changes."""
         with scheduler.lock:
             reset()
 

@@ -22,7 +22,7 @@ REFUSED: set[str] = set()  # operations that are not supported
 
 
 class JobsBatchResponse(BatchResponse):
-    """moto's responses, with the fields that it drops, and with jobs from our backend.
+    """moto's responses, plus the fields that it drops and the jobs of our backend.
 
     `_get_param` reads the request's JSON.
     """
@@ -53,13 +53,13 @@ class JobsBatchResponse(BatchResponse):
         return self._with_update_policy(super().createcomputeenvironment())
 
     def updatecomputeenvironment(self) -> str:
-        """Update an environment, and start jobs that may have waited for that."""
+        """Update an environment, then start waiting jobs that it now takes."""
         answer = self._with_update_policy(super().updatecomputeenvironment())
         self.backend.scheduler.environments_changed()
         return answer
 
     def _with_update_policy(self, answer: str) -> str:
-        """Store the update policy in the environment, if the request has one."""
+        """Store the request's update policy, if any, in the environment."""
         arn = json.loads(answer)["computeEnvironmentArn"]
         environment: Any = self.backend.get_compute_environment(arn)
         if update_policy := self._get_param("updatePolicy"):
@@ -73,7 +73,7 @@ class JobsBatchResponse(BatchResponse):
         return self._with_time_limits(super().updatejobqueue())
 
     def _with_time_limits(self, answer: str) -> str:
-        """Store the time limits in the queue, if the request has some."""
+        """Store the request's time limits, if any, in the queue."""
         queue: Any = self.backend.get_job_queue(json.loads(answer)["jobQueueArn"])
         actions = self._get_param("jobStateTimeLimitActions")
         if actions is not None:
@@ -133,7 +133,7 @@ def operations() -> dict[str, OperationModel]:
 def check_fields(operation: OperationModel, request: dict[str, Any]) -> None:
     """Raise ClientException for the first missing or unknown field, at any depth.
 
-    AWS's clients refuse the same before sending.
+    AWS's clients reject such requests before sending them.
     """
     report = ParamValidator().validate(request, operation.input_shape).generate_report()
     for problem in report.splitlines():
@@ -149,7 +149,7 @@ def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
 
 
 def paths() -> Iterator[str]:
-    """The paths of all Batch operations, including unsupported ones, to refuse these by name."""
+    """The paths of all Batch operations; unsupported ones get a handler that names them."""
     for action, operation in operations().items():
         if "{" in action:  # tags: the path names the resource
             continue

@@ -1,10 +1,10 @@
-"""ECS and EC2 responses built from Batch's jobs, as nothing else starts tasks or instances.
+"""ECS and EC2 responses that show Batch's jobs as tasks on instances.
 
-Supported are DescribeTasks, DescribeContainerInstances, ListContainerInstances (one page, only the
-filter `ec2InstanceId == `) and EC2's DescribeInstances by id, with type, zone and
-`InstanceLifecycle`; with ids it refuses filters, and without ids it omits these instances. Missing
-are ListTasks, services, other tasks, an instance's resources and agent version, and statuses other
-than ACTIVE.
+Supported: DescribeTasks, DescribeContainerInstances, ListContainerInstances (one page, only the
+filter `ec2InstanceId == `), and EC2's DescribeInstances by id, with type, zone and
+`InstanceLifecycle`. DescribeInstances refuses filters together with ids, and without ids it omits
+these instances. Not supported: ListTasks, services, tasks of other services, an instance's
+resources and agent version, and statuses other than ACTIVE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ motos_reservations = InstanceBackend.get_reservations_by_instance_ids
 
 
 class Reservation(dict[str, Any]):
-    """An EC2 reservation of one instance; moto asks for its id."""
+    """An EC2 reservation of one instance; moto reads its `id`."""
 
     @property
     def id(self) -> str:

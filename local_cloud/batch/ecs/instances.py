@@ -1,6 +1,6 @@
-"""A single container instance represents all of a compute environment's.
+"""Represents a compute environment's instances by a single container instance.
 
-It registers with its cluster when the environment's first job starts, and stays.
+It registers with its cluster when the environment's first job starts, and stays registered.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Instance:
 
     @property
     def registered_at(self) -> int | None:
-        """In epoch milliseconds; None if an earlier release of the local cloud started it."""
+        """Epoch milliseconds of its start; None if an earlier release of ours started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """The ARN of a cluster's instance, which is always the same."""
+    """The ARN of a cluster's only instance; always the same for the same cluster."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 
@@ -81,7 +81,7 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """The smallest type that holds a job, among the given types, families and bundles."""
+    """The smallest type that fits a job, among the given types, families and bundles."""
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))

@@ -17,7 +17,7 @@ CPU_UNITS = 1024  # CPU shares per vCPU
 
 @dataclass(frozen=True)
 class Placed:
-    """One container of an attempt, and the environment that it runs in."""
+    """One container of an attempt, and its compute environment."""
 
     job: Job
     attempt: AttemptRecord
@@ -40,13 +40,13 @@ class Placed:
 
     @property
     def remembered(self) -> bool:
-        """Whether ECS still describes its task."""
+        """Whether ECS still describes the task: for an hour after it stopped."""
         stopped_at = self.attempt.stopped_at
         return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
 
 
 def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
-    """All containers ever started in an ECS cluster, by its name, oldest first."""
+    """All containers ever started in the named ECS cluster, oldest job first."""
     backend: Any = batch_backends[account][region]
     with backend.scheduler.lock:
         environments = {
@@ -92,7 +92,7 @@ def task(placed: Placed) -> dict[str, Any]:
 
 
 def _stop_code(placed: Placed) -> str:
-    """The ECS stop code; terminating a job stops the task of its last attempt."""
+    """The ECS stop code; UserInitiated only for a terminated job's last attempt."""
     job, attempt = placed.job, placed.attempt
     if job.is_terminated and attempt is job.attempts[-1]:
         return "UserInitiated"

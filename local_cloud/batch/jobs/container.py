@@ -25,7 +25,7 @@ class Container:
 
     @property
     def sees_all_gpus(self) -> bool:
-        """Whether NVIDIA_VISIBLE_DEVICES shows it all GPUs although it requires none."""
+        """Whether it requires no GPU but sees all of them, through NVIDIA_VISIBLE_DEVICES."""
         asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
         return asks and self.requirements.gpus == 0
 

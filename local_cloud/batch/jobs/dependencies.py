@@ -1,6 +1,6 @@
 """Dependencies between jobs: `dependsOn`, plain or SEQUENTIAL.
 
-As in AWS, SEQUENTIAL with a job id is a plain dependency, whatever the job.
+As in AWS, SEQUENTIAL with a job id is a plain dependency for any kind of job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What containers may access on the Docker host: nothing that could make them root there."""
+"""Refuses containers any access that could make them root on the Docker host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEVICES = "allowed are NVIDIA's"
 
 
 def refusal(properties: dict[str, Any]) -> str | None:
-    """Why a container with these properties is refused by default; None if it is not."""
+    """Why a container with these properties is refused by default; None if it is allowed."""
     found = next(_found(properties), None)
     if found is None:
         return None

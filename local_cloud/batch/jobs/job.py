@@ -1,4 +1,4 @@
-"""A job's state, which only the scheduler changes, under its lock."""
+"""A job's state; only the scheduler changes it, under its lock."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Job:
         self.on_change(self)
 
     def finish(self, status: str, reason: str | None, stopped_at: int | None = None) -> None:
-        """End now, or at the time at which the last attempt ended."""
+        """End the job at `stopped_at`, in epoch milliseconds, or now if None."""
         self.stopped_at = stopped_at or now_milliseconds()
         self.enter(status, reason)
 

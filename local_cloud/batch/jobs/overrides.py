@@ -1,4 +1,4 @@
-"""Limits on a submission's overrides: those of SubmitJob, and of ECS's RunTask."""
+"""Limits of SubmitJob and of ECS's RunTask on a submission's overrides."""
 
 from __future__ import annotations
 

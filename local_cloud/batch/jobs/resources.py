@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Requirements:
-    """What one node or a whole job needs at the same time."""
+    """The resources that a node, or all nodes of a job together, need."""
 
     vcpus: float = 0.0
     memory_mib: int = 0
@@ -30,8 +30,8 @@ class Requirements:
 class Allocation:
     """What a job holds of the pool; GPUs by id.
 
-    On an instance shared by jobs, `instance` is the ARN of its environment, and `shared_gpu_ids`
-    are all its GPUs.
+    For an instance shared by jobs, `instance` is the ARN of its compute environment, and
+    `shared_gpu_ids` lists all GPUs of the instance.
     """
 
     requirements: Requirements

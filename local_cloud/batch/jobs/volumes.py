@@ -1,4 +1,4 @@
-"""The folders that a container's properties mount into it."""
+"""The mount points in a container's properties."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
     """All mount points of a container.
 
     Raises:
-        ValueError: a volume is not supported, or missing.
+        ValueError: a mount point's volume is missing or not supported.
     """
     by_name = {volume.get("name"): volume for volume in properties.get("volumes") or []}
     for point in properties.get("mountPoints") or []:

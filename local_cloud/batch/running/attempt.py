@@ -86,7 +86,7 @@ class Attempt:
         )
 
     def start(self) -> bool:
-        """Start the main node's container, then the others; returns whether it is running."""
+        """Start the main node, then the others; returns whether the main node has started."""
         try:
             self._file_system = hosts.mount(self._environment)
             main = self._start(self._main)
@@ -102,7 +102,7 @@ class Attempt:
     def _start_children(self) -> None:
         """Start the other nodes in random order, unless the main node ends first.
 
-        As in AWS, one that can't start does not end the job: only the main node counts.
+        As in AWS, a node that can't start does not end the job: only the main node counts.
         """
         chance = random.Random(f"{self.job.id} {len(self.job.attempts)}")
         others = [node for node in self._nodes if node != self._main]
@@ -132,7 +132,7 @@ class Attempt:
                     self._containers[node] = container
         except Exception as error:
             # Containers that can't be inspected count as lost.
-            log.warning("the containers of job %s can't be found: %s", self.job.id, error)
+            log.warning("can't inspect the containers of job %s: %s", self.job.id, error)
             self.lose_host(0.0)
             return False
         if not self._containers and self.record.started_at is None:
@@ -237,7 +237,7 @@ class Attempt:
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce the reclaim in the instance's metadata; returns whether that was news."""
+        """Announce a Spot reclaim in the metadata; False if already announced or stopping."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
@@ -273,7 +273,7 @@ class Attempt:
         self._kill_after(grace_seconds)
 
     def _kill_after(self, seconds: float) -> None:
-        """Kill the containers after this time, including those that start in the meantime."""
+        """Kill the containers after this time, including any that start in the meantime."""
         self._kill_timers.append(later(seconds, self.kill))
 
     def kill(self) -> None:
@@ -281,7 +281,7 @@ class Attempt:
             container.kill()
 
     def remove(self) -> None:
-        """Remove the containers, once they have ended and their outcome is saved."""
+        """Remove the containers; call this once they have ended and their outcome is saved."""
         for container in self._containers.values():
             container.remove()
 

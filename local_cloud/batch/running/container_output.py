@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ContainerOutput:
     """Stdout or stderr (`name`) of docker-py's `container`.
 
-    Each is read separately: read together, they would mix within long lines.
+    Each is read separately: read together, they would mix in the middle of long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:
@@ -49,7 +49,7 @@ class ContainerOutput:
     def finish(self) -> None:
         """Copy the rest after the container has ended.
 
-        An engine may end the stream of a container that has just exited before its last lines.
+        Right after a container exits, an engine may end its stream without the last lines.
         """
         copied = -1
         while self._reader.is_alive() and copied != self._copied:

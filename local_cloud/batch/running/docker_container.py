@@ -43,7 +43,7 @@ class DockerContainer:
         self._read()
 
     def adopt(self) -> None:
-        """Take over a container that was started before, and write its whole log again."""
+        """Take over a container that an earlier server started, and write its whole log again."""
         self.started_at = milliseconds(self._container.attrs["State"]["StartedAt"])
         self._log_stream.clear()
         self._read()

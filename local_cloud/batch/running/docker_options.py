@@ -56,7 +56,7 @@ def create_options(
 
 
 def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
-    """The hard limit, and swap if `maxSwap` requests it: Batch's instances have none."""
+    """Limits of memory and swap; as on Batch's instances, no swap unless `maxSwap` is set."""
     max_swap = linux.get("maxSwap")
     limits = {
         "mem_limit": limit_mib * MIB,

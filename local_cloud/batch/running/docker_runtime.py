@@ -45,7 +45,7 @@ class DockerRuntime:
                 self._client.networks.get(self._network)
         except NotFound as error:
             raise RuntimeUnavailableError(
-                f"the engine has no network {self._network!r}: create it, or give another"
+                f"the engine has no network {self._network!r}: create it or choose another"
             ) from error
         except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(

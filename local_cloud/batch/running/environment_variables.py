@@ -31,7 +31,7 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
 
 
 def aws(launch: Launch, settings: Settings) -> dict[str, str]:
-    """AWS settings that point to the local cloud only."""
+    """Variables that point AWS's SDKs to the local cloud, and to nothing else."""
     return {
         "AWS_ENDPOINT_URL": settings.job_endpoint_url,
         "AWS_DEFAULT_REGION": launch.region,

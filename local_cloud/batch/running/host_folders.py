@@ -1,4 +1,4 @@
-"""Folders of instances, for jobs that run as processes and can't mount anything."""
+"""Stands in for instances' folders, as jobs that run as processes can't mount anything."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from local_cloud.batch.running.runtime import Launch
 
 
 class HostFolders:
-    """Folders per instance, which all jobs of a compute environment share.
+    """Folders per instance.
 
-    Each node of a multi-node job has its own instance.
+    All single-node jobs of a compute environment share one instance; each node of a multi-node job
+    has its own.
     """
 
     @cached_property
@@ -23,7 +24,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """Replace mount points in the container's variables with the instance's folders.
+        """The variables whose values are in a mount point, with the instance's folder instead.
 
         Raises:
             ValueError: a mount is not supported.

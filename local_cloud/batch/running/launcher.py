@@ -1,9 +1,9 @@
 """Runs a job's command and kills all its descendants at the end, like a container's init.
 
 Started by the server as `python -I -S launcher.py COMMAND…`. It imports little, because every job
-waits for that. The server holds the other end of its standard input: once that is closed, to kill
-the job or because the server is gone, everything that the job started is killed. SIGTERM is passed
-on to the command, as by `docker stop`.
+waits for that. The server holds the other end of its standard input. Once that end is closed, to
+kill the job or because the server is gone, the launcher kills everything that the job started. It
+passes SIGTERM on to the command, as `docker stop` does.
 """
 
 import _thread
@@ -59,7 +59,7 @@ def children() -> list[int]:
 
 
 def wait_for(pid: int) -> int:
-    """Wait for the command to end; return its exit code, 128 + n for signal n."""
+    """Wait for the command to end; returns its exit code, or 128 + n after signal n."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
@@ -68,7 +68,7 @@ def wait_for(pid: int) -> int:
 
 
 def reap_rest() -> None:
-    """Kill and reap the command's descendants; each round adopts the next generation."""
+    """Kill and reap the command's descendants, one generation per round."""
     with contextlib.suppress(ChildProcessError):
         while True:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):

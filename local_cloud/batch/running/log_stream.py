@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class LogStream:
-    """The log stream of one container, its only writer."""
+    """A container's log stream; nothing else writes to it."""
 
     backend: LogsBackend
     group: str
@@ -58,9 +58,9 @@ class LogStream:
 
 @dataclass
 class LossyLogStream(LogStream):
-    """A log stream that never gets its first and last lines.
+    """A log stream that loses its first `first` and its last `last` lines.
 
-    It holds back the number of last lines, as any line may turn out to be the end.
+    It always holds back `last` lines, as any line may turn out to be among the last.
     """
 
     first: int

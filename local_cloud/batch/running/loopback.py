@@ -1,4 +1,4 @@
-"""Loopback addresses for nodes on one machine, so that each has its own as in AWS."""
+"""Gives each node on this machine its own loopback address, as nodes in AWS have their own."""
 
 import itertools
 import secrets
@@ -13,7 +13,7 @@ _numbers = itertools.count(secrets.randbelow(ALL))
 
 
 def new_address() -> str:
-    """An address that no other node has; only Linux answers on all of 127.0.0.0/8."""
+    """An unused address; 127.0.0.1 except on Linux, which alone answers on 127.0.0.0/8."""
     if sys.platform != "linux":
         return MACHINES_OWN
     rest, fourth = divmod(next(_numbers) % ALL, FOURTH)

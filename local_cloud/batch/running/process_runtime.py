@@ -1,4 +1,4 @@
-"""Runs containers as processes of this machine: a launcher with the command below it."""
+"""Runs containers as processes of this machine: the command as a child of a launcher."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ProcessRuntime(Runtime):
         return None
 
     def close(self) -> None:
-        """Remove the hosts' folders; processes end with their attempts or with this server."""
+        """Remove the instances' folders; processes end with their attempts or with this server."""
         self._folders.remove()
 
 
@@ -145,7 +145,8 @@ class ContainerProcess:
 def fresh_copy(folder: Path) -> Iterator[Path]:
     """Copy a folder for the duration of the block, without pipes, sockets and devices.
 
-    Symbolic links out of the folder, and virtual environments, which are large, are linked.
+    Virtual environments, which are large, and symbolic links that lead out of the folder are
+    linked, not copied.
 
     Raises:
         OSError: a file can't be copied.

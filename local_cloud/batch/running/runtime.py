@@ -1,4 +1,4 @@
-"""Interface to what runs containers; see `process_runtime` and `docker_runtime`."""
+"""The interface of container runtimes; see `process_runtime` and `docker_runtime`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class StartError(Exception):
 class Launch:
     """A request to start one node.
 
-    `main_node_address` is None for the main node itself, and `file_system` if its host has none.
+    `main_node_address` is None for the main node itself; `file_system` is None if its host mounts
+    none.
     """
 
     job: Job
@@ -60,7 +61,7 @@ class Exit(NamedTuple):
 
 
 class RunningContainer(Protocol):
-    """A started container. Only `wait` blocks; all methods may be called after its end."""
+    """A started container. Only `wait` blocks; all methods may be called after it has ended."""
 
     @property
     def started_at(self) -> int:
@@ -80,7 +81,7 @@ class RunningContainer(Protocol):
         """Kill the command and everything that it has started."""
 
     def wait(self) -> Exit:
-        """Wait for the end, until all output is in the log stream."""
+        """Wait until the container has ended and all its output is in the log stream."""
 
     def remove(self) -> None:
         """Remove the container."""

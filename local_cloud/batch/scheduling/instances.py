@@ -1,10 +1,10 @@
 """The machine behind all instances, and the instances that several jobs share.
 
-A job's requirements are taken from the machine, as if it had its own instance. But if a compute
-environment never has more than one instance, its jobs share that: as many as its vCPUs and memory
-hold, however few vCPUs the machine has. The instance takes its number of vCPUs from the machine, or
-all of them if there are fewer, so that nothing else measures beside its jobs; their memory is the
-machine's.
+A job normally takes its requirements from the machine, as if it had an instance of its own. If a
+compute environment can never have more than one instance, its jobs share that instance, up to its
+vCPUs and memory, even if the machine has fewer vCPUs. The instance takes its vCPUs and GPUs from
+the machine (all vCPUs if the machine has fewer), so that no other jobs disturb measurements. Its
+jobs take their memory from the machine, one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXACT_STRATEGIES = ("BEST_FIT", None)
 
 @dataclass
 class Instance:
-    """An instance's free resources, what it holds of the machine, and its number of jobs."""
+    """A shared instance: its free resources, its share of the machine, and its number of jobs."""
 
     room: Pool
     held: Allocation
@@ -42,7 +42,7 @@ class Machine:
 
     @property
     def is_full(self) -> bool:
-        """Whether no job at all can start."""
+        """Whether no job can start: no vCPU is free and there is no shared instance."""
         return self.pool.free_vcpus <= 0 and not self._instances
 
     def can_ever_hold(self, environment: ComputeEnvironment, needed: Requirements) -> bool:
@@ -51,7 +51,7 @@ class Machine:
         return fits and self.pool.can_ever_hold(self.claim(environment, needed))
 
     def claim(self, environment: ComputeEnvironment, needed: Requirements) -> Requirements:
-        """What a job takes of the machine if it is the first on its instance."""
+        """What a job takes from the machine if it is the first on its instance."""
         size = only_instance(environment)
         if size is None:
             return needed
@@ -60,7 +60,7 @@ class Machine:
     def take(
         self, environment: ComputeEnvironment, needed: Requirements, reserved: Reservation
     ) -> Allocation | None:
-        """Allocate, or else reserve what the job lacks; see Pool.take."""
+        """Allocate what the job needs, or reserve what is missing; see Pool.take."""
         size = only_instance(environment)
         if size is None:
             return self.pool.take(needed, reserved)
@@ -96,7 +96,7 @@ class Machine:
         return self._add(arn, instance, needed, gpu_ids)
 
     def _start(self, arn: str, size: Requirements, claimed: Allocation) -> Instance:
-        """Split a first job's claim: its memory is freed with the job, the rest with the last."""
+        """Start a shared instance; it holds its vCPUs and GPUs until its last job ends."""
         room = Pool(size.vcpus, size.memory_mib, 0)
         room.free_gpu_ids = list(claimed.gpu_ids)
         claim = claimed.requirements

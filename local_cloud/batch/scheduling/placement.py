@@ -1,4 +1,4 @@
-"""Which compute environment a job can start in, and Batch's reasons if there is none."""
+"""Finds the compute environment that a job can start in, or Batch's reason for none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stuck_reason(job: Job, machine: Machine) -> str | None:
 
 
 def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machine) -> str:
-    """What the job exceeds: its environment's only instance, or the pool."""
+    """Name the limit that the job exceeds: its environment's only instance, or the pool."""
     size = only_instance(environment)
     if size is not None and not needed.within(size):
         return (
@@ -49,7 +49,7 @@ def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machi
 
 
 def enlargement(needed: Requirements, pool: Pool) -> str:
-    """The pool's size, and the options with which it could hold the job."""
+    """Describe the pool's size, and the options that would make it large enough."""
     options = {
         f"--vcpus {math.ceil(needed.vcpus)}": needed.vcpus > pool.vcpus,
         f"--memory {needed.memory_mib}": needed.memory_mib > pool.memory_mib,
@@ -75,7 +75,7 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
 
 
 def takes_nodes(environment: ComputeEnvironment) -> bool:
-    """Whether multi-node jobs run there, which need instances that are not Spot.
+    """Whether multi-node jobs can run there: they need On-Demand instances.
 
     As in AWS, a job that waits for another environment stays RUNNABLE without a reason.
     """

@@ -10,7 +10,7 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 
 @dataclass
 class Reservation:
-    """Kinds of resource that waiting jobs have reserved in one round of scheduling."""
+    """What waiting jobs have reserved in one round of scheduling."""
 
     kinds: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)  # shared instances, by environment
@@ -41,12 +41,12 @@ class Pool:
         return needed.within(Requirements(self.vcpus, self.memory_mib, self.gpus))
 
     def can_hold(self, needed: Requirements) -> bool:
-        """Whether it fits now."""
+        """Whether the job fits now."""
         free = Requirements(self.free_vcpus, self.free_memory_mib, len(self.free_gpu_ids))
         return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
-        """Allocate, or else reserve what the job lacks, so that later jobs don't starve it."""
+        """Allocate, or reserve what is missing so that later jobs don't starve this one."""
         short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,
@@ -60,7 +60,7 @@ class Pool:
         return self.allocate(needed, self.free_gpu_ids[: needed.gpus])
 
     def allocate(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
-        """Allocate, using those of the GPUs that exist: after a restart there may be fewer."""
+        """Allocate, skipping GPUs that are gone: after a restart there may be fewer."""
         self.free_vcpus -= needed.vcpus
         self.free_memory_mib -= needed.memory_mib
         still_there = tuple(gpu_id for gpu_id in gpu_ids if gpu_id in self.free_gpu_ids)

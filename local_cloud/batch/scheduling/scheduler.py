@@ -1,4 +1,4 @@
-"""Moves jobs through their states, from dependencies over queue and attempts to the end."""
+"""Moves jobs through their states: dependencies, queue, attempts, end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Scheduler:
         self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
-        """Queue a job once its prerequisites have succeeded; never the parent of an array job."""
+        """Queue a job once its prerequisites have succeeded. Don't pass an array job's parent."""
         with self.lock:
             job.status = "PENDING"
             for other in prerequisites:
@@ -99,7 +99,7 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """When Spot reclaims the host of a running ECS task; None without a notice."""
+        """When Spot will reclaim the host of a running ECS task; None without a notice."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
@@ -151,7 +151,7 @@ class Scheduler:
             self._start_what_fits()
 
     def close(self) -> None:
-        """Kill all containers and wait until they are gone, for ten seconds at most."""
+        """Kill all containers and wait up to ten seconds for them to end."""
         with self.lock:
             self._closed = True
             self._waiting.clear()
@@ -208,7 +208,7 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
-        """Whether an environment's hosts boot; if not, they are tried again later."""
+        """Whether an environment's hosts boot; if not, schedule another try."""
         try:
             hosts.mounted_file_system(environment)
         except hosts.HostError as error:
@@ -297,7 +297,7 @@ class Scheduler:
     def _finish(
         self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
     ) -> None:
-        """End a job and, if it is due, its array's parent and the jobs that depend on it."""
+        """Finish a job, then finish or queue what waited for it: array parent and dependants."""
         job.finish(status, reason, stopped_at)
         ended = [job]
         while ended:
@@ -316,7 +316,7 @@ class Scheduler:
                     self._make_runnable(dependant)
 
     def _finish_parent(self, parent: Job) -> bool:
-        """End an array job if all its children have ended; returns whether it ended now."""
+        """Finish an array job if all its children have ended; returns whether it did so now."""
         if parent.finished or not all(child.finished for child in parent.children):
             return False
         if all(child.status == "SUCCEEDED" for child in parent.children):
@@ -333,7 +333,7 @@ class JobTimers:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
 
     def set_timeout(self, job: Job, time_out: Callable[[], None]) -> None:
-        """Call `time_out` once attemptDurationSeconds have passed since the attempt's start."""
+        """Call `time_out` attemptDurationSeconds after the start of the attempt, if set."""
         seconds = job.submission.timeout.get("attemptDurationSeconds")
         if seconds is not None:
             started_at = job.started_at or now_milliseconds()

@@ -1,4 +1,4 @@
-"""Batch without jobs: compute environments, queues and job definitions, as sent."""
+"""Batch without jobs: keeps compute environments, queues and job definitions as sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CompleteBatchBackend(BatchBackend):
     """moto's backend with the fields that it drops; checks requests before they take effect."""
 
     def service_linked_role_arn(self) -> str:
-        """The role of compute environments that name none; created on first use."""
+        """The role of compute environments without a service role; created on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
@@ -45,7 +45,7 @@ class CompleteBatchBackend(BatchBackend):
         service_role: str | None,
         tags: dict[str, str] | None = None,
     ) -> ComputeEnvironment:
-        """Start no instances, and name the cluster as AWS does: policies rely on it."""
+        """Create it without instances, in a cluster named as in AWS: policies rely on the name."""
         name, state = compute_environment_name, state or "ENABLED"
         if self.get_compute_environment(name) is not None:
             raise ClientException(f"Compute environment {name} already exists")
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Unlike moto, also change compute resources, and apply all of a request or nothing."""
+        """Unlike moto, also change compute resources, and apply a request fully or not at all."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
@@ -106,7 +106,7 @@ class CompleteBatchBackend(BatchBackend):
         return environment.name, environment.arn
 
     def delete_compute_environment(self, compute_environment_name: str) -> None:
-        """As in AWS, refuse while it is enabled or used by a queue."""
+        """Delete an environment; as in AWS, it must be disabled and not used by a queue."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             return
@@ -165,7 +165,7 @@ class CompleteBatchBackend(BatchBackend):
         return resolved
 
     def delete_job_queue(self, queue_name: str) -> None:
-        """As in AWS, refuse while it is enabled."""
+        """Delete a queue; as in AWS, it must be disabled first."""
         queue = self.get_job_queue(queue_name)
         if queue is not None and queue.state != "DISABLED":
             raise ClientException("Cannot delete, Job Queue must be DISABLED first")
@@ -209,7 +209,7 @@ def used_backends() -> list[Any]:
 
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
-    """Why a compute environment is INVALID; None unless a fault makes it so."""
+    """Why a compute environment is INVALID; None unless a fault makes it INVALID."""
     covering = (f for _, f in active_faults(InvalidEnvironment) if f.covers(environment.name))
     return next((fault.reason for fault in covering), None)
 

@@ -1,6 +1,6 @@
-"""Compute environments: what AWS rejects in a request, checked before anything changes.
+"""Checks requests for compute environments as AWS does, before anything changes.
 
-Names, states and types are not checked: Terraform's provider rejects those itself, and our modules
+Names, states and types are not checked: Terraform's provider checks those itself, and our modules
 look up instance types.
 """
 

@@ -1,4 +1,4 @@
-"""Job definitions and submissions: what AWS rejects in both."""
+"""Checks job definitions and submissions as AWS does."""
 
 from __future__ import annotations
 

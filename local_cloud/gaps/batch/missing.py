@@ -1,4 +1,4 @@
-"""What the local cloud's Batch does not emulate: requests that need it are refused by name."""
+"""Refuses what the local cloud's Batch does not emulate, by name."""
 
 from __future__ import annotations
 

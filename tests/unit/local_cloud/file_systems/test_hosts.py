@@ -101,7 +101,7 @@ def test_a_host_without_its_file_system_does_not_come_up(account, environment, p
     with pytest.raises(hosts.HostError, match=f"parameter {PARAMETER}, .* does not exist"):
         hosts.mounted_file_system(nodes)
     parameter(f"fs-{'0' * 17}")
-    with pytest.raises(hosts.HostError, match="is not there"):
+    with pytest.raises(hosts.HostError, match="is missing"):
         hosts.mounted_file_system(nodes)
     made = account.create()
     parameter(made)
