@@ -66,7 +66,7 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date = Field(description="the day of the request, of Spot prices too")
+    as_of: date = Field(description="the day of the request, also for Spot prices")
     source: str
     source_url: str | None = None
     on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")

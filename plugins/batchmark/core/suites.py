@@ -32,7 +32,7 @@ def suite_name(suite: str) -> str:
 
 
 def suite_names(suites: Iterable[str]) -> str:
-    """All of them as people call them, each once."""
+    """List the suites' display names, each once."""
     return ", ".join(dict.fromkeys(map(suite_name, suites)))
 
 
