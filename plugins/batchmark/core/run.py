@@ -288,9 +288,9 @@ class StoredJob(Record):
     instance_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="for the first child of an array job, how long any child ran, over all attempts, "
-        "as they share one instance; for the main node of a multi-node job, how long it ran; null "
-        "for other jobs",
+        description="for the first child of an array job, how long any child ran, over all "
+        "attempts, as they share one instance; for the main node of a multi-node job, how long it "
+        "ran; null for other jobs",
     )
 
     @property
