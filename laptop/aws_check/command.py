@@ -1,4 +1,4 @@
-"""The command: shows what it creates and costs, asks, runs the steps, and always destroys."""
+"""The command: shows what a check creates and costs, asks, runs the steps, and cleans up."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def tell(check: Check, state: State, folder: Path) -> None:
 
 
 def end_steps(check: Check) -> list[Step]:
-    """The steps that end a check, each time it ends."""
+    """The steps that end a check; they run each time it ends."""
     told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
@@ -255,7 +255,9 @@ def parse_budget(text: str) -> float:
     except ValueError:
         budget = math.nan
     if not 0 < budget < math.inf:
-        raise LaptopError(f"BUDGET is {text!r}: give an amount in USD above 0, such as BUDGET=2")
+        raise LaptopError(
+            f"BUDGET is {text!r}: it must be an amount in USD above 0, such as BUDGET=2"
+        )
     return budget
 
 

@@ -19,10 +19,10 @@ BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
-    """The most that a check uses of an instance type.
+    """An upper bound of a check's use of an instance type.
 
     `starts` counts every host start for jobs, including after a Spot reclaim; `waiting` is how many
-    seconds nodes may wait for one that does not come.
+    seconds nodes may wait for another that never starts.
     """
 
     instance_type: str

@@ -37,7 +37,7 @@ class DetectorSettings(Record):
     false_alerts_a_month: float = Field(
         default=1.0,
         gt=0,
-        description="number of changes for the worse that noise alone may cause in a suite's series",
+        description="number of regressions that noise alone may cause in the series of a suite",
     )
     runs: int = Field(default=200, ge=20, description="number of a series' newest runs to search")
 
