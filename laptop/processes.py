@@ -69,7 +69,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in its own session, which Ctrl-C does not reach."""
+        """Start a program in its own session, so that Ctrl-C does not reach it."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:

@@ -142,7 +142,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Part:
-    """An optional part of a check, which `WITH=` selects.
+    """An optional part of a check, selected by `WITH=`.
 
     `stack` is a folder in terraform/stacks: one of the steps applies it, and it is destroyed before
     the core stack. `programs` must be on the PATH for AWS.

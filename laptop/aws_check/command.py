@@ -228,7 +228,7 @@ def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -
 
 
 def even_unheard(say: Say) -> Say:
-    """Wrap `say` to ignore a closed terminal, which must not prevent the clean-up."""
+    """Wrap `say` to ignore a closed terminal, so that the clean-up still runs."""
 
     def told(text: str) -> None:
         with suppress(OSError):

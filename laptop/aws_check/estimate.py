@@ -76,7 +76,7 @@ class Estimate(NamedTuple):
 def estimate(
     prices: PriceTable, uses: Iterable[Use] = USES, beside: Iterable[Cost] = ()
 ) -> Estimate:
-    """The most that a check can cost, at On-Demand prices, which Spot never exceeds.
+    """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
 
     Excludes hosts that Batch starts over and over because they never join it.
 

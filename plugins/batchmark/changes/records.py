@@ -248,8 +248,8 @@ class Change(Record):
     )
     usd_per_month: float | None = Field(
         description="additional cost of an instance that is busy all month (730 hours), summed "
-        "over the targets, with the rows that moved as equal shares of its time; negative if it "
-        "saves; null without a price"
+        "over the targets, if the rows that moved take equal shares of its time; negative for a "
+        "saving; null without a price"
     )
     usd_reason: Shown | None = Field(default=None, description="why the cost is not known")
 

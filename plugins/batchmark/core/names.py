@@ -58,7 +58,7 @@ def _by_value(number: str, text: str) -> list[str | float]:
 
 
 def run_name(run_id: str, when: str, of: str = "") -> str:
-    """Describe a run: its subject, when it ran, and why, as far as its id shows."""
+    """Describe a run: its subject, when it ran, and why if its id shows it."""
     return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 

@@ -101,7 +101,7 @@ class PriceTable(Record):
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """Return a warning if the prices are too old to trust; None if not or without prices."""
+        """Return a warning if the prices are too old to trust; None if not, or without prices."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None

@@ -243,8 +243,8 @@ class StoredJob(Record):
     document_url: str = Field(description="opens the raw result document in a browser")
     document_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the raw result document as collected; null from older releases, "
-        "which disables the check",
+        description="SHA-256 of the raw result document as collected; null, and not checked, from "
+        "older releases",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
@@ -276,7 +276,7 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts with a document, which is kept but not compared"
+        default=(), description="earlier attempts that left a document; it is kept but not compared"
     )
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
@@ -350,7 +350,7 @@ class LostJob(Record):
         description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts with a document, which is kept but not compared"
+        default=(), description="earlier attempts that left a document; it is kept but not compared"
     )
 
     @property

@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="result files of any supported tools; a folder stands for its .json files",
+        help="result files of any supported tools; for a folder, all its .json files",
     )
     add.add_argument(
         "--target",
