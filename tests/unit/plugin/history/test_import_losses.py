@@ -321,7 +321,7 @@ def check(example, path, how, *, encoded=True):
         same = kept.get(point_of(example, one))
         if entries and not is_of(one.place, entries[-1]) and one.workload != repetitions_of:
             # Unless the entry is now named as another.
-            assert same or any("stands 2 times" in line for line in told), one.place
+            assert same or any("appears 2 times" in line for line in told), one.place
             assert not same or (same.figures, same.reason) == (one.figures, one.reason)
     lost = kept_in(before) - kept_in(after)
     is_entry = how == "gone" and entries and spelt(path) == entries[-1]
