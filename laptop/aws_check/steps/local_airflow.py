@@ -167,7 +167,7 @@ class LocalAirflow:
         if others:
             raise StepError("; ".join(others))
         return Seen(
-            f"AWS refused none of the runs' calls, and did refuse {', '.join(FORBIDDEN_CALLS)}"
+            f"AWS refused none of the runs' calls, but refused {', '.join(FORBIDDEN_CALLS)}"
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
