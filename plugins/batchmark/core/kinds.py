@@ -46,7 +46,7 @@ KINDS = {
             "EKS GPU sharing benchmark",
             "sharing",
             jobs=False,
-            no_reruns="the node for its pods has been removed by then",
+            no_reruns="the node for its pods is gone by then",
         ),
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
         benchmark(OWN_JOB_DAG, "Own job benchmark", "own_jobs"),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 # With the trigger form's text for each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
-    "blog": "matmul, convolutions and filters at a published comparison's sizes; a job takes minutes",
+    "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes per job",
     "sam": "the same at more sizes, the larger ones for GPUs; slow on a CPU",
     "precision": "matrix products and convolutions in every precision",
     "building_blocks": "FFT, sort, sum and attention, from small to large",
