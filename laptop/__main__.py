@@ -96,7 +96,7 @@ def _add_aws_check(commands: Any) -> None:
     """Add the command that checks an AWS account."""
     check = commands.add_parser("aws-check", help="apply, test and destroy in an AWS account")
     check.add_argument("--region", help="default: the one in your AWS settings")
-    check.add_argument("--budget", default="2", help="most that it may cost, in USD")
+    check.add_argument("--budget", default="2", help="maximum cost in USD")
     check.add_argument("--image", help="existing job image to use instead of building one")
     check.add_argument("--with", dest="parts", default="", help="add sharing,multi_node,eks")
     check.add_argument("--resume", action="store_true", help="continue an unfinished check")

@@ -211,7 +211,7 @@ class AirflowClient:
         return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """All task instances of a run; each mapped one is an entry."""
+        """All task instances of a run; mapped ones are separate entries."""
         found: list[dict[str, Any]] = []
         while True:
             page = self._get(

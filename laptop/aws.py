@@ -1,4 +1,4 @@
-"""AWS clients of a local cloud on this machine."""
+"""AWS clients for a local cloud on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 class AwsClients:
-    """boto3 clients of a local cloud; this process's environment stays as it is.
+    """boto3 clients for a local cloud; this process's environment is not changed.
 
     Args:
         env: environment variables that point AWS clients to it.
@@ -74,8 +74,8 @@ class AwsClients:
 def publish_stand_in(ecr: Any, image: str) -> None:
     """Push an image without layers under this tag, as `make image` pushes a real one.
 
-    It replaces the job image, which is never pulled from a local cloud's ECR. An existing image
-    with the tag stays, because tags are immutable.
+    It stands in for the job image, which is never pulled from a local cloud's ECR. An existing
+    image with the tag stays, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
     listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})

@@ -162,9 +162,9 @@ def run_once(
     Args:
         meanwhile: context to hold while the stack starts.
         before, after: called with the started stack, and after a run.
-        more: text to print besides where everything is.
-        runs: how often the DAG runs, one run after the other; the last one is shown.
-        options: the stack's.
+        more: lines to print with the locations of the results.
+        runs: number of runs, one after the other; the last one is shown.
+        options: arguments of Stack.
 
     Raises:
         LaptopError: the stack can't start here now, or the run failed.
@@ -198,7 +198,7 @@ def run_once(
 
 
 def show(report: Report, folder: Path, more: str) -> None:
-    """Print a run's table, its answer, and where everything is."""
+    """Print a run's tables, its answer, and where the results are."""
     from rich.console import Console
 
     from batchmark.report.answer import first_screen
@@ -220,7 +220,7 @@ def show(report: Report, folder: Path, more: str) -> None:
 def run_benchmark(
     stack: Stack, conf: Mapping[str, Any], clock: Clock, dag_id: str = DAG_ID
 ) -> Report:
-    """Trigger a DAG, follow it to its end, and copy its report out of the local cloud.
+    """Trigger a DAG, follow the run until it ends, and copy its report out of the local cloud.
 
     Raises:
         FailedRunError: jobs of the run failed; its report says why.

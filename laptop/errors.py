@@ -17,7 +17,7 @@ class TerraformError(LaptopError):
 
 
 class FailedRunError(LaptopError):
-    """Jobs of a run failed; `report` is the report nevertheless."""
+    """Jobs of a run failed; `report` is the report of that run."""
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)

@@ -155,7 +155,7 @@ def has_nvidia_gpu() -> bool:
 
 
 def run(command: list[str]) -> None:
-    """Run a command to its end, and report every half minute that it is still running.
+    """Run a command to completion, printing a progress line every 30 seconds.
 
     Raises:
         subprocess.CalledProcessError: it failed.

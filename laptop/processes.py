@@ -30,7 +30,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 def require_port(port: int, what: str, setting: str = "") -> None:
     """Raise LaptopError unless `port` is free on the loopback interface.
 
-    `setting` is what chooses another port, such as `make up PORT`.
+    `setting` is the option that chooses another port, such as `make up PORT`.
     """
     if not 0 < port < 65536:
         raise LaptopError(f"{port} is not a valid port for {what}: choose one from 1 to 65535")
@@ -69,7 +69,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in its own session, which Ctrl-C does not reach."""
+        """Start a program in its own session, so that Ctrl-C does not reach it."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
@@ -93,7 +93,7 @@ class Processes:
     def run(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Run a program to its end.
+        """Run a program to completion.
 
         Raises:
             LaptopError: its exit code was not 0.

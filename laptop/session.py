@@ -44,10 +44,10 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def refuse_at_once(folder: Path) -> None:
-    """Refuse, before anything slow, what `exclusive` and `refuse_beside_others` would after it.
+    """Fail early in the cases in which `exclusive` or `refuse_beside_others` would fail later.
 
     Raises:
-        LaptopError: as they do.
+        LaptopError: another process holds the folder, or another stack of this clone runs.
     """
     with exclusive(folder):
         refuse_beside_others(folder)

@@ -51,7 +51,7 @@ class Ports:
 
 
 class Stack:
-    """Everything that runs for one folder; `stop` ends it in whatever state it is.
+    """Everything that runs for one folder; `stop` ends it even if it has only partly started.
 
     The local cloud records each call in the file `calls`, under the principals laptop, terraform,
     airflow and job.

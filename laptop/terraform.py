@@ -146,7 +146,7 @@ class Terraform:
         return {name: output["value"] for name, output in json.loads(result.stdout).items()}
 
     def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
-        """The value of an expression with the inputs of files, of which the last one wins.
+        """Evaluate an expression with the inputs of files; later files override earlier ones.
 
         Terraform checks the inputs first. It needs `init`, but no state.
 
@@ -280,7 +280,7 @@ def _execute(
     stdin: str = "",
     stop_seconds: float = STOP_SECONDS,
 ) -> Result:
-    """Run a command to its end, whatever its exit code."""
+    """Run a command to completion, whatever its exit code."""
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)
     with (

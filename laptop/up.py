@@ -50,8 +50,8 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     Own jobs come from a file, or from that of the last start; each runs in a copy of its folder.
 
     Raises:
-        LaptopError: another stack runs, the port is taken, an earlier start broke off, or the
-            file can't be used.
+        LaptopError: another stack runs, the port is taken, an earlier start was interrupted, or
+            the file can't be used.
     """
     with exclusive(folder):
         if processes_of(folder):
@@ -157,7 +157,7 @@ def _bucket_with_example(stack: Stack) -> str:
 
 
 def _for_a_shell(stack: Stack) -> str:
-    """Lines that point a shell's AWS clients to the local cloud, whatever account it had."""
+    """Lines that point a shell's AWS clients to the local cloud, whatever account they used."""
     variables = {
         "AWS_ENDPOINT_URL": stack.endpoint,
         "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),

@@ -1,7 +1,7 @@
 """Imported once by Airflow, before it forks task workers and DAG parsers, which inherit it.
 
-Otherwise each task would import these modules again, which takes most of a short task's time. None
-of our own modules is imported, so that the next task sees edits.
+Otherwise each task would import these modules again, which takes most of a short task's time. Our
+own modules are not imported, so that edits take effect with the next task.
 """
 
 import sys

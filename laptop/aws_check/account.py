@@ -45,7 +45,7 @@ def find_account(clients: Clients, region: str) -> Account:
 
 
 def _principal(clients: Clients, arn: str) -> str:
-    """ARN of a session's role with the path that the session's ARN lacks; users keep theirs."""
+    """ARN of a session's role, with the path that the session's ARN lacks; or a user's ARN."""
     if arn.endswith(":root"):
         raise LaptopError(
             "these credentials belong to the account's root user, who can't assume Airflow's "
@@ -60,7 +60,7 @@ def refuse_free_plan(clients: Clients) -> None:
     """Refuse an account on AWS's Free plan, where EC2 starts only a few small types.
 
     Args:
-        clients: of FREE_TIER_REGION. If AWS does not tell the plan, the account passes.
+        clients: for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
 
     Raises:
         LaptopError: the account is on the Free plan.

@@ -73,7 +73,7 @@ class Check:
 
     @property
     def stacks(self) -> list[Terraform]:
-        """The optional stacks, in the order of their applies."""
+        """The optional stacks, in the order in which they are applied."""
         return [self.terraform_of(part.stack) for part in self.parts if part.stack]
 
     @cached_property
@@ -83,7 +83,7 @@ class Check:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment, without settings of another Terraform."""
+        """This process's environment, without settings for another Terraform."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -93,7 +93,7 @@ class Check:
         return {**kept, "AWS_REGION": self.account.region}
 
     def copy_terraform(self) -> None:
-        """Copy all stacks, so that destroy uses the code that was applied, whatever changes."""
+        """Copy all stacks, so that destroy uses the applied code, even if the original changes."""
         make_private(self.folder)
         shutil.copytree(ROOT / "terraform", self.folder / "terraform", ignore=NOT_COPIED)
         self.pin()
@@ -125,7 +125,7 @@ class Check:
         """Poll until `ask` returns a true value, and return that.
 
         Raises:
-            StepError: it did not within `seconds`; `missing` describes what was seen instead.
+            StepError: it returned none within `seconds`; the message comes from `missing`.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
@@ -135,14 +135,14 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """On-Demand cost of so many seconds; 0 on a local cloud."""
+        """On-Demand cost of an instance for this time; 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True)
 class Part:
-    """An optional part of a check, which `WITH=` selects.
+    """An optional part of a check, selected by `WITH=`.
 
     `stack` is a folder in terraform/stacks: one of the steps applies it, and it is destroyed before
     the core stack. `programs` must be on the PATH for AWS.

@@ -1,4 +1,4 @@
-"""The command: shows what it creates and costs, asks, runs the steps, and always destroys."""
+"""The command: shows what a check creates and costs, asks, runs the steps, and cleans up."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def tell(check: Check, state: State, folder: Path) -> None:
 
 
 def end_steps(check: Check) -> list[Step]:
-    """The steps that end a check, each time it ends."""
+    """The steps that end a check; they run each time it ends."""
     told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
@@ -228,7 +228,7 @@ def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -
 
 
 def even_unheard(say: Say) -> Say:
-    """Wrap `say` to ignore a closed terminal, which must not prevent the clean-up."""
+    """Wrap `say` to ignore a closed terminal, so that the clean-up still runs."""
 
     def told(text: str) -> None:
         with suppress(OSError):
@@ -255,7 +255,9 @@ def parse_budget(text: str) -> float:
     except ValueError:
         budget = math.nan
     if not 0 < budget < math.inf:
-        raise LaptopError(f"BUDGET is {text!r}: give an amount in USD above 0, such as BUDGET=2")
+        raise LaptopError(
+            f"BUDGET is {text!r}: it must be an amount in USD above 0, such as BUDGET=2"
+        )
     return budget
 
 

@@ -29,8 +29,8 @@ RENEWED = (
 def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
     """Refuse fixed credentials that expire within these hours; warn if their expiry is unknown.
 
-    Credentials that botocore renews, such as a profile's with a role or SSO, last as long as their
-    source, whose expiry it does not tell.
+    Credentials that botocore renews, such as those of a profile with a role or SSO, always pass:
+    botocore does not report when their source expires.
 
     Raises:
         LaptopError: they expire too soon.
@@ -73,7 +73,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
 
 
 def _have_ended(clients: Clients) -> bool:
-    """Whether a call that needs no permission fails."""
+    """Whether the credentials have expired: even a call that needs no permission fails."""
     try:
         clients("sts").get_caller_identity()
     except ClientError as error:

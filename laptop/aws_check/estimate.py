@@ -19,10 +19,10 @@ BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
-    """The most that a check uses of an instance type.
+    """An upper bound of a check's use of an instance type.
 
     `starts` counts every host start for jobs, including after a Spot reclaim; `waiting` is how many
-    seconds nodes may wait for one that does not come.
+    seconds nodes may wait for another that never starts.
     """
 
     instance_type: str
@@ -76,7 +76,7 @@ class Estimate(NamedTuple):
 def estimate(
     prices: PriceTable, uses: Iterable[Use] = USES, beside: Iterable[Cost] = ()
 ) -> Estimate:
-    """The most that a check can cost, at On-Demand prices, which Spot never exceeds.
+    """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
 
     Excludes hosts that Batch starts over and over because they never join it.
 

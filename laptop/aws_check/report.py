@@ -1,4 +1,4 @@
-"""The report of a check, for an issue: a page and a JSON file without accounts and people."""
+"""The report of a check, for an issue: a page and a JSON file that name no account or person."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Files(NamedTuple):
 
 
 def report_of(check: Check, state: State) -> Report:
-    """What was seen, without anything that identifies an account, a person or a machine."""
+    """Build the report, without anything that identifies an account, a person or a machine."""
     names = names_here(check.account.principal_arn)
     steps = (
         step.model_copy(update={"seen": scrubbed(step.seen, names)})

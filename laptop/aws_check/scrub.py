@@ -29,7 +29,7 @@ PATTERNS = (
 
 
 def scrubbed(text: str, names: Iterable[str] = ()) -> str:
-    """The text without account ids, e-mail and IP addresses, hosts, keys, and these names."""
+    """Remove account ids, e-mail and IP addresses, hosts, keys and these names from a text."""
     known = {str(ROOT): "<clone>", str(Path.home()): "<home>"}
     known |= {name: "<name>" for name in names if _names_somebody(name)}
     for name in sorted(known, key=len, reverse=True):

@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class StepError(LaptopError):
-    """A step saw something unexpected; `usd` is what it cost nevertheless."""
+    """A step saw something unexpected; `usd` is what it cost until then."""
 
     def __init__(self, text: str, usd: float = 0.0) -> None:
         super().__init__(text)
@@ -58,7 +58,8 @@ class Outcome(Record):
 class Step(NamedTuple):
     """A check to run; `needs` names earlier steps.
 
-    It runs `again` when a check is continued, even if it was ok, such as a program that has ended.
+    With `again`, it is repeated when a check is continued, even if it was ok, such as starting a
+    program that has since ended.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """Where steps are recorded, each before it creates anything."""
+    """Records steps, each before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...

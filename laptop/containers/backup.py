@@ -94,8 +94,8 @@ def restore(deployment: Deployment, folder: Path) -> None:
 
     Raises:
         LaptopError: the backup is damaged or was made with another key, or a service is not
-            running;
-            nothing was changed. Or the local cloud failed; the message says what was changed.
+            running, and nothing was changed; or the local cloud failed, and the message says what
+            was changed.
     """
     record = read_backup(folder, deployment)
     with locked(deployment):

@@ -72,7 +72,7 @@ class Deployment:
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """The same for another principal; raises LaptopError if the secret is missing."""
+        """Like `aws`, for another principal; raises LaptopError if the secret is missing."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 

@@ -1,4 +1,4 @@
-"""Own jobs in a file of Terraform inputs, read and checked before anything starts."""
+"""Reads own jobs from a file of Terraform inputs, and checks them before anything starts."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ RESOURCES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
 ENGINE_SECONDS = 20
 MOST_FOLDER_BYTES = 2**30  # of what each job gets a copy of
 PAGE = "docs/own-jobs.md"
-# As the module has them that knows their fields and defaults.
+# As returned by the module, which knows their fields and defaults.
 OWN_JOBS = "merge({}, module.own_jobs[*].own_jobs...)"
 
 
 def read_own_jobs(file: Path) -> dict[str, Any]:
-    """Terraform's input `own_jobs` by name, with its defaults; all else in the file is left out.
+    """Read a file's own jobs by name, with Terraform's defaults; ignore all other inputs.
 
     Raises:
-        LaptopError: there is no such file, or no own job in it.
-        TerraformError: it is no file of inputs, or an own job is none.
+        LaptopError: the file is missing or defines no own job.
+        TerraformError: the file or an own job is invalid.
     """
     if not file.is_file():
         raise LaptopError(
-            f"there is no file {file}: JOBS= names one of Terraform inputs with own_jobs ({PAGE})"
+            f"there is no file {file}: JOBS= must name a file of Terraform inputs that sets "
+            f"own_jobs ({PAGE})"
         )
     terraform = Terraform(
         ROOT / "terraform",
@@ -57,38 +58,38 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
-    """The name of one of the file's jobs, which may be left out where there is only one.
+    """Choose a job of the file by name; if the file has only one, the name may be None.
 
     Raises:
-        LaptopError: there is none of that name, or no telling which of several.
+        LaptopError: no job has this name, or there are several and none is named.
     """
     if name is None and len(jobs) == 1:
         (name,) = jobs
     if name is None:
-        raise LaptopError(f"{file} has {len(jobs)} own jobs: choose one with JOB=, {_names(jobs)}")
+        raise LaptopError(f"{file} has {len(jobs)} own jobs, {_names(jobs)}: choose one with JOB=")
     if name not in jobs:
         raise LaptopError(f"{file} has no own job {name!r}, only {_names(jobs)}")
     return name
 
 
 def for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job on the laptop's targets, whichever it names, with all that a job of these has.
+    """Adapt a job to the laptop: it runs on all targets, with all of their resources.
 
-    So each fills the pool, and no two measure at once.
+    Each job thus fills the pool, so that no two measure at once.
     """
     return {**job, **dict.fromkeys(RESOURCES), "targets": []}
 
 
 def only_on_aws(job: Mapping[str, Any]) -> list[str]:
-    """The fields of a job that are given, and that `for_laptop` leaves out."""
+    """List the fields that a job sets and `for_laptop` drops."""
     return [field for field in ("targets", *RESOURCES) if job[field]]
 
 
 def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
-    """Refuse jobs, by name, that can't start as processes, each in a copy of `folder`.
+    """Refuse jobs that can't start as processes, each in a copy of `folder`.
 
     Raises:
-        LaptopError: a program is missing, or an output is there already.
+        LaptopError: a program is missing, or an output already exists.
     """
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
@@ -105,8 +106,8 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
     ways_out = "or run its image: ENGINE=yes"
     if not program:
         raise LaptopError(
-            f"own job {name} has no command, and no image is started here that could bring one: "
-            f"give it, {ways_out}"
+            f"own job {name} has no command, and the image's own can't be run without the image: "
+            f"set one, {ways_out}"
         )
     if program.startswith("Ref::"):
         return
@@ -114,45 +115,45 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
     if shutil.which(at, path=path_of_jobs()) is None:
         where = f"no program {at}" if os.sep in program else f"no {program} on the PATH"
         raise LaptopError(
-            f"own job {name} begins with {program!r}, and there is {where}: install it, {ways_out}"
+            f"own job {name} runs {program!r}, but there is {where}: install it, {ways_out}"
         )
 
 
 def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a job whose output is in `folder` already, as each copy would have it.
+    """Refuse a job whose output already exists in `folder`, because each copy would contain it.
 
     Raises:
-        LaptopError: it is there, such as from a run by hand.
+        LaptopError: it exists, for example from a manual run.
     """
     output = job["output"]
     if output and not os.path.isabs(output) and (folder / output).exists():
         raise LaptopError(
-            f"own job {name} has the output {output}, and {folder / output} is there already, so "
-            "that a job that writes none would pass: remove it"
+            f"own job {name} has the output {output}, but {folder / output} already exists, so a "
+            "job that writes no output would pass: remove the file"
         )
 
 
 def refuse_large_folder(folder: Path) -> None:
-    """Refuse a folder of which no copy can be made for each job.
+    """Refuse a folder that is too large to be copied for each job.
 
     Raises:
-        LaptopError: its files have more than MOST_FOLDER_BYTES, virtual environments left out.
+        LaptopError: its files exceed MOST_FOLDER_BYTES, not counting virtual environments.
     """
     size = 0
     for parent, folders, files in os.walk(folder):
-        # The local cloud links it, as it does what links lead to.
+        # The local cloud links virtual environments and whatever links point to outside the folder.
         folders[:] = [name for name in folders if not Path(parent, name, "pyvenv.cfg").is_file()]
         size += sum(Path(parent, name).lstat().st_size for name in files)
     if size > MOST_FOLDER_BYTES:
         raise LaptopError(
-            f"{folder} holds {memory(size)}, and each job starts in a copy of it, which may have "
-            f"{memory(MOST_FOLDER_BYTES)}: move large files elsewhere and name them by their whole "
-            "paths, or run the image: ENGINE=yes"
+            f"{folder} holds {memory(size)}, but each job starts in a copy of it, which may have "
+            f"at most {memory(MOST_FOLDER_BYTES)}: move large files elsewhere and use their "
+            "absolute paths, or run the image: ENGINE=yes"
         )
 
 
 def require_engine() -> None:
-    """Raise LaptopError unless a Docker engine answers."""
+    """Raise LaptopError unless a Docker engine responds."""
     try:
         client = docker.from_env(timeout=ENGINE_SECONDS)
         client.ping()
@@ -160,7 +161,7 @@ def require_engine() -> None:
     except (DockerException, RequestException) as error:
         reason = str(error).splitlines()[0]
         raise LaptopError(
-            f"ENGINE=yes needs a Docker engine, and none answers ({reason}): start one, set "
+            f"ENGINE=yes needs a Docker engine, but none responds ({reason}): start one, set "
             "DOCKER_HOST, or leave ENGINE out to run the command as a process"
         ) from error
 

@@ -1,4 +1,4 @@
-"""`make try-job`: a user's own job once, from a file of Terraform inputs to a report."""
+"""`make try-job`: runs a user's own job, from a file of Terraform inputs to a report."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def try_job(
     """Run one own job of a file on all targets and leave the report in `folder`.
 
     Args:
-        name: may be left out where the file has one job.
-        watch: how often it runs; its trend is left beside the report.
-        engine: run its image on a Docker engine; else its command as a process in the file's
-            folder.
+        name: the job's name; may be None if the file has only one job.
+        watch: number of runs; also leaves their trend next to the report.
+        engine: run the job's image on a Docker engine, instead of its command as a process in a
+            copy of the file's folder.
 
     Raises:
         LaptopError: the file or the job can't be used here, or the run failed.
@@ -71,13 +71,13 @@ def try_job(
     clock.say(_announced(name, job, repeats))
     if watch:
         clock.say(
-            f"WATCH={runs}: all of them {count(runs, 'time')}, about {RUN_MINUTES * runs + 2} "
-            "minutes for the example; for another job, it is known after the first run"
+            f"WATCH={runs}: {count(runs, 'run')} of these jobs, about {RUN_MINUTES * runs + 2} "
+            "minutes for the example; for other jobs, an estimate follows after the first run"
         )
     if fields := only_on_aws(job):
-        said = f"{', '.join(fields)}: only on AWS; here it has all of each of the laptop's targets"
+        said = f"{', '.join(fields)}: only on AWS; here it uses each of the laptop's targets fully"
         clock.say(f"own job {name}: {said}")
-    # Nothing costs money here, so no timeout that would cost too much on AWS keeps it from running.
+    # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
     conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
     trend: list[str] = []
 
@@ -112,29 +112,29 @@ def try_job(
 
 
 def _runs(watch: str | None) -> int:
-    """How often WATCH= asks for; once without it.
+    """Parse WATCH=, the number of runs; 1 if it is not set.
 
     Raises:
-        LaptopError: it is no number of runs.
+        LaptopError: it is not a whole number above 0.
     """
     if watch is None:
         return 1
     if not (watch.isdecimal() and int(watch) > 0):
         raise LaptopError(
-            f"WATCH is {watch!r}: say how often the job shall run, such as WATCH=5, or leave it "
-            "out for one run"
+            f"WATCH is {watch!r}: it must be a number of runs, such as WATCH=5; leave it out for "
+            "one run"
         )
     return int(watch)
 
 
 def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:
-    """What will run, in one line."""
+    """Describe in one line what will run."""
     sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
     factors = [count(TARGETS, "target"), count(repeats, "repeat")]
     if sizes > 1:
         factors.insert(1, count(sizes, "size"))
     jobs = count(TARGETS * sizes * repeats, "job")
-    return f"own job {name}: {' x '.join(factors)} = {jobs}, after one that starts each target"
+    return f"own job {name}: {' x '.join(factors)} = {jobs}, plus one to start each target"
 
 
 def _images(job: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The trend of an own job over runs on this machine."""
+"""The trend of an own job over its runs on this machine."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *series.VERSION, *conditions.COL
 
 
 def history_of(stack: Stack, name: str) -> pa.Table:
-    """What the runs of an own job have measured in the stack."""
+    """Read an own job's history from the stack."""
     with closing(AwsClients(stack.aws)) as aws:
         history = HistoryStore(aws.client("s3"), aws.config().bucket)
         return history.read(COLUMNS, suites=[OWN_JOB + name])
 
 
 def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
-    """Write the page of all series' trends beside the report."""
+    """Write the page with the trends of all series, next to the report."""
     found = series.series_histories(rows, Metric.TIME)
     under = conditions.run_conditions(rows.select(list(conditions.COLUMNS)).to_pylist())
     drawn = trends(found, [], under, standings=standings(found))
@@ -42,5 +42,5 @@ def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
 
 
 def trend_lines(name: str, rows: pa.Table) -> Iterator[str]:
-    """The runs, and each row against the earlier ones, for a terminal."""
+    """List the runs, and compare each row with earlier ones, for a terminal."""
     return overview(OWN_JOB + name, rows)

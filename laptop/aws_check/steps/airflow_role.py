@@ -32,7 +32,7 @@ class AirflowRole:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables with which AWS clients act as the role, once `renew` was called."""
+        """Variables that make AWS clients act as the role, once `renew` has been called."""
         region = self._check.account.region
         variables = {
             "AWS_CONFIG_FILE": str(self._folder / CONFIG),

@@ -44,7 +44,7 @@ def image(check: Check) -> Seen:
         )
     images = _copied(check, repository) if check.image else _published(check, repository)
     _keep(check, images)
-    return Seen(f"{images.gpu}, of CPU targets {images.cpu or 'the same'}")
+    return Seen(f"{images.gpu}, for CPU targets {images.cpu or 'the same'}")
 
 
 def apply_images(check: Check) -> Seen:

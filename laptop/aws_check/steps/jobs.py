@@ -75,7 +75,7 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
 def _unexpected(
     check: Check, device: str, purchase: Purchase, actual: str, host: JobHost
 ) -> str | None:
-    """What differs from what was requested; a local cloud's GPU is a CPU."""
+    """Describe what differs from the request; on a local cloud, GPU jobs run on the CPU."""
     if check.account.on_aws and actual != device:
         return f"it ran on {actual}, not {device}"
     if host.purchase_option not in (None, purchase):
@@ -172,9 +172,9 @@ def _run(
     suite: str,
     size: int | None = None,
 ) -> tuple[JobDescription, JobHost]:
-    """Run a job, or an array job of some size, to its end.
+    """Run a job, or an array job of this size, to completion.
 
-    A job that an earlier start of the check submitted is reused. None is left running.
+    A live job that an earlier start of the check submitted is reused. No job is left running.
 
     Raises:
         StepError: it can't be placed; the message gives the reason.
@@ -235,7 +235,7 @@ def _run(
 
 
 def _target(check: Check, device: str) -> tuple[str, Target]:
-    """The only target of this device whose jobs have their hosts to themselves."""
+    """The only target of this device whose jobs don't share a GPU."""
     targets = check.config.targets.items()
     return next(
         (name, target)

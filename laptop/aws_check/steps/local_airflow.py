@@ -157,7 +157,7 @@ class LocalAirflow:
         return Seen(found.summary)
 
     def rights(self) -> Seen:
-        """Check which calls AWS refused in these runs, and three that it must refuse."""
+        """Check that AWS refused none of these runs' calls, and that it refuses three others."""
         self.refuse_denied()
         if not self._check.account.on_aws:
             raise NotCheckedError("a local cloud does not enforce policies")
@@ -167,7 +167,7 @@ class LocalAirflow:
         if others:
             raise StepError("; ".join(others))
         return Seen(
-            f"AWS refused none of the runs' calls, and did refuse {', '.join(FORBIDDEN_CALLS)}"
+            f"AWS refused none of the runs' calls, but refused {', '.join(FORBIDDEN_CALLS)}"
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
@@ -196,7 +196,7 @@ class LocalAirflow:
         return "not refused"
 
     def _run(self, dag_id: str, conf: Mapping[str, Any], seconds: float) -> Run:
-        """Run a DAG to its end."""
+        """Run a DAG until it has ended."""
         with AirflowClient(self._airflow) as client:
             client.wait_for_dag(dag_id)
             client.unpause(dag_id)

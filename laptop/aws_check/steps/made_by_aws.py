@@ -1,4 +1,4 @@
-"""Resources that AWS creates during a check or keeps listing; Terraform's state has neither."""
+"""Resources outside Terraform's state that AWS creates during a check or keeps listing."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Whether everything is deleted according to its own service, and only still listed by tag.
+    """Whether resources are deleted according to their services, and only still listed by tag.
 
     The tagging API keeps listing deleted resources for a time that AWS doesn't document (inferred).
-    A kind that no other listing covers counts as existing.
+    Resources of a kind that only this API lists count as existing.
     """
     return all(
         one.startswith("arn:")

@@ -1,4 +1,4 @@
-"""Whether the account may start the hosts that a check needs, before anything is created."""
+"""Checks first whether the account may start the hosts that a check needs."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
     """ListJobs summaries of jobs in any state whose names begin with `prefix`, newest first.
 
-    Queues are names or ARNs; None is skipped. Only the children of an ended array job know why it
-    ended, so they are described.
+    Queues are names or ARNs; None is skipped. An ended array job is described with its children,
+    because only they know why it ended.
     """
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
     found = [
@@ -100,7 +100,7 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether its own task ended it in order to submit it again later."""
+    """Whether the task that submitted the job ended it, in order to submit it again."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 

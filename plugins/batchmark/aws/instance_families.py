@@ -26,18 +26,22 @@ class Quota(NamedTuple):
 
 
 class GpuFamily(Record):
-    card: str = Field(description="words of the name that CUDA gives the GPU")
+    card: str = Field(description="words in CUDA's name of the GPU")
     compute_capability: str = Field(pattern=r"^\d+\.\d$")
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     whole_gpus: bool = True
     least_driver: int | None = Field(
-        default=None, description="NVIDIA's oldest branch that has it, where AMIs have older ones"
+        default=None,
+        description="oldest NVIDIA driver branch that supports the GPU; null if the drivers of all "
+        "AMIs do",
     )
     refused: str | None = Field(default=None, description="a key of `refusals`")
 
 
 class FamilyQuotas(Record):
-    families: str = Field(description="expression that an instance type's name begins with")
+    families: str = Field(
+        description="regular expression that matches the beginning of an instance type's name"
+    )
     on_demand: Quota
     spot: Quota | None = Field(description="null if AWS documents none")
 

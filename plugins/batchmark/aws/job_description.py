@@ -138,7 +138,10 @@ def all_seconds(job: JobDescription | None) -> float | None:
 
 
 def container_warning(job: JobDescription) -> str | None:
-    """Batch's reason on a successful job's container: a process in it may have been killed."""
+    """Warn if Batch gives a reason for a successful job's container; None if it doesn't.
+
+    A process in the container may have been killed.
+    """
     told = (job, job["attempts"][-1])  # the reason may stand in either
     reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
     if job["status"] != "SUCCEEDED" or reason is None:
@@ -147,18 +150,18 @@ def container_warning(job: JobDescription) -> str | None:
 
 
 def waiting_since(job: JobDescription) -> float:
-    """Epoch seconds since when a pending job has waited for its next attempt."""
+    """When a pending job began to wait for its next attempt, in epoch seconds."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]
     return float(max(job["createdAt"], *stops, 0)) / 1000
 
 
 def host_terminated(attempt: Mapping[str, Any]) -> bool:
-    """Whether an attempt (or a job's last one) ended because its instance did."""
+    """Whether an attempt (or a job's last one) ended because its instance was terminated."""
     return str(attempt.get("statusReason", "")).startswith(HOST_TERMINATED)
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, not by termination."""
+    """Whether a job failed because its last attempt lost its host, not because it was ended."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 

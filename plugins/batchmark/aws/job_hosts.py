@@ -90,7 +90,7 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
 
 
 def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
-    """Find the queue's compute environment with this cluster; its only one if that is unknown."""
+    """Find the queue's environment with this cluster, or its only one if no cluster is given."""
     batch = clients("batch")
     names = environment_names(find_queue(batch, queue) or {})
     found = find_environments(batch, names) if names else []
@@ -111,7 +111,7 @@ def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str,
 def _purchase_option(
     instance: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> PurchaseOption | None:
-    """The purchase option according to EC2, or else of the compute environment."""
+    """The purchase option according to EC2, or else the compute environment's."""
     if instance:
         return "spot" if instance.get("InstanceLifecycle") == "spot" else "on_demand"
     bought: dict[str | None, PurchaseOption] = {"SPOT": "spot", "EC2": "on_demand"}

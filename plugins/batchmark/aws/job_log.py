@@ -41,8 +41,8 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
     """Return the last lines of a log stream, each with its line feed.
 
     They have at most `most_bytes`, counted as CloudWatch does for its pages of 1 MB, so that many
-    short lines cost no more pages. If lines are left out, the first one says so. CloudWatch repeats
-    its token at the beginning of the stream. Empty if the stream does not exist.
+    short lines cost no more pages. If lines are left out, the first one says so. Empty if the
+    stream does not exist.
     """
     pages: deque[bytes] = deque()
     left = most_bytes
@@ -60,6 +60,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
             pages.appendleft(f"(earlier lines are omitted; see {where})\n".encode())
             break
         left -= sum(map(_size, lines))
+        # CloudWatch repeats its token at the beginning of the stream.
         if page["nextBackwardToken"] == asked.get("nextToken"):
             break
         asked["nextToken"] = page["nextBackwardToken"]
@@ -115,7 +116,7 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """Return a text's last lines, without the wrapper's own and empty ones."""
+    """Return a text's last lines, without empty lines and the wrapper's own."""
     kept = (
         line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
     )

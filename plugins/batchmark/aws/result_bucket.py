@@ -155,7 +155,7 @@ class Bucket:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """Read an object and its version; too large content is empty. None if it doesn't exist."""
+        """Read an object and its version; None if it doesn't exist. Large content is left empty."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether a folder's booking or collected run names this run; plans named none."""
+        """Whether a folder's booking or collected run names this run; plans did not name theirs."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)

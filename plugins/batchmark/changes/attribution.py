@@ -146,7 +146,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Split points by first run: those near the commonest one, then the rest likewise."""
+    """Group points by first run: those near the most common one, then the rest likewise."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -205,9 +205,9 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """List differences at the run that most points begin with, or else at the nearest one with any.
+    """List differences at the run where most points begin, or else at the nearest run with any.
 
-    A version may be new with every run, so other nearby differences are looked for as well. A row
+    A version may change with every run, so other nearby differences are looked for as well. A row
     property, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
@@ -320,7 +320,7 @@ def _usd_per_month(
             continue
         if price is None:
             on_ec2 = any(point.series.instance_type for point in own)
-            why = "the history has no price of it" if on_ec2 else "it did not run on EC2"
+            why = "the history has no price for it" if on_ec2 else "it did not run on EC2"
             return None, f"no cost for {target}: {why}"
         extra = (
             own[0].after.median - own[0].before.median

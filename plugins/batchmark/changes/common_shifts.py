@@ -112,7 +112,7 @@ def with_common(
 ) -> list[LevelChange]:
     """Add to a row's own changes the common ones that it moved with, in the row's figures.
 
-    A common change replaces the row's own change to the same level, which noise made start later.
+    A common change replaces the row's own change to the same level, which noise may have delayed.
     """
     at = [
         next((place for place, run_id in enumerate(line.run_ids) if run_id in shift.run_ids), None)

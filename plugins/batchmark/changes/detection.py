@@ -32,14 +32,14 @@ class DetectorSettings(Record):
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
-        description="relative; a smaller shift is no change, however sure",
+        description="relative; a smaller shift is no change, however certain it is",
     )
     false_alerts_a_month: float = Field(
         default=1.0,
         gt=0,
-        description="how many changes for the worse noise alone may show among a suite's series",
+        description="number of regressions that noise alone may cause in the series of a suite",
     )
-    runs: int = Field(default=200, ge=20, description="newest runs of a series that count")
+    runs: int = Field(default=200, ge=20, description="number of a series' newest runs to search")
 
 
 def detect_changes(
@@ -193,7 +193,7 @@ def controlled_false_discoveries(
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Find times that are back on their level from before an alert, and since which run.
+    """Find series of times that are back at their level from before an alert, and since when.
 
     `slower` are change points of open alerts. Common shifts are left to the search, because one
     row's noise alone may bring it back for three runs.

@@ -5,8 +5,8 @@ is a mixture: a normal core; a second one of the same width if the series altern
 speeds; and a flat part for runs that a noisy neighbour slows down. It is fitted by expectation
 maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1), and the second core is
 weighted by Schwarz's criterion (Ann. Stat. 6 (1978) 461). As few runs leave a core's width
-uncertain, later runs follow Student's t about it. So a single outlier is hardly any evidence, and
-a value that the series often takes is none.
+uncertain, later runs follow Student's t about it. So a single outlier is weak evidence, and a
+value that the series often takes is none.
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.

@@ -59,7 +59,7 @@ class SeriesKey(Record):
     parameters: Shown | None = Field(default=None, description="JSON, keys sorted, no spaces")
     dtype: Shown | None = None
     against: Shown | None = Field(
-        default=None, description="the CPU target of a speedup; null for all else"
+        default=None, description="the CPU target of a speedup; null for other metrics"
     )
 
     @property
@@ -131,9 +131,9 @@ class Level(Record):
 
     median: float = Field(
         ge=0,
-        description="over its runs, in seconds (time), USD an hour (price), interquartile range "
-        "over median (noise) or CPU time over GPU time (speedup); of a metric that an own job "
-        "told its value, or 1 / value where higher is better",
+        description="over its runs, in seconds (time), USD per hour (price), interquartile range / "
+        "median (noise) or CPU time / GPU time (speedup); for an own job's metric, its "
+        "value, or 1 / value if higher is better",
     )
     spread: float | None = Field(
         ge=0,
@@ -152,20 +152,22 @@ class ChangePoint(Record):
     first_recorded_at: AwareDatetime
     last_run_id: Shown = Field(description="last run of the old level")
     near_run_ids: tuple[Shown, ...] = Field(
-        description="runs around the first one, to which a later run may move the same change"
+        description="runs around the first one; a later run may find that the change began at "
+        "another of these"
     )
     before: Level
     after: Level
     change: float = Field(gt=-1, description="after / before - 1, of the medians")
     p_value: float = Field(
-        ge=0, le=1, description="probability that equal levels look as different"
+        ge=0, le=1, description="probability that equal levels look this different"
     )
     drift: float | None = Field(
         default=None,
-        description="relative change from run to run of a series that drifts; null for a step",
+        description="relative change per run of a series that drifts; null for a step",
     )
     common: bool = Field(
-        default=False, description="the rows of the target show it together, this one not by itself"
+        default=False,
+        description="whether only the target's rows together show it, not this row alone",
     )
 
     @property
@@ -189,11 +191,13 @@ class Confirmation(Record):
     suspect: float = Field(
         gt=0, description="the run's figure, or the median of several, in seconds"
     )
-    reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")
+    reruns: tuple[float, ...] = Field(
+        description="figures of the fresh jobs, in seconds and job order"
+    )
     job_ids: tuple[Shown, ...] = Field(description="of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
-        default=None, description="how many of these are not the run's own; null if unknown"
+        default=None, description="how many of these the run itself did not use; null if unknown"
     )
     outcome: RerunOutcome
     reason: Shown
@@ -220,18 +224,21 @@ class Change(Record):
     kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="the largest change first")
     environment: bool = Field(
-        description="so many of a target's series moved that its environment must be the reason"
+        description="whether so many of a target's series moved that its environment must be the "
+        "reason"
     )
     causes: tuple[Cause, ...] = Field(
-        description="what differs, the likeliest cause first; a hint, no proof"
+        description="what differs, the likeliest cause first; a hint, not proof"
     )
     version_before: Version = Field(
-        default=Version(), description="what the last run before measured; of no price"
+        default=Version(), description="version measured by the last run before; empty for prices"
     )
-    version: Version = Field(default=Version(), description="the same of the first run since")
+    version: Version = Field(
+        default=Version(), description="version measured by the first run since"
+    )
     confirmations: tuple[Confirmation, ...] = ()
     speedups: tuple[ChangePoint, ...] = Field(
-        default=(), description="that moved because the times above did"
+        default=(), description="speedups that changed because `points` did"
     )
     fell_back: tuple[Shown, ...] = Field(
         default=(), description="GPU targets whose jobs ran on the CPU"
@@ -241,8 +248,8 @@ class Change(Record):
     )
     usd_per_month: float | None = Field(
         description="additional cost of an instance that is busy all month (730 hours), summed "
-        "over the targets, with the rows that moved as equal shares of its time; negative if it "
-        "saves; null without a price"
+        "over the targets, if the rows that moved take equal shares of its time; negative for a "
+        "saving; null without a price"
     )
     usd_reason: Shown | None = Field(default=None, description="why the cost is not known")
 
@@ -261,7 +268,7 @@ class RunChanges(Record):
     run_id: str
     changes: tuple[Change, ...]
     confirmations: tuple[Confirmation, ...] = Field(
-        default=(), description="of every suspect that was measured again, refuted ones included"
+        default=(), description="for every suspect that was measured again, including refuted ones"
     )
 
 

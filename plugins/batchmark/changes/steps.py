@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 def is_back(last: Step, step: Step) -> bool:
-    """Whether a step ends a short bump, after which the old level goes on."""
+    """Whether a step ends a short bump and returns to the old level."""
     return step.first - last.first <= BUMP_RUNS and abs(last.shift + step.shift) < BACK * abs(
         last.shift
     )

@@ -18,7 +18,7 @@ PurchaseOption = Literal["spot", "on_demand"]
 
 
 class Published(Record):
-    """Base of the configurations that Terraform publishes in Airflow variables."""
+    """Base class of the configurations that Terraform publishes in Airflow variables."""
 
     variable: ClassVar[str]
     missing: ClassVar[str]  # what to do where there is none
@@ -43,7 +43,7 @@ class Published(Record):
 
 
 class ComputeEnvironments(Record):
-    """Compute environment names as in AWS_BATCH_CE_NAME; null if the target lacks the option."""
+    """Compute environment names, as in AWS_BATCH_CE_NAME; null for unused purchase options."""
 
     spot: Line | None
     on_demand: Line | None
@@ -63,8 +63,8 @@ class Target(Record):
 
     `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
     the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
-    and share its GPU, which none of them requests. With `most_nodes`, a job spans up to that many
-    instances, each of its own.
+    and share its GPU without requesting it. With `most_nodes`, a job spans up to that many
+    instances, which it shares with no other job.
     """
 
     device: Literal["cpu", "cuda"]
@@ -85,14 +85,15 @@ class Target(Record):
     max_replicas: PositiveCount | None = Field(default=None, ge=2)
     most_nodes: PositiveCount | None = None
     given_ami: bool = Field(
-        default=False, description="whether its AMI was given to Terraform, and is not ECS's newest"
+        default=False,
+        description="whether Terraform was given an AMI to use instead of ECS's newest",
     )
     capacity_reservation: Line | None = Field(
         default=None,
-        description="reservation that its instances start in: an id, or a resource group's ARN",
+        description="capacity reservation for its instances: an id, or a resource group's ARN",
     )
     capacity_block: Line | None = Field(
-        default=None, description="the id of the Capacity Block that its instances start in"
+        default=None, description="id of the Capacity Block for its instances"
     )
 
     @model_validator(mode="after")
@@ -119,7 +120,8 @@ class Config(Published):
         default=None, description="topic for alerts; null if only existing jobs are compared"
     )
     log_group: Line | None = Field(
-        default=None, description="log group of the targets' jobs; null like topic_arn"
+        default=None,
+        description="log group of the targets' jobs; null in the same case as topic_arn",
     )
     events_log_group: Line | None = Field(
         default=None, description="log group of job state changes; null from an older Terraform"
@@ -133,7 +135,7 @@ class Config(Published):
         default=(),
         max_length=100,
         description="ARNs of the job definitions that comparisons may run, in any revision; NAME* "
-        "stands for all names that begin so",
+        "matches every name that begins with NAME",
     )
     targets: dict[Line, Target]
 

@@ -1,7 +1,7 @@
 """Formats figures with no more digits than their interval supports.
 
-Figures shown beside each other share the finest last digit of all, because otherwise 1.9 could
-appear beside a 2 that is smaller.
+Figures shown side by side share the finest last digit among them. Otherwise 1.9 could appear next
+to a smaller value that is shown as 2.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def percent(share: float) -> str:
 
 
 def difference_text(change: float) -> str:
-    """Format how far apart figures may be: as a percentage, or from 100 % on as a factor."""
+    """Format how far apart figures may be: as a percentage below 100 %, else as a factor."""
     return percent(change) if change < 1 else f"{two_digits(1 + change)}{TIMES}"
 
 
 def noise(share: float) -> str:
-    """Format a spread or noise level; from 100 % on it is unknown, for want of jobs."""
+    """Format a spread or noise level; 100 % or more means too few jobs to know it."""
     return percent(share) if share < 1 else "not known"
 
 

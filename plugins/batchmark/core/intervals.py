@@ -22,7 +22,7 @@ _CHUNK_ELEMENTS = 1_000_000  # resampled at once, to bound memory
 
 
 class Interval(Record):
-    """A confidence interval of the true value, as far as the samples are representative."""
+    """A confidence interval of the true value, valid if the samples are representative."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure with its interval, or the reason why there is none; units are the field's."""
+    """A figure with its interval, or the reason why there is none, in the unit of its field."""
 
     value: float
     interval: Interval | None
@@ -86,8 +86,8 @@ class Median:
         """Take each job's samples.
 
         Args:
-            jobs_samples: by job, positive, in any unit.
-            seed: the name of the series.
+            jobs_samples: each job's samples, positive, in any unit.
+            seed: the name of the series, which seeds the bootstrap.
             turns: by job and process, the number of samples of each turn, in order; by default
             one process took all samples in one turn.
         """

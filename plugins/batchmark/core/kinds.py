@@ -30,7 +30,7 @@ def benchmark(
     jobs: bool = True,
     no_reruns: str | None = None,
 ) -> Kind:
-    """Return a kind whose runs are planned, booked, measured and reported as benchmarks."""
+    """Return the kind of a DAG that plans, books, measures and reports benchmark runs."""
     pages = ("report", "plan")
     return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 
@@ -46,7 +46,7 @@ KINDS = {
             "EKS GPU sharing benchmark",
             "sharing",
             jobs=False,
-            no_reruns="the node of its pods has ended by then",
+            no_reruns="the node for its pods is gone by then",
         ),
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
         benchmark(OWN_JOB_DAG, "Own job benchmark", "own_jobs"),

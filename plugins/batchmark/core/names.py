@@ -47,7 +47,7 @@ def target_order(target: str) -> list[str | float]:
 
 
 def row_order(row: str) -> list[str | float]:
-    """Sort key of row names, in which sizes sort as numbers, not as text."""
+    """Sort key of row names; sizes in them sort as numbers, not as text."""
     return _by_value(r"([0-9]{1,20}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?)", row)
 
 
@@ -58,7 +58,7 @@ def _by_value(number: str, text: str) -> list[str | float]:
 
 
 def run_name(run_id: str, when: str, of: str = "") -> str:
-    """Describe a run: its subject, when it ran, and why, as far as its id shows."""
+    """Describe a run: its subject, when it ran, and why if its id shows it."""
     return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 
@@ -107,7 +107,7 @@ def generation_of(full: str) -> int:
 
 
 def is_of_task(full: str, prefix: str) -> bool:
-    """Whether a full name is exactly a task's job name, in any generation, not just the prefix.
+    """Whether a full name is exactly `prefix` followed by a generation.
 
     `prefix` is what names_of_task returns.
     """

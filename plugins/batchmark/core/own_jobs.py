@@ -123,23 +123,25 @@ class OwnJob(Record):
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
     parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
     axis: JobAxis | None = None
-    check: str | None = Field(default=None, description="shell command whose exit code decides")
+    check: str | None = Field(
+        default=None, description="shell command whose exit code decides whether a job passes"
+    )
     output: Line | None = Field(
         default=None, description="path of the output whose SHA-256 is checked"
     )
     output_sha256: Line | None = Field(
         default=None, description="expected SHA-256; null: all sides must agree"
     )
-    shell: bool = Field(default=True, description="whether it runs below its image's /bin/sh")
+    shell: bool = Field(default=True, description="whether its image's /bin/sh starts the command")
     job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
     schedule: Line | None = Field(
-        default=None, description="cron line or preset of Airflow's, in UTC; null for none"
+        default=None, description="cron expression or Airflow preset, in UTC; null for none"
     )
     commit: Given | None = Field(default=None, description="commit of the code in its image")
     branch: Given | None = Field(default=None, description="branch of that commit")
-    label: Given | None = Field(default=None, description="any text to find its runs by")
+    label: Given | None = Field(default=None, description="any text by which to find its runs")
 
     @property
     def version(self) -> GivenVersion:
@@ -166,7 +168,7 @@ class OwnJobPlan(Record):
     name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
     job_definition: Shown = Field(description="ARN")
     command: tuple[str, ...] = Field(
-        default=(), description="as it runs, parameters put in; empty: the image's own"
+        default=(), description="the command with its parameters filled in; empty: the image's own"
     )
     parameters: dict[str, str] = Field(default={}, description="parameters for SubmitJob")
     environment: dict[str, str] = Field(
@@ -191,7 +193,7 @@ class OwnJobPlan(Record):
     )
     existing: bool = Field(
         default=False,
-        description="a comparison, whose queue and definition belong to no installation",
+        description="true for comparisons, whose queues and definitions belong to no installation",
     )
 
 

@@ -66,7 +66,7 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date = Field(description="the day of the request, of Spot prices too")
+    as_of: date = Field(description="the day of the request, also for Spot prices")
     source: str
     source_url: str | None = None
     on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
@@ -101,7 +101,7 @@ class PriceTable(Record):
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """Return a warning if the prices are too old to trust; None if not or without prices."""
+        """Return a warning if the prices are too old to trust; None if not, or without prices."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None

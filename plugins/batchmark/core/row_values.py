@@ -75,5 +75,5 @@ def change(parameters: Mapping[str, Parameter], share: float) -> float:
 
 
 def word(parameters: Mapping[str, Parameter], of_seconds: str) -> str:
-    """Replace slower and faster by worse and better for a metric."""
+    """Replace slower and faster with worse and better for a metric."""
     return WORSE_OR_BETTER.get(of_seconds, of_seconds) if ToldMetric.of(parameters) else of_seconds

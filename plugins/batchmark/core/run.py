@@ -32,7 +32,7 @@ class JobLimits(Record):
     """A job's limits, used for the cost caps and for SubmitJob."""
 
     submissions: int = Field(
-        ge=1, description="2 where Spot attempts are followed by the On-Demand queue"
+        ge=1, description="2 if the job moves to the On-Demand queue after its Spot attempts"
     )
     attempts: int = Field(ge=1, description="attempts per submission")
     timeout_seconds: int = Field(ge=1, description="timeout per attempt")
@@ -42,21 +42,22 @@ class PlannedJob(Record):
     """One Batch job of a run: the n-th repeat of a suite on a target."""
 
     target: Shown
-    device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
-    instance_type: Shown = Field(description="EC2 instance type that the target asks for")
+    device: Literal["cpu", "cuda"] = Field(description="device that the target measures")
+    instance_type: Shown = Field(description="EC2 instance type that the target requests")
     suite: Shown
     repeat: int = Field(ge=1)
     dtype: Shown = Field(description="number format of every row, or 'suite' for the suite's own")
     result_prefix: Shown = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
-        description="why it runs; confirmation: a fresh job, because a figure looked odd",
+        description="why it runs; confirmation: a fresh job that checks a suspicious figure",
     )
     limits: JobLimits | None = Field(
-        default=None, description="null in plans of older releases, which sent none"
+        default=None, description="null in plans of older releases, which set no limits"
     )
     sharing: SharingOptions | None = Field(
-        default=None, description="null where the suite's own defaults hold, and for other suites"
+        default=None,
+        description="options of a sharing suite; null for its defaults and for other suites",
     )
     scaling: ScalingOptions | None = Field(
         default=None, description="plan of a multi-node job; null for any other"
@@ -80,7 +81,7 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """Its suite, with its size, its nodes, or the number of jobs or pods sharing a device."""
+        """Its suite, plus any size, node count, or number of jobs or pods that share a device."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -97,15 +98,15 @@ class TargetWorst(JobLimits):
     instance_type: Shown
     jobs: int = Field(ge=1)
     instances: int | None = Field(
-        default=None, description="of all jobs, each counted once; null where a job has one"
+        default=None, description="instances of all jobs together; null if each job has one"
     )
     idle_seconds: int = Field(
         default=0,
         ge=0,
-        description="of all nodes, while they wait for each other and until Batch ends them; 0 "
-        "where a job has one instance",
+        description="total time that nodes wait for each other or for Batch to end them; 0 if each "
+        "job has one instance",
     )
-    usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
+    usd_per_hour: float | None = Field(description="On-Demand price; null if unknown")
     usd: float | None = Field(description="rounded up to a cent; null without a price")
 
     @property
@@ -116,12 +117,12 @@ class TargetWorst(JobLimits):
 
     @property
     def counted(self) -> int:
-        """Number of instances that its jobs pay for."""
+        """Number of instances that its jobs are charged for."""
         return self.jobs if self.instances is None else self.instances
 
     @property
     def cents(self) -> int | None:
-        """Worst-case cost in cents, exact unlike a float."""
+        """Worst-case cost in cents, rounded up; computed exactly, not with floats."""
         if self.usd_per_hour is None:
             return None
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
@@ -151,11 +152,11 @@ class WorstCase(Record):
     file_system: FileSystemWorst | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"
     )
-    usd: float | None = Field(description="sum over all; null if one has no price")
+    usd: float | None = Field(description="total; null if a part has no price")
     region: Shown
     prices_as_of: date
     prices_source: Shown
-    notes: tuple[Shown, ...] = Field(description="problems of the prices, such as their age")
+    notes: tuple[Shown, ...] = Field(description="problems with the prices, such as their age")
 
     @property
     def cents(self) -> int | None:
@@ -165,7 +166,7 @@ class WorstCase(Record):
 
     @property
     def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
-        """The summands: targets and file system."""
+        """The parts of the total: targets and file system."""
         return (*self.targets, *([self.file_system] if self.file_system else ()))
 
     @property
@@ -190,7 +191,9 @@ class RunPlan(Record):
     )
     dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
     run_id: Shown | None = Field(default=None, description="as dag_id")
-    dry_run: bool = Field(default=False, description="nothing was submitted")
+    dry_run: bool = Field(
+        default=False, description="whether it was only planned and nothing submitted"
+    )
     spending_key: Shown | None = Field(default=None, description="key of the run's spending record")
     file_system: FileSystem | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"
@@ -201,7 +204,7 @@ class RunPlan(Record):
         "null if there is none",
     )
     sides: dict[Shown, Target] = Field(
-        default={}, description="targets outside the installation, by side: existing queues"
+        default={}, description="existing queues as targets outside the installation, by side"
     )
 
     @property
@@ -217,8 +220,8 @@ class InterruptedAttempt(Record):
     job_id: str
     job_attempt: int = Field(ge=1)
     document_uri: str = Field(description="s3:// address of its raw result document")
-    document_sha256: str | None = Field(default=None, description="as a collected job's")
-    document_url: str = Field(description="opens that document in a browser")
+    document_sha256: str | None = Field(default=None, description="as in StoredJob")
+    document_url: str = Field(description="link to that document for a browser")
     measured_rows: int = Field(ge=0)
 
 
@@ -240,18 +243,22 @@ class StoredJob(Record):
     document_url: str = Field(description="opens the raw result document in a browser")
     document_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the raw result document as collected; null from older releases, "
-        "which disables the check",
+        description="SHA-256 of the raw result document as collected; null, and not checked, from "
+        "older releases",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
-        default=None, description="last attempt, to the second; null without the event"
+        default=None,
+        description="when its last attempt became RUNNABLE, to the second; null if Batch's event "
+        "is missing",
     )
-    starting_at: AwareDatetime | None = Field(default=None, description="as runnable_at")
+    starting_at: AwareDatetime | None = Field(
+        default=None, description="like runnable_at, for STARTING"
+    )
     started_at: AwareDatetime
     stopped_at: AwareDatetime
     document: ResultDocument | None = Field(
-        default=None, exclude=True, description="only in what older releases stored"
+        default=None, exclude=True, description="stored by older releases only"
     )
     purchase_option: PurchaseOption | None = Field(
         default=None, description="how its instance was purchased; null if unknown"
@@ -259,8 +266,8 @@ class StoredJob(Record):
     earlier_seconds: float | None = Field(
         default=0,
         ge=0,
-        description="run time of all attempts before the last, including those of a replaced job; "
-        "of an array or multi-node job, those of a replaced job only; null if not known",
+        description="run time of all attempts before the last, including a replaced job's; for an "
+        "array or multi-node job, only the replaced job's; null if unknown",
     )
     replaced_job_id: str | None = Field(
         default=None, description="the Spot job that this On-Demand job was submitted to replace"
@@ -269,7 +276,7 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts with a document, which is kept but not compared"
+        default=(), description="earlier attempts that left a document; it is kept but not compared"
     )
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
@@ -281,22 +288,22 @@ class StoredJob(Record):
     instance_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="of an array job, whose first child this is: how long any child ran, in all "
-        "attempts, as they share one instance; of a multi-node job, whose main node this is: how "
-        "long that ran; null for other jobs",
+        description="for the first child of an array job, how long any child ran, over all "
+        "attempts, as they share one instance; for the main node of a multi-node job, how long it "
+        "ran; null for other jobs",
     )
 
     @property
     def batch_seconds(self) -> float | None:
-        """Run time by Batch; None if its times are impossible."""
+        """Run time according to Batch; None if its times are impossible."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 
     @property
     def charged_seconds(self) -> float | None:
-        """Seconds that it occupied instances, over all attempts and those of a replaced job.
+        """Instance seconds of all attempts, including a replaced job's; None if unknown.
 
-        Counted for each node, as all exist from the main node's start to its end. None if unknown.
+        Each node counts for the main node's run time, as all exist from its start to its end.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:
@@ -314,7 +321,7 @@ class CollectedJob(StoredJob):
 
     @property
     def version(self) -> Version:
-        """The measured version, from the plan or else from the document."""
+        """The measured version; fields that the plan lacks come from the document."""
         given = (self.planned.version or GivenVersion()).over(self.document.version)
         digest = self.document.environment.image_digest
         return Version(**given.model_dump(), image_digest=digest)
@@ -343,7 +350,7 @@ class LostJob(Record):
         description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts with a document, which is kept but not compared"
+        default=(), description="earlier attempts that left a document; it is kept but not compared"
     )
 
     @property
@@ -363,7 +370,7 @@ class StoredRun(Record):
     jobs: tuple[StoredJob, ...]
     lost: tuple[LostJob, ...] = ()
     superseded: tuple[LostJob, ...] = Field(
-        default=(), description="jobs that others replaced; they were paid for, too"
+        default=(), description="jobs that others replaced; they cost money, too"
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 # With the trigger form's text for each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
-    "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes a job",
+    "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes per job",
     "sam": "the same at more sizes, the larger ones for GPUs; slow on a CPU",
     "precision": "matrix products and convolutions in every precision",
     "building_blocks": "FFT, sort, sum and attention, from small to large",
@@ -32,12 +32,12 @@ def suite_name(suite: str) -> str:
 
 
 def suite_names(suites: Iterable[str]) -> str:
-    """All of them as people call them, each once."""
+    """List the suites' display names, each once."""
     return ", ".join(dict.fromkeys(map(suite_name, suites)))
 
 
 def is_own_job(suite: str) -> bool:
-    """Whether the suite is that of an own job, which was not written for Batchmark."""
+    """Whether the suite belongs to an own job, a job not written for Batchmark."""
     return suite.startswith(OWN_JOB)
 
 

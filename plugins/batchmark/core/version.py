@@ -54,7 +54,7 @@ class Version(GivenVersion):
 def since(before: Version, after: Version) -> str:
     """Describe the step from the version before to this one; empty if they agree.
 
-    A field that is unknown in one of them is no difference.
+    A field that is unknown in one of them does not count as a difference.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)

@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="result files of any supported tools; a folder stands for its .json files",
+        help="result files of any supported tools; for a folder, all its .json files",
     )
     add.add_argument(
         "--target",
@@ -222,11 +222,11 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 def _refuse_pooling(
     history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
 ) -> None:
-    """Refuse figures that a series would take for repeats of the same run.
+    """Refuse figures that a series would pool as repeats of the same run.
 
     Raises:
-        HistoryError: for the same benchmark and run, a file has another figure than the history or
-        an earlier file.
+        HistoryError: a file's figure for a benchmark and run differs from the one in the history
+            or in an earlier file.
     """
     new = [(str(path), row) for path, file, parsed in found for row in file.rows(parsed)]
     own = {file.key for _, file, _ in found}

@@ -108,7 +108,7 @@ def decode(
     plus those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
-        Exception: of any class, if the file is truncated, damaged, too large or no history file.
+        Exception: of any class, if the file is truncated, damaged, too large or not a history file.
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:

@@ -79,7 +79,7 @@ class RebuildResult:
 
 
 class _Snapshot(NamedTuple):
-    """A source's current history files, and then the files it should have.
+    """A source's current history files and the files it should have.
 
     They are read in this order to notice files written after the source was read.
     """
@@ -188,7 +188,7 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; for missing or replaced ones, an older release's copy."""
+    """Read a run's raw documents, or an older release's copies of missing or replaced ones."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

@@ -173,7 +173,7 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
-    """Return GPU targets with jobs that ran on the CPU, each with that device."""
+    """Return target and actual device (the CPU) of GPU targets whose jobs ran on the CPU."""
     rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
     targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
     return {(target, Device.CPU.value) for target in targets}

@@ -183,7 +183,7 @@ def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monke
         "train": None,
     }
     jobs["train"] |= {"command": ["nowhere-to-be-found"]}
-    with pytest.raises(LaptopError, match="own job train begins with 'nowhere-to-be-found'"):
+    with pytest.raises(LaptopError, match="own job train runs 'nowhere-to-be-found'"):
         up._with_own_jobs(tmp_path / "job.tfvars")
     monkeypatch.setattr("laptop.own_jobs.jobs_file.MOST_FOLDER_BYTES", -1)
     with pytest.raises(LaptopError, match="each job starts in a copy of it"):

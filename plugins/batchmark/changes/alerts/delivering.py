@@ -1,4 +1,4 @@
-"""Delivers messages. Each try is recorded before and after it, so that none is made twice."""
+"""Delivers messages. Each try is recorded before and after it, so that no message is sent twice."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def deliver(
     now: datetime,
     longest_try: timedelta,
 ) -> RunMessage:
-    """Send a run's message through the channels that lack it; return the message as it is then.
+    """Send a run's message through the channels that lack it; return the updated message.
 
-    `send` returns a channel's receipt; it raises an UnsureError, or another AlertError if the
-    message certainly was not sent. A try that began longer than `longest_try` ago and has no answer
-    is dead.
+    `send` returns a channel's receipt. It raises UnsureError if the message may have been sent, and
+    another AlertError if it certainly was not. A try without an outcome that began more than
+    `longest_try` ago counts as dead.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
@@ -67,7 +67,7 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:
-    """Return the message with every try unsure that began by then and has no answer."""
+    """Mark each try as unsure that began by then and has no outcome."""
     for one in message.of("sending"):
         if one.at and one.at <= begun_until:
             unsure = one.model_copy(update={"state": "unsure", "reason": DIED})

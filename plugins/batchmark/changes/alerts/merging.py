@@ -1,4 +1,4 @@
-"""Compares a run's changes with the alerts that exist: which are new, and what came back."""
+"""Compares a run's changes with existing alerts: which are new, and which series recovered."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from batchmark.changes.records import Change, ChangePoint
 
 @dataclass
 class Merged:
-    """What is new with a run. An alert that it opens may recover in the same run.
+    """What a run adds to the alerts. An alert may be opened and recover in the same run.
 
-    Series join an alert before any recover, so they count for its recovery.
+    Series join an alert before any of its series recover, so they count for its recovery.
     """
 
     opened: tuple[Alert, ...] = ()
@@ -53,7 +53,7 @@ def merge(
 
 
 class _Merger:
-    """Takes a run's changes in order of time."""
+    """Merges a run's changes in chronological order."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class _Merger:
         self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
 
     def add_regression(self, change: Change) -> None:
-        """Open an alert, or let new series join the one that the change has."""
+        """Open an alert, or add new series to the one that the change already has."""
         relevant = self._settings.worth_telling(change)
         if relevant is None:
             return
@@ -92,7 +92,7 @@ class _Merger:
                 return
 
     def add_improvement(self, change: Change) -> None:
-        """Note which alerts it brings back, and whether it is good news by itself."""
+        """Record the recoveries that it brings or, if it brings none, the improvement itself."""
         found = tuple(
             recovery
             for alert in self.watched.values()
@@ -125,7 +125,7 @@ class _Merger:
 
 
 class KnownChanges:
-    """Changes that were announced, by series, metric and direction."""
+    """Changes that are already recorded, by series, metric and direction."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self._points: dict[Hashable, list[ChangePoint]] = {}
@@ -134,11 +134,11 @@ class KnownChanges:
                 self._points.setdefault(_moved(point), []).append(point)
 
     def has(self, change: Change) -> bool:
-        """Whether one of these is the same change, though it may begin at a run nearby."""
+        """Whether any of the change's points is known, at the same run or one nearby."""
         return len(self.missing(change)) < len(change.points)
 
     def missing(self, change: Change) -> tuple[ChangePoint, ...]:
-        """The change's points that none of these has."""
+        """The change's points that are not known yet."""
         return tuple(
             point
             for point in change.points
@@ -151,7 +151,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """What of an alert an improvement brings back; None if that is nothing new."""
+    """The series of an alert that an improvement newly brings back; None if there are none."""
     worse = {(point.series, point.metric): point for point in alert.change.points}
     points = tuple(
         point
@@ -174,7 +174,7 @@ def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Rec
 
 
 def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
-    """Whether a later level makes up for at least half of what was lost."""
+    """Whether a later change undoes at least half of an earlier one for the worse."""
     halfway = (worse.before.median + worse.after.median) / 2
     level = better.after.median
     return better.first_recorded_at > worse.first_recorded_at and (
@@ -183,5 +183,5 @@ def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
 
 
 def _begins(change: Change) -> tuple[datetime, bool]:
-    """Sorts by time; of changes that begin at once, the worse come first."""
+    """Sort key: the start, and at the same time changes for the worse first."""
     return change.points[0].first_recorded_at, not change.points[0].worse

@@ -1,7 +1,7 @@
 """A run's message: what the run decided and announces, and its delivery on each channel.
 
-The message is created once, before anything that it decides is done. Whatever dies on the way, the
-next try finds it and does the rest.
+The message is stored once, before any of its decisions is carried out. If a task dies on the way,
+the next try finds the message and does the rest.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ class Delivery(Record):
     at: AwareDatetime | None = Field(default=None, description="time of the last try")
     attempts: int = Field(default=0, ge=0)
     try_id: str | None = Field(
-        default=None, description="random; by it the task that began the last try recognises it"
+        default=None,
+        description="random id by which a task recognises that the last try is its own",
     )
     receipt: str | None = Field(
         default=None, description="the channel's id of the message, once sent"
     )
-    reason: str | None = Field(default=None, description="why it is failed or unsure")
+    reason: str | None = Field(default=None, description="why the delivery failed or is unsure")
     shown: bool = Field(
-        default=False, description="unsure, and a task has failed to make that known"
+        default=False, description="whether a task has already failed to report the unsure delivery"
     )
 
 
@@ -52,24 +53,24 @@ class RunMessage(Record):
     recoveries: tuple[Recovery, ...]
     improvements: tuple[Improvement, ...]
     mentions: tuple[str, ...] = Field(
-        default=(), description="runs whose messages may not have arrived, as it says"
+        default=(), description="runs whose messages may not have arrived, as this one says"
     )
     hold_until: object = Field(
         default=None,
         exclude=True,
-        description="in messages of earlier releases, which had quiet hours; without effect",
+        description="from earlier releases, which had quiet hours; has no effect",
     )
     deliveries: tuple[Delivery, ...]
 
     @property
     def alert_ids(self) -> list[str]:
-        """Ids of all alerts in it: new ones and those that came back."""
+        """Ids of all its alerts: opened ones and those with recoveries."""
         ids = (*(one.id for one in self.opened), *(one.alert_id for one in self.recoveries))
         return list(dict.fromkeys(ids))
 
     @property
     def new_alerts(self) -> tuple[Alert, ...]:
-        """Opened alerts that the same run did not see recover."""
+        """Opened alerts that did not recover in the same run."""
         closed = {one.alert_id for one in self.recoveries if one.closes}
         return tuple(alert for alert in self.opened if alert.id not in closed)
 

@@ -1,4 +1,4 @@
-"""Alerts and improvements as they are stored, and which state may follow which."""
+"""Stored alerts and improvements, and the transitions that an alert's state allows."""
 
 from __future__ import annotations
 
@@ -54,17 +54,19 @@ class Transition(Record):
 
 
 class Recovery(Record):
-    """Series of an alert that a run found back on their old level."""
+    """Series of an alert that a run found back at their old level."""
 
     alert_id: str
     run_id: str
     at: AwareDatetime
-    points: tuple[ChangePoint, ...] = Field(min_length=1, description="how they came back")
+    points: tuple[ChangePoint, ...] = Field(
+        min_length=1, description="the changes that brought them back"
+    )
     causes: tuple[Cause, ...] = Field(
-        default=(), description="what differs since they are back, as of `Change`"
+        default=(), description="what differs since then, as in `Change`"
     )
     closes: bool = Field(
-        description="with those that came back earlier, these are most of the alert's series"
+        description="whether most of the alert's series are back, including earlier ones"
     )
 
 
@@ -73,20 +75,24 @@ class Joined(Record):
 
     alert_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
-    change: Change = Field(description="as the later run sees it, of series that are told")
+    change: Change = Field(
+        description="as the later run sees it, without series that are not announced"
+    )
 
 
 class Alert(Record):
-    """A change for the worse. One change has one alert, whatever later runs make of it."""
+    """A change for the worse. It has only one alert, even if later runs see it differently."""
 
     id: Shown
     change: Change
     transitions: tuple[Transition, ...] = Field(min_length=1)
-    back: tuple[SeriesKey, ...] = Field(default=(), description="series whose level came back")
+    back: tuple[SeriesKey, ...] = Field(
+        default=(), description="series that are back at their old level"
+    )
     cures: tuple[Cause, ...] | None = Field(
         default=None,
         description="what differs between the last run on the worse level and the first one back; "
-        "null until a series came back",
+        "null until a series is back",
     )
 
     @classmethod
@@ -105,7 +111,7 @@ class Alert(Record):
     def become(
         self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
     ) -> Alert:
-        """Return the alert in another state; unchanged if the same DAG run did that before.
+        """Return the alert in another state; unchanged if the same DAG run already did that.
 
         Raises:
             AlertError: this state may not follow the current one.
@@ -124,7 +130,7 @@ class Alert(Record):
     def join(self, joined: Joined) -> Alert:
         """Return the alert with the series that joined its change; unchanged if it has them.
 
-        The figures of the others are the later run's, too, so that all rest on the same runs.
+        The other series get the later run's figures, so that all are based on the same runs.
         """
         points, new = _by_series(self.change.points), _by_series(joined.points)
         if new.keys() <= points.keys():
@@ -150,7 +156,7 @@ class Alert(Record):
         return self.model_copy(update={"change": self.change.model_copy(update=update)})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with what came back; if a person closed it meanwhile, it stays so."""
+        """Return the alert with its recovered series; if a person closed it, it stays closed."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})

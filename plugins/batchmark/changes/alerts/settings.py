@@ -23,13 +23,14 @@ Minimum = dict[Metric, Annotated[float, Field(ge=0)]]
 
 
 class SeriesMatch(Record):
-    """Matches series by patterns such as `g5.*`; what is not named may be anything."""
+    """Matches series by patterns such as `g5.*`; a field without a pattern matches anything."""
 
     suite: str | None = None
     target: str | None = None
     workload: str | None = None
     parameters: str | None = Field(
-        default=None, description='of the JSON, as in *"size":5000*; keys sorted, no spaces'
+        default=None,
+        description='pattern for the JSON, such as *"size":5000*; keys are sorted, without spaces',
     )
     dtype: str | None = None
 
@@ -42,34 +43,41 @@ class SeriesMatch(Record):
 
 class SeriesRule(Record):
     match: SeriesMatch
-    minimum_change: Minimum = Field(default={}, description="for the metrics it names")
-    mute: bool = Field(default=False, description="neither alerts nor good news of these")
+    minimum_change: Minimum = Field(
+        default={}, description="replaces the general values of these metrics"
+    )
+    mute: bool = Field(
+        default=False, description="announce neither alerts nor improvements of these series"
+    )
 
 
 class AlertSettings(Record):
-    """Which changes become alerts and good news, and where they are sent.
+    """Which changes are announced as alerts and improvements, and where.
 
-    They apply to what is new: an existing alert recovers even if its series are muted now.
+    Settings apply to new changes: an existing alert recovers even if its series are muted now.
     """
 
     minimum_change: Minimum = Field(
         default={},
-        description="least share by which a level has to move, such as 0.05 for 5 %; noise 1 is "
-        "twice the noise. Defaults: 0.03, for noise 1",
+        description="smallest relative change of a level to announce, such as 0.05 for 5 %; for "
+        "noise, 1 means twice the noise. Default: 0.03, for noise 1",
     )
     false_alerts_a_month: float = Field(
         default=1,
         gt=0,
-        description="of a suite, from noise alone; with fewer, small changes show later",
+        description="expected from noise alone, per suite; with fewer, small changes are found "
+        "later",
     )
     series: tuple[SeriesRule, ...] = Field(default=(), description="the first that matches applies")
     quiet_hours: object = Field(
-        default=None, description="of earlier releases; ignored, with a printed notice"
+        default=None, description="from earlier releases; ignored, with a printed notice"
     )
     apprise_conn_ids: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        default=(), description="Airflow connections of type Apprise, beside the SNS topic"
+        default=(), description="Airflow connections of type Apprise, in addition to the SNS topic"
     )
-    improvements: bool = Field(default=True, description="announce what improved by itself, too")
+    improvements: bool = Field(
+        default=True, description="also announce improvements other than recoveries"
+    )
 
     def worth_telling(self, change: Change) -> Change | None:
         """The change without the series that are not announced; None if no series is left."""

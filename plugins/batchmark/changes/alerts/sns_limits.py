@@ -17,9 +17,9 @@ TEXT_BYTES = 60 * 1024
 
 
 def subject_line(text: str) -> str:
-    """Text as a subject: ASCII, a single line, short enough. It must begin with a letter or digit.
+    """Turn text into a subject: one short line of ASCII. It must begin with a letter or digit.
 
-    A text that is too long is cut in the middle: its end says how large the change is.
+    Long text is cut in the middle, because its end says how large the change is.
     """
     plain = "".join(
         char if char.isprintable() and char.isascii() else "?" for char in text.translate(IN_ASCII)
@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 
 def cut(text: str) -> str:
-    """As much of the beginning of a text as fits."""
+    """Truncate a text to what fits into a message."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text

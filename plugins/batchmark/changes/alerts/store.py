@@ -33,7 +33,7 @@ class AlertStore:
         self._store = store
 
     def alerts(self) -> list[Alert]:
-        """All alerts ever, in the order in which they were opened."""
+        """All alerts, open or closed, in the order in which they were opened."""
         keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
         alerts = [self._read(key, Alert) for key in keys]
         return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))
@@ -47,7 +47,7 @@ class AlertStore:
         return sorted(messages, key=lambda message: message.created_at)
 
     def message_key(self, run_id: str) -> str:
-        """Where a run's message is, or is to be: one that release 0.1 wrote stays where it is."""
+        """Key of a run's message, stored or not; one written by release 0.1 keeps its key."""
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
@@ -68,7 +68,7 @@ class AlertStore:
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
-        """Do what a message decided and is not done yet."""
+        """Carry out those of a message's decisions that have not been carried out yet."""
         for alert in message.opened:
             self._store.swap(_alert_key(alert.id), alert.model_dump_json(indent=2), None)
         for improvement in message.improvements:
@@ -78,7 +78,7 @@ class AlertStore:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
     def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
-        """Change an alert, even if others change it at the same time: `change` may be called often.
+        """Change an alert, even if others do at the same time; `change` may be called repeatedly.
 
         Raises:
             AlertError: there is no such alert, or `change` raised it.

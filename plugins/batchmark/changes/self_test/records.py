@@ -26,14 +26,14 @@ class Machine(Record):
 
 
 class Steps(Record):
-    """How many steps of one size were found; each was put into a series copy at a known run."""
+    """How many steps of one size were found; each was inserted at a known run of a copy."""
 
     machine: Machine | None = Field(description="null for all machines of the part")
     size: float = Field(gt=0, description="0.1 makes every run from the step on 10 % slower")
-    found: Rate = Field(description="within the runs that the test waits")
+    found: Rate = Field(description="within `waited` runs")
     found_early: Rate
     delays: tuple[int, ...] = Field(
-        description="runs until each was found, of those found; 1 is the first slow run"
+        description="for each step found, the runs until then; 1 is the first slow run"
     )
 
     @property
@@ -46,7 +46,7 @@ class Alarms(Record):
 
     alarms: int = Field(ge=0)
     withdrawn: int = Field(
-        ge=0, description="how many of these are no change once all runs are known"
+        ge=0, description="how many of these are no changes once all runs are known"
     )
     series_runs: int = Field(
         ge=0, description="runs in which a series could have raised one, summed over the series"
@@ -91,10 +91,10 @@ class SelfTest(Record):
 
     schema_version: Literal[1] = 1
     created_at: AwareDatetime
-    months: int = Field(description="of history")
+    months: int = Field(description="months of history tested")
     seed: int
     detector: str = Field(description="its settings, as text")
-    waited: int = Field(description="runs from a step on in which it may be found")
+    waited: int = Field(description="runs from a step on within which it must be found to count")
     early: int
     suites: tuple[SuiteTest, ...]
     notes: tuple[str, ...] = ()

@@ -236,7 +236,7 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Whether another change is in the same series at about the same run."""
+    """Whether any of the others is in the same series at about the same run."""
     series, first = alarm
     return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 

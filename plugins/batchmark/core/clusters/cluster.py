@@ -31,15 +31,17 @@ class Cluster(Published):
     namespace: Line
     service_account: Line
     image: Line
-    target: Line = Field(description="name of the node in results, beside the targets of Batch")
+    target: Line = Field(description="name of the node in results, alongside the Batch targets")
     instance_type: Line
-    gpus: PositiveCount = Field(description="of its one node, as vcpus and memory_mib")
+    gpus: PositiveCount = Field(description="of its only node, like vcpus and memory_mib")
     vcpus: PositiveCount
     memory_mib: PositiveCount
     replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")
-    sharing_folder: Line = Field(description="folder on the node where replicas meet")
+    sharing_folder: Line = Field(
+        description="folder on the node through which replicas wait for each other"
+    )
     timeout_seconds: PositiveCount = Field(
-        description="limit for all pods of one number of replicas"
+        description="time limit for each replica count, all its pods together"
     )
 
     def pods_at_once(self, *, shared: bool) -> int:

@@ -53,8 +53,8 @@ class FileSystemWorst(Record):
 
     kind: Shown
     storage_gib: int = Field(ge=1)
-    seconds: int = Field(ge=1, description="from its creation to its deletion, at most")
-    usd_per_gb_month: float | None = Field(description="null where it is not known")
+    seconds: int = Field(ge=1, description="longest possible time from creation to deletion")
+    usd_per_gb_month: float | None = Field(description="null if unknown")
     usd: float | None = Field(description="rounded up to a cent; null without a price")
 
     @classmethod

@@ -26,17 +26,17 @@ class FileSystem(Record):
     deployment_type: Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
     storage_gib: PositiveCount
     throughput: PositiveCount | None = Field(
-        description="MB/s for each TiB; null for scratch, which has its own"
+        description="MB/s per TiB; null for scratch, whose throughput is fixed"
     )
     version: Line = Field(description="of Lustre")
     subnet: Line
     security_group: Line
-    kms_key_arn: Line | None = Field(description="null for FSx's own key, and for scratch")
-    repository: Line = Field(description="s3:// folder that is linked as `folder`")
+    kms_key_arn: Line | None = Field(description="null for FSx's default key and for scratch")
+    repository: Line = Field(description="s3:// folder linked to the file system as `folder`")
     folder: Line = Field(description="path in the file system, such as /images")
     id_parameter: Line = Field(
-        description="SSM parameter where nodes read the file system's id when they boot; `none` "
-        "where there is no file system"
+        description="SSM parameter from which nodes read the file system's id at boot; `none` if "
+        "there is no file system"
     )
 
     @property
@@ -58,20 +58,24 @@ class MultiNode(Published):
     schema_version: Literal[1]
     name: Line = Field(description="name of the installation that it belongs to")
     region: Line
-    target: Line = Field(description="name of the nodes in results, beside the targets of Batch")
+    target: Line = Field(description="name of the nodes in results, alongside the Batch targets")
     device: Literal["cpu", "cuda"]
     instance_type: Line
-    vcpus: PositiveCount = Field(description="of an instance, by which quotas count")
-    gpus: Count = Field(description="of an instance")
+    vcpus: PositiveCount = Field(description="per instance; quotas count vCPUs")
+    gpus: Count = Field(description="per instance")
     most_nodes: PositiveCount
     job_queue: Line
     job_definition: Line
     compute_environment: Line
-    timeout_seconds: PositiveCount = Field(ge=60, description="of all nodes together")
+    timeout_seconds: PositiveCount = Field(
+        ge=60, description="for the whole job, all nodes together"
+    )
     allow_cpu_fallback: bool
-    mount_point: Line = Field(description="of the file system, in hosts and containers")
-    scratch: Line = Field(description="folder of each node's own disk, in hosts and containers")
-    given_ami: bool = Field(default=False, description="as a target's")
+    mount_point: Line = Field(
+        description="path of the mounted file system, in hosts and containers"
+    )
+    scratch: Line = Field(description="path of each node's local disk, in hosts and containers")
+    given_ami: bool = Field(default=False, description="as in Target")
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:

@@ -19,8 +19,10 @@ _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a termina
 class Ending(Record):
     """How a failed job ended."""
 
-    how: Shown = Field(description="such as its exit code in words")
-    last_lines: tuple[Shown, ...] = Field(default=(), description="of its log, each cut")
+    how: Shown = Field(description="description, such as its exit code and what it means")
+    last_lines: tuple[Shown, ...] = Field(
+        default=(), description="last lines of its log, each truncated"
+    )
 
     @classmethod
     def of(cls, how: str, lines: Sequence[str]) -> Self:
@@ -29,7 +31,10 @@ class Ending(Record):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Key that groups jobs with the same failure; other log lines contain paths and times."""
+        """Key that groups jobs with the same failure.
+
+        It includes only the last log line, because other lines contain paths and times.
+        """
         return self.how, self.last_lines[-1] if self.last_lines else ""
 
 

@@ -28,7 +28,8 @@ FROM_OUTSIDE = {
 def exit_code(code: int, *, was_stopped: bool = False) -> str:
     """Describe an exit code, such as "exit code 137 (killed, usually out of memory)".
 
-    0 gets no explanation, nor does the signal of a stop that is reported otherwise.
+    Exit code 0 gets no explanation. With `was_stopped`, neither does a signal from outside, as the
+    stop is reported elsewhere.
     """
     meaning = _meaning(code, was_stopped=was_stopped)
     return f"exit code {code} ({meaning})" if meaning else f"exit code {code}"

@@ -83,12 +83,12 @@ class ImportedFile(Record):
     benchmarks_text: str | None = Field(
         default=None, description="asv's benchmarks.json, with units and parameters' names"
     )
-    commit: Shown | None = Field(default=None, description="of what has none in the file")
-    recorded_at: AwareDatetime | None = Field(default=None, description="as commit")
+    commit: Shown | None = Field(default=None, description="of entries that don't state one")
+    recorded_at: AwareDatetime | None = Field(default=None, description="like commit")
 
     @property
     def name(self) -> str:
-        """Digest of the content, so copies under other names have the same."""
+        """Digest of the content, so copies under different names share it."""
         return sha256(self.text.encode()).hexdigest()
 
     @property

@@ -160,7 +160,7 @@ class Parsed:
                 places = shortened_list([one.place for one in same])
                 left_out.lose(
                     "",
-                    f"{shown(same[0].workload)} stands {len(same)} times in run {same[0].run_id} "
+                    f"{shown(same[0].workload)} appears {len(same)} times in run {same[0].run_id} "
                     f"and can't be told apart, so none is imported: {places}",
                 )
         return cls([one for one, *others in by_point.values() if not others], left_out)

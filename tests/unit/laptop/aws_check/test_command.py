@@ -138,7 +138,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        ({"budget": "two"}, "BUDGET is 'two': give an amount in USD above 0"),
+        ({"budget": "two"}, "BUDGET is 'two': it must be an amount in USD above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
         ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),

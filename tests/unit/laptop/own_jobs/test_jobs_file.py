@@ -53,7 +53,7 @@ def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets
 
 def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
     file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=f"no file {file}: JOBS= names"):
+    with pytest.raises(LaptopError, match=f"no file {file}: JOBS= must name"):
         read_own_jobs(file)
     with pytest.raises(LaptopError, match="no file"):
         read_own_jobs(tmp_path)
@@ -68,7 +68,7 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     several = {"train": JOB, "convert": JOB}
     assert choose({"convert": JOB}, None, file) == "convert"
     assert choose(several, "train", file) == "train"
-    with pytest.raises(LaptopError, match="has 2 own jobs: choose one with JOB=, convert, train"):
+    with pytest.raises(LaptopError, match="has 2 own jobs, convert, train: choose one with JOB="):
         choose(several, None, file)
     with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):
         choose(several, "copy", file)
@@ -94,8 +94,8 @@ def test_a_program_that_is_here_may_start(tmp_path, word):
     [
         ([], "own job convert has no command, .* ENGINE=yes"),
         (None, "own job convert has no command"),
-        (["nowhere-to-be-found"], "'nowhere-to-be-found', and there is no .* on the PATH"),
-        (["./nowhere.sh"], r"begins with './nowhere\.sh', and there is no program {folder}"),
+        (["nowhere-to-be-found"], "'nowhere-to-be-found', but there is no .* on the PATH"),
+        (["./nowhere.sh"], r"runs './nowhere\.sh', but there is no program {folder}"),
         (["/app/convert"], "there is no program /app/convert: install it, or run its image"),
     ],
 )
@@ -106,6 +106,6 @@ def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
 
 def test_a_missing_engine_is_one_line(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine, and none") as refused:
+    with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine, but none") as refused:
         require_engine()
     assert "\n" not in str(refused.value)

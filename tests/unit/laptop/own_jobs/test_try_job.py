@@ -51,8 +51,8 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
         {"job": "convert", "repeats": 3, "max_cost_usd": None},
     )
     said = capsys.readouterr().out
-    assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, after one that" in said
-    assert "own job convert: targets, vcpus: only on AWS; here it has all of each of the" in said
+    assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, plus one to" in said
+    assert "own job convert: targets, vcpus: only on AWS; here it uses each of the" in said
 
 
 def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_path, ran, capsys):
@@ -61,14 +61,14 @@ def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_pa
     ((*_, options),) = ran
     assert (options["runs"], options["more"]) == (5, f"trend:  {tmp_path / 'trends.html'}\n")
     said = capsys.readouterr().out
-    assert "WATCH=5: all of them 5 times, about 22 minutes for the example; for another" in said
+    assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the example; for other" in said
 
 
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
 def test_what_is_no_number_of_runs_starts_nothing(tmp_path, ran, watch):
     with pytest.raises(LaptopError) as refused:
         try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=False, watch=watch)
-    assert str(refused.value).startswith(f"WATCH is {watch!r}: say how often the job shall run")
+    assert str(refused.value).startswith(f"WATCH is {watch!r}: it must be a number of runs")
     assert ran == []
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_number_of_runs_starts_nothing(tmp_path, ran, watch):
 )
 def test_what_will_run_is_said_in_jobs(changes, said):
     assert try_job._announced("convert", JOB | changes, 3) == (
-        f"own job convert: {said}, after one that starts each target"
+        f"own job convert: {said}, plus one to start each target"
     )
 
 
@@ -118,7 +118,7 @@ def test_an_output_that_is_there_already_starts_nothing(tmp_path, ran, monkeypat
     monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": given})
     (tmp_path / "out.json").touch()
     file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=r"out\.json is there already, .* pass: remove it"):
+    with pytest.raises(LaptopError, match=r"out\.json already exists, .* pass: remove the"):
         try_job.try_job(file, "convert", 3, tmp_path, engine=False)
     assert ran == []
     (tmp_path / "out.json").unlink()
@@ -136,7 +136,7 @@ def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch
     file = tmp_path / "job.tfvars"
     with monkeypatch.context() as early:
         early.setattr(try_job, "read_own_jobs", unread)
-        with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* have 1.0 MiB: move"):
+        with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* most 1.0 MiB: move"):
             try_job.try_job(file, "convert", 3, tmp_path, engine=False)
     assert ran == []
     monkeypatch.setattr(try_job, "require_engine", lambda: None)

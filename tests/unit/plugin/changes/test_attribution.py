@@ -69,7 +69,7 @@ def test_unknown_conditions_are_no_cause_and_no_price():
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
     assert change.usd_per_month is None
-    assert change.usd_reason == "no cost for g5.xlarge: the history has no price of it"
+    assert change.usd_reason == "no cost for g5.xlarge: the history has no price for it"
 
 
 def test_image_and_driver_that_both_changed_are_both_named_image_first():

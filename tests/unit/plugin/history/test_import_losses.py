@@ -167,7 +167,7 @@ def doubled(document):
 def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name():
     before, after = imported(GITHUB_JSON).parse(), edited(GITHUB_JSON, doubled).parse()
     (loss,) = set(after.losses) - set(before.losses)
-    assert loss.startswith("'Rust/fib_10' stands 2 times in run 1111")
+    assert loss.startswith("'Rust/fib_10' appears 2 times in run 1111")
     assert "entries.Rust[0].benches[0] 'fib_10', entries.Rust[0].benches[2] 'fib_10'" in loss
     gone = [one for one in before.measurements if one not in after.measurements]
     assert [one.point for one in gone] == [before.measurements[0].point]
@@ -177,7 +177,7 @@ def test_a_rebuild_names_what_an_earlier_release_pooled(bucket):
     file = edited(GITHUB_JSON, doubled)
     bucket.history.append_import(file)
     (problem,) = rebuild(bucket.s3, BUCKET, REGION).problems
-    start = f"{file.key} ({GITHUB_JSON.name}): 1 entry left out: 'Rust/fib_10' stands 2 times"
+    start = f"{file.key} ({GITHUB_JSON.name}): 1 entry left out: 'Rust/fib_10' appears 2 times"
     assert problem.startswith(start)
 
 
@@ -321,7 +321,7 @@ def check(example, path, how, *, encoded=True):
         same = kept.get(point_of(example, one))
         if entries and not is_of(one.place, entries[-1]) and one.workload != repetitions_of:
             # Unless the entry is now named as another.
-            assert same or any("stands 2 times" in line for line in told), one.place
+            assert same or any("appears 2 times" in line for line in told), one.place
             assert not same or (same.figures, same.reason) == (one.figures, one.reason)
     lost = kept_in(before) - kept_in(after)
     is_entry = how == "gone" and entries and spelt(path) == entries[-1]

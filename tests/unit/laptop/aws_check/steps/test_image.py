@@ -67,7 +67,7 @@ THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_ta
 )
 def test_what_was_built_is_kept_by_its_digests(check, publish, lines):
     publish(*lines)
-    assert image.image(check).text == f"{GPU}, of CPU targets {CPU}"
+    assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
     assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
 
 
@@ -110,7 +110,7 @@ def test_an_image_of_the_users_is_copied_for_all_targets(check, clients, docker)
     token(clients)
     pushed(clients)
     theirs = applied(replace(check, image="job:1"))
-    assert image.image(theirs).text == f"{GPU}, of CPU targets the same"
+    assert image.image(theirs).text == f"{GPU}, for CPU targets the same"
     assert docker.asked == [
         ("pull", "--platform", "linux/amd64", "job:1", ""),
         ("login", "--username", "AWS", "--password-stdin", REGISTRY, "secret"),
