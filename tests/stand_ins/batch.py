@@ -125,7 +125,11 @@ class FakeBatch:
         assert operation == "list_jobs"
         return SimpleNamespace(paginate=self._pages)
 
-    def _pages(self, jobQueue, filters):  # noqa: N803
+    def _pages(self, jobQueue, filters=None, jobStatus=None):  # noqa: N803
+        if filters is None:
+            found = self.list_jobs(jobQueue, jobStatus)["jobSummaryList"]
+            yield from ({"jobSummaryList": [job]} for job in found)
+            return
         ((pattern,),) = [each["values"] for each in filters]
         prefix = pattern.removesuffix("*").lower()
         for job in self.jobs.values():  # one per page

@@ -113,7 +113,7 @@ def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
     found = {
         job["jobId"]: job
         for status in ON_THE_WAY
-        for job in batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]
+        for job in all_pages(batch, "list_jobs", "jobSummaryList", jobQueue=queue, jobStatus=status)
     }
     return sorted(found.values(), key=lambda job: (int(job["createdAt"]), str(job["jobId"])))
 
@@ -127,7 +127,7 @@ def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
         occupies_instance(job) and job["jobId"] != but
         for queue in dict.fromkeys(queues)
         for status in ("RUNNING", "STARTING", "PENDING")
-        for job in batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]
+        for job in all_pages(batch, "list_jobs", "jobSummaryList", jobQueue=queue, jobStatus=status)
     )
 
 
