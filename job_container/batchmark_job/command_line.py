@@ -296,10 +296,10 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """Return the points unchanged.
+    """Check that the points fit in one document, and return them.
 
     Raises:
-        InputError: they exceed one document, or two of them are the same row.
+        InputError: there are too many, or two of them are the same row.
     """
     if len(points) > MOST_ROWS:
         raise InputError(
@@ -347,7 +347,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the name against CloudWatch's rules now; its own error would come after measuring."""
+    """Check the name against CloudWatch's rules now, so that it can't fail after measuring."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"

@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Whether it has figures to compare with the ceilings, which are for a single task."""
+    """Whether the row has figures to compare with the ceilings, which hold for a single task."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
@@ -211,7 +211,7 @@ def _has_figures(row: MeasuredRow) -> bool:
 def _ceilings(
     workers: ForkedWorkers, machine: Machine, settings: JobSettings
 ) -> tuple[Ceiling, ...]:
-    """Measure the machine's peak rates, each in no more time than two rows may take."""
+    """Measure the machine's peak rates, each for at most twice a row's `max_seconds`."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(

@@ -133,9 +133,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """This container's address from ECS, else the local address of the route to another node.
+    """This container's address from ECS, else the local address of the route to `towards`.
 
-    None outside ECS, in the host's network mode, and where no route leads to the other node.
+    None if there is neither. ECS reports no address in the host's network mode.
     """
     for _ in range(ASKED):
         for network in ecs_metadata().get("Networks") or ():
@@ -150,7 +150,7 @@ def own_address(towards: str | None = None) -> str | None:
 
 
 def interface_of(address: str) -> str | None:
-    """Name of the network interface that has this address; the loopback interface for loopback."""
+    """Name of the network interface with this address; any 127.* address counts as loopback."""
     wanted = LOOPBACK if address.startswith("127.") else address
     found = psutil.net_if_addrs().items()
     return next(

@@ -1,6 +1,6 @@
 """What the ranks of one torchrun launch are asked to do, and what rank 0 answers.
 
-Each node writes a task as a JSON file for its own ranks; rank 0 writes the answer as another.
+Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ERROR_SUFFIX = ".error"  # each rank's RankError file, beside the answer
 
 
 class Ranks(Model):
-    """What a task needs besides what it measures."""
+    """What all tasks have in common: the device and how to sample."""
 
     device: Literal["cpu", "cuda"]
     dtype: str = Field(
@@ -51,7 +51,7 @@ class AllReduce(Ranks):
 
 
 class Read(Ranks):
-    """Read all shards, each node its own share; a sample is a pass."""
+    """Read all shards, each rank its own share; a sample is a pass."""
 
     kind: Literal["read"] = "read"
     folder: Path
@@ -66,7 +66,7 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 
 
 class RankError(Model):
-    """What a rank writes before it ends with an error, to find out which failed first."""
+    """Written by a rank before it ends with an error, to find out which rank failed first."""
 
     at: float = Field(description="by its machine's clock, in seconds since 1970")
     rank: int

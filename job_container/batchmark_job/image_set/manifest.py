@@ -1,4 +1,4 @@
-"""The manifest beside a set's shards: written empty before them, and in full after the last."""
+"""The manifest beside a set's shards; it lists none of them until all are made."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Limits of sampling a row.
+    """When to stop sampling a row.
 
     Sampling stops as soon as the median's interval is within `precision` of it on either side,
     otherwise after `samples` or `max_seconds`. It takes `minimum_samples` at least, unless a row is
-    so slow that they would take more than PATIENCE times `max_seconds`. However precise, it lasts
-    for a tenth of `max_seconds`, so that it covers more than a moment's noise. All limits are for
-    all turns of all `processes` together.
+    so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier, it
+    lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for all
+    turns of all `processes` together.
     """
 
     samples: int = 1000

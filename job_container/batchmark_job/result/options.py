@@ -30,8 +30,8 @@ def option(
         description: its text in the form; None leaves it out of the form.
         command: its help on the command line; None leaves it out of the command.
         flag: its name on the command line, if not the field's.
-        form: further settings of the form's field: its `section`, what it `says` of each choice,
-            and whether it `must` be filled in though it may be empty.
+        form: further settings of the form's field: its `section`, a text for each choice (`says`),
+            and `must` for a field that users have to fill in although its default is empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}

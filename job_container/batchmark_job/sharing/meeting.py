@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 class ReplicaRendezvous:
-    """The first replica's workers: one of each group in this container, the others elsewhere."""
+    """Starts the first worker of each group in this container, and the rest in the others."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
         """Start listening.

@@ -75,7 +75,7 @@ class CudnnAttention(FlashAttention):
 
 
 class ExplicitAttention(TorchAttention):
-    """Two matrix products with a softmax between them, the scores held in memory."""
+    """Two matrix products with a softmax between them; the scores are kept in memory."""
 
     name = "torch matmul and softmax"
 

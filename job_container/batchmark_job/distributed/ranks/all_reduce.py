@@ -28,7 +28,7 @@ def all_reduce(task: AllReduce) -> Answer:
     """Time back-to-back sums, without a pause between them, as NCCL's own tests do.
 
     Raises:
-        InputError: the tensor holds no whole float32, or there is only one rank.
+        InputError: the size is not a positive multiple of a float32's 4 bytes.
     """
     world = World.from_environment(task.device)
     if task.size_bytes < FLOAT_BYTES or task.size_bytes % FLOAT_BYTES:
@@ -78,7 +78,7 @@ def measure(task: AllReduce, world: World) -> Answer:
 
 
 def own_values(count: int, rank: int) -> torch.Tensor:
-    """Whole numbers that differ between ranks; a tensor repeats them from the start."""
+    """Whole numbers for a rank's tensor: they repeat after PERIOD and differ between ranks."""
     return torch.arange(count).remainder_(PERIOD).add_(rank).float()
 
 

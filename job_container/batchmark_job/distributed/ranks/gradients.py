@@ -92,15 +92,15 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """A strided sample of a gradient; an odd stride meets all positions of a kernel."""
+    """A strided sample of a gradient; an odd stride reaches every position of a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
 def smooth_weights(dtype: str) -> Tensor:
     """Weights whose shifts are so large that hardly any ReLU has an input near or below 0.
 
-    Otherwise rounding moves some inputs over that edge, which changes the gradients of a few images
-    by more than the check looks for: float32 was seen to be off by 6e-2.
+    Otherwise rounding moves some inputs across 0 and changes a few images' gradients by more than
+    the errors that the check must find: in float32, by 6e-2.
     """
     flat = initial_weights(SHAPES, weight_dtype(dtype), seed=0)
     for shift in views(flat, SHAPES, channels_last=False)[2 : 3 * len(LAYERS) : 3]:
@@ -124,7 +124,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """How many weights differ between any rank and the first."""
+    """Count the weights that are not the same on all ranks."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

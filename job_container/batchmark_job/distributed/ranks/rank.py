@@ -88,7 +88,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """The exit code, and one line with what went wrong and how to fix it."""
+    """The exit code, and one line that says what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -111,7 +111,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
 
 
 def _line(error: Exception) -> str:
-    """The error in one line, with NCCL's reason, which its message gives on a later line."""
+    """The error in one line, including NCCL's reason from a later line of its message."""
     _, _, reason = str(error).partition("Last error:")
     return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
 

@@ -158,7 +158,7 @@ class Trainer:
         stopwatch.mark()
 
     def step_alone(self, stopwatch: Stopwatch) -> None:
-        """Make a step without an exchange, after which the ranks' weights differ."""
+        """Make a step without exchanging gradients; the ranks' weights differ afterwards."""
         batch = next(self._batches)
         stopwatch.mark()
         self.forward_and_backward_alone(*batch)
@@ -236,7 +236,7 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
-    """Warm up, and return the seconds that a step then takes over all ranks."""
+    """Warm up; return the median seconds per step of the slowest rank."""
     seconds = _warmup_seconds(task, world)
     most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 

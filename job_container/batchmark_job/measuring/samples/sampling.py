@@ -125,7 +125,7 @@ class CudaEventTimer(Timer):
     def fit(self, call_seconds: float) -> None:
         """Take several short calls per sample: a single one would show the host's launch time.
 
-        Not if something must be written before each call.
+        Take a single call if something must be written before each one.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -289,8 +289,8 @@ def sample(
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
     """Why the median of these samples is unusable; None if it is fine.
 
-    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before,
-    or the samples drift, or vary too much after all the time allowed.
+    It is unusable if it is more than TRIAL_FACTOR times `trial_seconds`, the median of the same
+    calls shortly before, or if the samples drift or vary too much.
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:

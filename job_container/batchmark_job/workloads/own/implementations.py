@@ -1,4 +1,4 @@
-"""A user's own code as implementations, and what it is given."""
+"""Implementations that run a user's own code, and the inputs that it gets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """A remark if the output's memory is neither torch's nor an input's (may be mapped)."""
+        """A remark if the output's memory is neither torch's nor an input's: NumPy made it."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
