@@ -61,7 +61,7 @@ class Node:
         if main != 0:
             raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
         if not 0 <= index < count:
-            raise InputError(f"{INDEX} is {index}, which {COUNT}={count} doesn't allow")
+            raise InputError(f"{INDEX} is {index}; with {COUNT}={count}, give 0 to {count - 1}")
         address = environment.get(MAIN_ADDRESS) or None
         if address and (":" in address or address == EVERY_ADDRESS):
             raise InputError(
@@ -69,12 +69,12 @@ class Node:
             )
         if index > 0 and address is None:
             raise InputError(
-                f"{MAIN_ADDRESS} is not set, but this is node {index} of {count}, which needs it"
+                f"{MAIN_ADDRESS} is not set; node {index} needs it to reach the main node"
             )
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
         if not 0 < seconds < math.inf:
             raise InputError(
-                f"{JOINING} is {seconds:g}; give the seconds to wait for all nodes, above 0"
+                f"{JOINING} is {seconds:g}; it must be a finite number of seconds greater than 0"
             )
         proof = _proof(environment) if count > 1 else b""
         return cls(index, count, address, seconds, proof)

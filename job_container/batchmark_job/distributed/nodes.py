@@ -109,7 +109,7 @@ class Nodes:
             missing = [n for n in range(1, others + 1) if n not in self._joined]
         dropped = self._close_door()
         if missing:
-            strangers = f"; {count(dropped, 'visitor')} lacked this job's token" if dropped else ""
+            strangers = f"; {count(dropped, 'client')} lacked this job's token" if dropped else ""
             raise CannotMeasureError(
                 f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} "
                 f"joined within {self._node.joining_seconds:.0f} s; missing: node "

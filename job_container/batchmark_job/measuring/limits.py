@@ -36,8 +36,8 @@ class RowLimits:
             )
         if self.samples > MOST_SAMPLES:
             raise InputError(
-                f"--samples {self.samples} is too many; a result document holds "
-                f"{MOST_SAMPLES} of a row"
+                f"--samples {self.samples} is too many; a result document holds at most "
+                f"{MOST_SAMPLES} per row"
             )
         if not 0 <= self.precision < 1:
             raise InputError(

@@ -131,7 +131,7 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
         )
     if isinstance(task, AllReduce):
         return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
-    return "Give this machine more memory"
+    return "Use a machine with more memory"
 
 
 def _of_exchange(error: Exception) -> bool:
@@ -145,7 +145,7 @@ def _of_exchange(error: Exception) -> bool:
 def _from_environment(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise InputError(f"{variable} is not set; start this program by torchrun, as the job does")
+        raise InputError(f"{variable} is not set; start this program with torchrun as the job does")
     return value
 
 
