@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Meet the replicas in other containers, if any; entered early, since they are waiting."""
+    """Meet the replicas in other containers, if any; enter this early, since they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -112,7 +112,7 @@ def _rendezvous(
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """A row for each point; rows that share a task also share the choice of its implementation."""
+    """A row for each point; rows with the same task choose its implementation only once."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:

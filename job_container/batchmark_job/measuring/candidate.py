@@ -92,7 +92,7 @@ class Candidate:
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it was called often enough to be chosen over candidates hardly slower."""
+        """Whether it was called often enough to be chosen over slightly slower candidates."""
         return self._has_taken(TURNS_TO_CHOOSE["cuda" if self.threads is None else "cpu"])
 
     def _has_taken(self, turns: int) -> bool:

@@ -276,7 +276,7 @@ def start_prepared(
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """The candidate that called this code first: itself, or the one whose call a graph captured."""
+    """The candidate with the cold call: itself or, for a CUDA graph, the one that it captured."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:

@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """The process whose turn it is, started if necessary; the trial's winner comes first."""
+        """The process to take the next turn, started if necessary; the trial's winner is first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None

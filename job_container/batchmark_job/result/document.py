@@ -329,7 +329,7 @@ class Measurement(Model):
 
 
 class Marks(Model):
-    """When a job reached each of its stages; null if it did not, or that is unknown.
+    """When a job reached each of its stages; null if it did not, or if the time is unknown.
 
     The image pull and the container's start come from the ECS agent's task metadata.
     """

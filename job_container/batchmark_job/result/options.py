@@ -1,4 +1,4 @@
-"""Options declared once as a model, which forms, plan records and command lines derive from."""
+"""Options declared once as a model; forms, plan records and command lines derive from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Why these options can't be combined, or None; `name` maps to users' option names."""
+        """Why these options can't be combined, or None; `name` gives the user's name of a field."""
         return None
 
 

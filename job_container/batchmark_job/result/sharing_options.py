@@ -36,7 +36,7 @@ SAYS_OF_DISTURBANCES = {
 
 
 class SharingOptions(Options):
-    """Which tasks share a device, how, and how many of them."""
+    """Which task runs as replicas on one device, how many, and how they share it."""
 
     task: Annotated[str, Field(min_length=1), IN_A_LINE] = _of_task(
         "cnn_training_step",

@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """The replicas' extra environment variables; runs MPS meanwhile if they need it."""
+    """The replicas' extra environment variables; runs MPS within the context if needed."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Final checks from the first process whose first replica ran to the end."""
+    """Final checks by the first process that completed its run; None if none did."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

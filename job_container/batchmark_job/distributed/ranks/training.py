@@ -4,7 +4,7 @@ Ranks use DistributedDataParallel; a single rank trains without it. SGD has mome
 decay on all weights; normalisation is by each rank's own batch. Steps are timed on the device
 without a stop between them. `compute` is measured on later steps that wait for their data but
 exchange nothing; `communication` is how much longer a normal step takes, its data wait excluded.
-All parts are means.
+Each part is the median over the ranks of their mean per step.
 """
 
 from __future__ import annotations
@@ -259,7 +259,8 @@ def _warmup_seconds(task: Train, world: World) -> float:
 def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:
     """Split a step into its parts; run last, as it makes the ranks' weights differ.
 
-    The parts are means, since a loader that is too slow delays only a few steps.
+    Each rank's parts are means, since a slow loader delays only a few steps; the result is their
+    median over the ranks.
     """
     data, rest = timed.mean_laps()
     alone = rest

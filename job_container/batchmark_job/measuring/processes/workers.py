@@ -67,7 +67,7 @@ class StepError(Exception):
 
 
 class Worker(Protocol):
-    """An object in another process."""
+    """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
         """Wait until the worker holds its object. Several started workers get ready at a time.
@@ -89,7 +89,7 @@ class Worker(Protocol):
         """Call a method without waiting, so that several workers run at once."""
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the answer to the call begun.
+        """Wait for the answer to the call that begin() made.
 
         Raises:
             StepError: as in ask(), or there was no sign of life within these seconds.
@@ -100,12 +100,12 @@ class Worker(Protocol):
 
 
 class WorkerSource(Protocol):
-    """Where workers come from."""
+    """Starts workers, in this container or in others."""
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
         """Start a worker that will hold make(tell, *arguments) once it gets ready.
 
-        What it tells goes to `hear` as (kind, value).
+        What the object reports through `tell` goes to `hear` as (kind, value).
         """
 
     def wait_for_ended(self) -> None:

@@ -108,7 +108,7 @@ class CudaEventTimer(Timer):
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Write `evicted_bytes` before each call, if given and there is room.
+        """Reserve `evicted_bytes` to write before each call; without room, write nothing.
 
         Raises:
             RuntimeError: CUDA is in error.
@@ -204,7 +204,7 @@ class StoppingRule:
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Why sampling ends after so many seconds; None to go on.
+        """Why sampling ends now, after `seconds`; None to go on.
 
         If the samples become precise just when their number or time is used up, precision is the
         reason.
@@ -229,7 +229,7 @@ class StoppingRule:
         return stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
-        """Seconds after the start before which sample number `count` is not taken.
+        """The earliest start of sample number `count`, in seconds since sampling began.
 
         This spreads the samples of even the shortest calls over SHORTEST_SHARE of the time.
         """
@@ -239,7 +239,7 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One run of samples: when each began (time.perf_counter), why it ended, the last output.
+    """A run of samples: when each began (time.perf_counter), why it ended and the last output.
 
     `calls` includes untimed calls between samples.
     """

@@ -253,7 +253,7 @@ class UserWorkload(Workload):
         self._formulas: dict[tuple[object, ...], int | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
-        """Pickle by file, so that another process reads it anew."""
+        """Pickle only the path, so that another process reads the file itself."""
         return read_workload, (self.path,)
 
     def function(self, name: str) -> Callable[..., Any]:
