@@ -4,10 +4,10 @@
 # Builds the job image of what is committed, for GPU and for CPU targets, and pushes both to ECR.
 #
 #   TAG               default: IMAGE_TAG, or the project's version and the git commit (0.2.0-1a2b3c4);
-#                     the image of CPU targets has the same with -cpu behind it
+#                     the image for CPU targets has the same tag plus -cpu
 #   --repository URL  default: ECR_REPOSITORY_URL, or what `terraform output` says
-#   --allow-dirty     build although there are changes that are not committed
-#   --check           only see whether it can be built here; AWS is not asked
+#   --allow-dirty     build despite uncommitted changes
+#   --check           only check whether it can be built here; doesn't contact AWS
 
 set -euo pipefail
 

@@ -123,7 +123,7 @@ class Monitor:
         - The GPU reported one of nvml.DISTURBANCES in the span, or at the nearest reading if the
           span is too short to have one.
         - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
-          STEAL_WINDOW_SECONDS before the span's end and the whole span, less one tick for rounding.
+          span or, if longer, the STEAL_WINDOW_SECONDS before its end, less one tick for rounding.
         - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
         """
         readings = self._kept()

@@ -16,10 +16,10 @@ class RowLimits:
     """When to stop sampling a row.
 
     Sampling stops as soon as the median's interval is within `precision` of it on either side,
-    otherwise after `samples` or `max_seconds`. It takes `minimum_samples` at least, unless a row is
-    so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier, it
-    lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for all
-    turns of all `processes` together.
+    otherwise after `samples` or `max_seconds`. At least `minimum_samples` are taken, unless a row
+    is so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier,
+    it lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for
+    all turns of all `processes` together.
     """
 
     samples: int = 1000

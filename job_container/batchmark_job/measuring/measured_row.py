@@ -85,7 +85,7 @@ class Turn(Protocol):
 class MeasuredRow(ABC):
     """A row being measured; other threads may read it at any time.
 
-    It is done once it has a measurement. Errors become its status, never an exception.
+    It is done once it has a measurement. Errors end up in its status and are never raised.
     """
 
     workload: HasName

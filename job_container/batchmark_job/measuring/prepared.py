@@ -234,7 +234,7 @@ class Prepared:
         return seconds
 
     def _settle(self) -> None:
-        """Make untimed calls after something else has run, unless calls are long.
+        """Refill the caches by untimed calls after something else has run, unless calls are long.
 
         The inputs of long calls fill the caches anyway.
         """

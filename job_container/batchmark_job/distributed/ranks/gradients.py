@@ -42,9 +42,10 @@ def check_gradients(
     """Compare the averaged gradients with the mean of each rank's float64 gradients.
 
     Each rank's batch repeats a few images, so that its statistics and mean loss equal those of the
-    few alone, and the float64 reference on the CPU computes only these. Weights are replaced by
-    `smooth_weights` meanwhile. In large kernels rounding hides too much; those are compared with
-    the mean of the gradients that each rank computes on its device without an exchange.
+    few alone, and the float64 reference on the CPU computes only these. During the check
+    `smooth_weights` replace the weights. Rounding hides too much in large kernels; those are
+    compared with the mean of the gradients that each rank computes on its device without an
+    exchange.
 
     Args:
         backward: leaves the averaged gradients of images and labels in the network.

@@ -1,7 +1,7 @@
 """Workers: short-lived processes, each of which measures one implementation of one row.
 
 They are forked from a server that has loaded the libraries and started neither threads nor CUDA. A
-worker runs only while it is asked something; otherwise it is stopped with all its threads, so that
+worker runs only while it handles a request; otherwise it is stopped with all its threads, so that
 two libraries' threads never run at once. A worker's death affects no other process.
 """
 
