@@ -83,7 +83,8 @@ def user_folder() -> Path:
     folder = Path(given) if given else BUNDLED
     if not folder.is_dir():
         raise InputError(
-            f"{FOLDER_VARIABLE} is {given!r}, not a folder; create it or unset the variable"
+            f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; create it or unset "
+            "the variable"
         )
     return folder
 
