@@ -4,10 +4,10 @@
 # Builds the job image of what is committed, for GPU and for CPU targets, and pushes both to ECR.
 #
 #   TAG               default: IMAGE_TAG, or the project's version and the git commit (0.2.0-1a2b3c4);
-#                     the image of CPU targets has the same with -cpu behind it
+#                     the image for CPU targets has the same tag plus -cpu
 #   --repository URL  default: ECR_REPOSITORY_URL, or what `terraform output` says
-#   --allow-dirty     build although there are changes that are not committed
-#   --check           only see whether it can be built here; AWS is not asked
+#   --allow-dirty     build despite uncommitted changes
+#   --check           only check whether it can be built here; doesn't contact AWS
 
 set -euo pipefail
 
@@ -44,11 +44,11 @@ for program in "${programs[@]}"; do
   command -v "$program" >/dev/null || die "$program is needed but not on the PATH: install it first"
 done
 
-changes=$(git -C "$root" status --porcelain) || die "$root is no git checkout, so no commit says what is in the image"
+changes=$(git -C "$root" status --porcelain) || die "$root is not a git checkout, so no commit identifies what is in the image"
 if [[ -n $changes ]] && ! "$allow_dirty"; then
   differ="$(wc -l <<<"$changes" | tr -d ' ') files differ"
   [[ $changes == *$'\n'* ]] || differ="1 file differs"
-  die "$differ from the last commit (see \`git status\`), so no commit would say what is in the image: commit or remove what differs, or run \`job_container/publish.sh --allow-dirty\` to try something out"
+  die "$differ from the last commit (see \`git status\`), so no commit would identify what is in the image: commit or remove them, or run \`job_container/publish.sh --allow-dirty\` to try something out"
 fi
 suffix=${changes:+-dirty}
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")
@@ -86,7 +86,7 @@ digest_of() {
     [[ $found =~ sha256:[0-9a-f]{64} ]] || die "ECR gives \"$found\" as the digest of $repository:$1"
     printf '%s' "${BASH_REMATCH[0]}"
   elif [[ $found != *ImageNotFoundException* ]]; then
-    die "AWS can't be asked for $name in $region: check your credentials, and that it is applied. It says:
+    die "can't look up $name in $region: check your credentials, and that it is applied. AWS says:
 $found"
   fi
 }
@@ -123,7 +123,7 @@ publish() {
   local image=$repository:$2 id
   show "${build[@]}" --target "$1" --tag "$image" "$root/job_container"
   "${build[@]}" --target "$1" --tag "$image" "$root/job_container" ||
-    die "$image is not in the repository. Correct what it says above and run this again: layers that arrived are not sent twice.
+    die "$image is not in the repository. Fix the error above and run this again: layers already uploaded are not sent again.
 \"denied\" means that your credentials lack ecr:PutImage or ecr:UploadLayerPart."
   digest=$(digest_of "$2")
   [[ -n $digest ]] || die "$image was pushed, but ECR does not have it"

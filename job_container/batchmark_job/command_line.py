@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) is the suite's own, or "
         "float32 without a suite",
     )
-    run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
+    run.add_argument("--threads", default="0", help="CPU threads; 0 uses all available")
     run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
     run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
     run.add_argument(
@@ -105,10 +105,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--allow-cpu-fallback",
         action="store_true",
-        help="measure on the CPU where --device cuda finds no GPU; the result says so",
+        help="if --device cuda finds no GPU, measure on the CPU; the result says so",
     )
-    run.add_argument("--samples", help="most samples of a row (default: the suite's)")
-    run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
+    run.add_argument("--samples", help="maximum samples per row (default: the suite's)")
+    run.add_argument("--max-seconds", help="maximum seconds per row (default: the suite's)")
     run.add_argument(
         "--precision",
         help="stop when the median's confidence interval is within this share of the median "
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         default="result",
         choices=SCHEMAS,
-        help="of the result document (the default), or of the line that reports a metric",
+        help="the schema of the result document (default) or of a line that reports a metric",
     )
     return parser
 
@@ -296,10 +296,10 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """Return the points unchanged.
+    """Check that the points fit in one document, and return them.
 
     Raises:
-        InputError: they exceed one document, or two of them are the same row.
+        InputError: there are too many, or two of them are the same row.
     """
     if len(points) > MOST_ROWS:
         raise InputError(
@@ -335,8 +335,8 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
         samples = whole_number("--samples", arguments.samples)
         if most < samples <= MOST_SAMPLES:
             raise InputError(
-                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, since a "
-                f"result document holds {MOST_SAMPLES_IN_ALL} samples"
+                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
+                f"result document holds at most {MOST_SAMPLES_IN_ALL} samples"
             )
     return replace(
         default,
@@ -347,7 +347,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the name against CloudWatch's rules now; its own error would come after measuring."""
+    """Check the name against CloudWatch's rules now, so that it can't fail after measuring."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"
@@ -367,7 +367,7 @@ def _list() -> None:
         for grid in suite.grids:
             axes = " ".join(f"{name}={','.join(map(str, v))}" for name, v in grid.axes.items())
             print(f"  {grid.workload} {axes}: {' '.join(grid.dtypes)}")
-    print(f"suite {USER_SUITE}: all own workloads, the last below, on the sizes in their files")
+    print(f"suite {USER_SUITE}: your own workloads, listed last, on the sizes in their files")
     for workload in WORKLOADS.values():
         _show(workload)
     for name, path in find_user_files().items():

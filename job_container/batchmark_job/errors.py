@@ -45,7 +45,7 @@ class InputError(JobError):
 
 
 class CannotMeasureError(JobError):
-    """The device that was asked for is missing or can't be used."""
+    """The device, or a node, replica or service that the job needs, is missing or unusable."""
 
     exit_code = 3
 

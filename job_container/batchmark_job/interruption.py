@@ -34,7 +34,7 @@ class Interruption:
         threading.Thread(target=self._first, name="first signal", daemon=True).start()
 
     def host_ends_soon(self) -> None:
-        """Handle it like SIGTERM, but don't exit until the host's shutdown sends the real one.
+        """Act as on SIGTERM, but don't exit until the host's shutdown sends the real one.
 
         Batch then sees a lost host and retries the job elsewhere. Exiting earlier would count as
         the job's own failure, or send its next attempt to the same host.

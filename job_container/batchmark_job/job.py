@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Meet the replicas in other containers, if any; entered early, since they are waiting."""
+    """Meet the replicas in other containers, if any; enter this early, since they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -112,7 +112,7 @@ def _rendezvous(
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """A row for each point; rows that share a task also share the choice of its implementation."""
+    """A row for each point; rows with the same task choose its implementation only once."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Whether it has figures to compare with the ceilings, which are for a single task."""
+    """Whether the row has figures to compare with the ceilings, which hold for a single task."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
@@ -211,7 +211,7 @@ def _has_figures(row: MeasuredRow) -> bool:
 def _ceilings(
     workers: ForkedWorkers, machine: Machine, settings: JobSettings
 ) -> tuple[Ceiling, ...]:
-    """Measure the machine's peak rates, each in no more time than two rows may take."""
+    """Measure the machine's peak rates, each for at most twice a row's `max_seconds`."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(

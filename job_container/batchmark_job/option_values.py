@@ -83,7 +83,7 @@ def whole_number(option: str, text: str) -> int:
 
 def _help(schema: dict[str, Any]) -> str:
     choices = schema.get("items", schema).get("enum")
-    known = f"of {', '.join(choices)}: " if choices else ""
+    known = f"choose from {', '.join(choices)}: " if choices else ""
     usual = "none" if schema["default"] in (None, []) else text(schema["default"])
     return f"{known}{schema['command']} (default: {usual})"
 

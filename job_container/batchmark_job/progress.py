@@ -52,8 +52,8 @@ def describe_first_turn(row: MeasuredRow) -> str:
 def time_left(rows: Sequence[MeasuredRow], seconds: float) -> str:
     """Estimate the remaining time from the turns taken so far.
 
-    Empty at the end, and in the beginning. First turns include the choice of the implementation and
-    take longest, so the estimate is rather too high.
+    Empty in the beginning and at the end. First turns include the choice of the implementation and
+    take longest, so the estimate tends to be too high.
     """
     done = statistics.mean(_share_done(row) for row in rows)
     if not FIRST_ESTIMATE < done < 1:

@@ -192,7 +192,7 @@ _SUITES = (
     ),
     Suite(
         name=SCALING,
-        summary="ResNet-50's training on several nodes together, their all-reduces and reading",
+        summary="ResNet-50 trained by several nodes together, and their all-reduces and file reads",
         grids=(),
         limits=RowLimits(samples=50, max_seconds=60.0, processes=2, turns=1),
         scaling=ScalingOptions(),

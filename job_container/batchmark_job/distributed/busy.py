@@ -16,7 +16,7 @@ MOST_READINGS = 10_000
 
 
 class GpuUtilisation:
-    """Samples the utilisation of some GPUs through NVML, without loading torch."""
+    """Samples the GPUs' utilisation through NVML, without loading torch."""
 
     def __init__(self, gpus: Sequence[nvml.Gpu]) -> None:
         self._gpus = gpus
@@ -26,7 +26,7 @@ class GpuUtilisation:
 
     @classmethod
     def of(cls, device: str, devices: int) -> GpuUtilisation | None:
-        """Watch the first GPUs of this machine; None on the CPU or without NVML."""
+        """Build one for this machine's first `devices` GPUs; None on the CPU or without NVML."""
         if device != "cuda":
             return None
         try:
@@ -42,7 +42,7 @@ class GpuUtilisation:
         self._thread.start()
 
     def stop(self) -> tuple[tuple[float, float], ...]:
-        """Stop, and return (seconds since the start, mean utilisation of the GPUs) per reading."""
+        """Stop; return (seconds since the start, mean utilisation of the GPUs) for each reading."""
         self._stop.set()
         if self._thread:
             self._thread.join()

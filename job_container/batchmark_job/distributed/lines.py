@@ -1,6 +1,6 @@
 """JSON messages between the launchers of two nodes, one per line, with heartbeats.
 
-JSON and not pickle: unpickling would let whoever reaches the port run code.
+JSON rather than pickle: unpickling would let anyone who reaches the port run code.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NodeConnection:
         """Return the next message, skipping heartbeats.
 
         Raises:
-            LostError: the connection ended, or sent something that is not a message.
+            LostError: the connection ended, or an invalid message arrived.
         """
         with self._reading:
             try:

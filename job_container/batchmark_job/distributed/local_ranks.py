@@ -100,10 +100,10 @@ class LocalRanks:
         return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
-        """Return what rank 0 wrote, if it ran on this node.
+        """Return rank 0's answer; only on the node that ran rank 0.
 
         Raises:
-            OSError: it wrote nothing.
+            OSError: rank 0 wrote nothing.
             ValidationError: what it wrote is not an answer.
         """
         return Answer.model_validate_json(self._answer.read_bytes())

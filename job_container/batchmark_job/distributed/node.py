@@ -61,7 +61,7 @@ class Node:
         if main != 0:
             raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
         if not 0 <= index < count:
-            raise InputError(f"{INDEX} is {index}, which {COUNT}={count} doesn't allow")
+            raise InputError(f"{INDEX} is {index}; with {COUNT}={count}, give 0 to {count - 1}")
         address = environment.get(MAIN_ADDRESS) or None
         if address and (":" in address or address == EVERY_ADDRESS):
             raise InputError(
@@ -69,12 +69,12 @@ class Node:
             )
         if index > 0 and address is None:
             raise InputError(
-                f"{MAIN_ADDRESS} is not set, but this is node {index} of {count}, which needs it"
+                f"{MAIN_ADDRESS} is not set; node {index} needs it to reach the main node"
             )
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
         if not 0 < seconds < math.inf:
             raise InputError(
-                f"{JOINING} is {seconds:g}; give the seconds to wait for all nodes, above 0"
+                f"{JOINING} is {seconds:g}; it must be a finite number of seconds greater than 0"
             )
         proof = _proof(environment) if count > 1 else b""
         return cls(index, count, address, seconds, proof)
@@ -133,9 +133,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """This container's address from ECS, else the local address of the route to another node.
+    """This container's address from ECS, else the local address of the route to `towards`.
 
-    None outside ECS, in the host's network mode, and where no route leads to the other node.
+    None if there is neither. ECS reports no address in the host's network mode.
     """
     for _ in range(ASKED):
         for network in ecs_metadata().get("Networks") or ():
@@ -150,7 +150,7 @@ def own_address(towards: str | None = None) -> str | None:
 
 
 def interface_of(address: str) -> str | None:
-    """Name of the network interface that has this address; the loopback interface for loopback."""
+    """Name of the network interface with this address; any 127.* address counts as loopback."""
     wanted = LOOPBACK if address.startswith("127.") else address
     found = psutil.net_if_addrs().items()
     return next(

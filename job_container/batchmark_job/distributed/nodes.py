@@ -56,7 +56,7 @@ class Nodes:
         """Start listening if other nodes are expected.
 
         Args:
-            address: this node's own, the only one listened at; None in a single-node job.
+            address: this node's own; the port is open only there. None in a single-node job.
 
         Raises:
             CannotMeasureError: the port is taken, or this node has no address.
@@ -109,7 +109,7 @@ class Nodes:
             missing = [n for n in range(1, others + 1) if n not in self._joined]
         dropped = self._close_door()
         if missing:
-            strangers = f"; {count(dropped, 'visitor')} lacked this job's token" if dropped else ""
+            strangers = f"; {count(dropped, 'client')} lacked this job's token" if dropped else ""
             raise CannotMeasureError(
                 f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} "
                 f"joined within {self._node.joining_seconds:.0f} s; missing: node "
@@ -189,7 +189,7 @@ class Nodes:
         return answer.model_copy(update={"busy_share": busy_share})
 
     def _wait_if_closed(self) -> None:
-        """Block forever once closed: an interruption is writing and ends the process."""
+        """Block forever if closed: the thread that writes the document ends the process."""
         if self._closed.is_set():
             threading.Event().wait()
 
@@ -313,7 +313,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """How the ranks ended, by node, for nodes where they have."""
+        """How the ranks ended on each node where they have ended, by node index."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -359,7 +359,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Mean utilisation while sampling; a node counts seconds from its own start of the ranks."""
+    """Mean utilisation while sampling; each node's readings count from its own launch."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

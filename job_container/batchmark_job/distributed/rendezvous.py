@@ -1,7 +1,7 @@
-"""A torchrun rendezvous whose store listens only at the main node's address; torch's uses all.
+"""A torchrun rendezvous whose store listens only at the main node's address.
 
-torch's store has no authentication: whoever reaches the address during a launch can read and write
-it.
+torch's own listens at all addresses. Neither has authentication: anyone who reaches the port during
+a launch can read the store and write to it.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ def make(parameters: RendezvousParameters) -> RendezvousHandler:
 
 
 def register() -> None:
-    """Register the handler under its name for torchrun."""
+    """Register this rendezvous with torchrun under the name RENDEZVOUS."""
     rendezvous_handler_registry.register(RENDEZVOUS, make)

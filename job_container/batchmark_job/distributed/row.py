@@ -28,7 +28,7 @@ LEAST_SAMPLES = 6  # with fewer samples a median has no interval
 
 @dataclass
 class ScalingRow(MeasuredRow):
-    """A row in which each turn is a launch, with fresh processes on all nodes."""
+    """A row measured in launches: each turn starts fresh processes on all nodes."""
 
     workload: Measured
     point: ScalingPoint = field(kw_only=True)

@@ -1,6 +1,6 @@
 """What the ranks of one torchrun launch are asked to do, and what rank 0 answers.
 
-Each node writes a task as a JSON file for its own ranks; rank 0 writes the answer as another.
+Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ ERROR_SUFFIX = ".error"  # each rank's RankError file, beside the answer
 
 
 class Ranks(Model):
-    """What a task needs besides what it measures."""
+    """What all tasks have in common: the device and how to sample."""
 
     device: Literal["cpu", "cuda"]
     dtype: str = Field(
-        default="float32", description="or tf32, bfloat16 or float64; weights stay float32"
+        default="float32", description="also tf32, bfloat16 or float64; weights stay float32"
     )
     threads: int = Field(description="CPU threads of each rank")
-    samples: int = Field(description="to take in this launch")
-    max_seconds: float = Field(description="to take them in; fewer where they take longer")
+    samples: int = Field(description="samples to take in this launch")
+    max_seconds: float = Field(description="time limit for sampling")
 
 
 class Train(Ranks):
     """Train ResNet-50, each rank on batches of its own; a sample is a step."""
 
     kind: Literal["train"] = "train"
-    batch: int = Field(description="images of each rank at each step")
+    batch: int = Field(description="images per rank and step")
     image: int = Field(description="width and height in pixels")
     data: Literal["synthetic", "files"]
-    folder: Path | None = optional("of the shards, where data is files")
+    folder: Path | None = optional("folder of the shards, if data is files")
     settings: TrainingSettings
     seed: int = 0
 
@@ -51,13 +51,13 @@ class AllReduce(Ranks):
 
 
 class Read(Ranks):
-    """Read all shards, each node its own share; a sample is a pass."""
+    """Read all shards, each rank its own share; a sample is a pass."""
 
     kind: Literal["read"] = "read"
     folder: Path
     cold: bool = Field(
-        description="the first pass of all over the file system, which takes what it lacks from "
-        "S3; else passes that follow, without what the nodes' memory holds of the files"
+        description="time the file system's first pass, which loads from S3 what it lacks; "
+        "otherwise later passes, with the files dropped from the nodes' page caches"
     )
 
 
@@ -66,12 +66,12 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 
 
 class RankError(Model):
-    """What a rank writes before it ends with an error, to find out which failed first."""
+    """Written by a rank before it ends with an error, to find out which rank failed first."""
 
-    at: float = Field(description="by its machine's clock, in seconds since 1970")
+    at: float = Field(description="when it failed, by its machine's clock, in seconds since 1970")
     rank: int
     error: str
-    lost_another: bool = Field(description="it failed only because another rank was gone")
+    lost_another: bool = Field(description="whether it failed only because another rank was gone")
     out_of_memory: bool = False
 
 
@@ -79,26 +79,26 @@ class Answer(Model):
     """What all ranks did in one launch, as rank 0 measured it."""
 
     implementation: Implementation
-    cold_seconds: float = Field(description="of the first call")
+    cold_seconds: float = Field(description="duration of the first call")
     samples_seconds: tuple[float, ...] = Field(
-        description="per call: each ends with the last of all ranks, and begins where the one "
-        "before ended. Where a loader has several workers, the mean of as many steps"
+        description="duration per call; a sample ends when the last rank does, and starts where "
+        "the previous one ended. With several loader workers, it is the mean of as many steps"
     )
     starts: tuple[float, ...] = Field(
-        description="of each sample by time.perf_counter of rank 0, and the last one's end"
+        description="starts of the samples, and the last one's end, by rank 0's time.perf_counter"
     )
     warmup_calls: int
     correctness: Correctness
     wrong: str | None = optional("what is wrong, if the check failed")
-    items: int | None = optional("images of all ranks in a call")
-    bytes_moved: int | None = optional("of all ranks in a call")
+    items: int | None = optional("images that all ranks process in a call")
+    bytes_moved: int | None = optional("bytes that all ranks move in a call")
     split: StepSplit | None = None
     losses: tuple[float, ...] = ()
     gradient_bytes: int | None = None
-    peak_memory_bytes: int | None = optional("the most of any rank")
+    peak_memory_bytes: int | None = optional("maximum over the ranks")
     remark: str | None = None
     busy_share: float | None = optional(
-        "of all GPUs, while the samples were taken: the main node adds it"
+        "mean utilisation of all GPUs during the samples; added by the main node"
     )
 
     @property

@@ -1,7 +1,7 @@
 """torchrun on one node: its arguments, its environment, and its start.
 
-Run as a program, this is torchrun itself with the signals unblocked that the job blocks in all its
-threads.
+Run as a program, this unblocks the signals that the job blocks in all its threads, and then runs
+torchrun.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End all ranks once the job has ended in any way, when the pipe's last holder closes it."""
+    """End all ranks once the job has ended in any way, which closes the pipe on stdin."""
     while os.read(sys.stdin.fileno(), 4096):  # not through a buffer: its lock would block the exit
         pass
     for process in psutil.Process().children(recursive=True):

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        help="folder or s3://bucket/prefix/: empty, or with part of this set",
+        help="folder or s3://bucket/prefix/; it must be empty or hold part of this set",
     )
 
 

@@ -1,6 +1,6 @@
 """Makes an image set, shard by shard, and resumes where an earlier attempt ended.
 
-To a decoder the images look like a camera's: coarse structure, finer and finer, and noise.
+To a decoder the images look like a camera's: they have coarse and fine structure, and noise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OF_CLASSES = 1  # separates their random numbers from those of the images
 
 
 def make(settings: Settings, place: Place) -> Manifest:
-    """Make what is missing of the set, and return its manifest.
+    """Make the missing shards of the set, and return its manifest.
 
     Raises:
         InputError: the place holds something else.
@@ -84,7 +84,7 @@ def make(settings: Settings, place: Place) -> Manifest:
 
 
 def encoded_shard(number: int, settings: Settings, pool: Executor) -> bytes:
-    """One tar file, whose bytes don't depend on when and by whom it was made."""
+    """Encode a shard as a tar file without times or owners, so that its bytes are reproducible."""
     images = settings.images_of(number)
     encoded = pool.map(
         lambda index: image(index, settings.size, settings.classes, settings.seed), images

@@ -1,4 +1,4 @@
-"""The manifest beside a set's shards: written empty before them, and in full after the last."""
+"""The manifest beside a set's shards; it lists none of them until all are made."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ BYTES_PER_PIXEL, MOST_SHARD_BYTES = 0.6, 2**31
 class Settings(Options):
     """All settings that determine a set's content; the same settings give the same bytes."""
 
-    count: Annotated[Whole, Field(ge=1, le=10_000_000)] = option(1024, command="images")
+    count: Annotated[Whole, Field(ge=1, le=10_000_000)] = option(1024, command="number of images")
     size: Annotated[Whole, Field(ge=16, le=4096)] = option(
-        256, command="their width and height in pixels"
+        256, command="width and height of an image in pixels"
     )
     shards: Annotated[Whole, Field(ge=1, le=100_000)] = option(
-        16, command="tar files to spread them over"
+        16, command="number of tar files that hold the images"
     )
-    classes: Annotated[Whole, Field(ge=1, le=1000)] = option(
-        1000, command="that the images belong to"
-    )
+    classes: Annotated[Whole, Field(ge=1, le=1000)] = option(1000, command="number of classes")
     seed: Annotated[Whole, Field(ge=0, lt=2**31)] = option(
         0, command="different seeds give different images"
     )
@@ -64,7 +62,7 @@ class Shard(Model):
 
 class Manifest(Model):
     settings: Settings
-    shards: tuple[Shard, ...] = optional("none while the set is being made, then all of them", ())
+    shards: tuple[Shard, ...] = optional("empty until all shards are made", ())
 
     @property
     def complete(self) -> bool:

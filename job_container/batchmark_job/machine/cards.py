@@ -1,4 +1,4 @@
-"""The GPUs of EC2, and which of them the pinned torch supports."""
+"""EC2's GPUs, and which of them a torch build supports."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class CpuTicks:
 
 
 class ThreadTime(NamedTuple):
-    """Nanoseconds since a thread began: running on a CPU, and waiting for one."""
+    """Nanoseconds that a thread has spent running on a CPU, and waiting for one."""
 
     ran: int
     waited: int
@@ -59,7 +59,7 @@ class ThreadTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything at one moment of time.perf_counter()."""
+    """All values read at one moment of time.perf_counter()."""
 
     at: float
     ticks: CpuTicks | None
@@ -87,7 +87,7 @@ class Monitor:
         self._read()
 
     def start(self) -> None:
-        """Start a thread that reads every PERIOD_SECONDS, or as seldom as CPU_BUDGET demands."""
+        """Start a thread that reads every PERIOD_SECONDS, or less often to respect CPU_BUDGET."""
         self.stop()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -120,10 +120,10 @@ class Monitor:
 
         A span counts as throttled only if one of these holds.
 
-        - The GPU named one of nvml.DISTURBANCES in the span, or at the nearest reading if the
+        - The GPU reported one of nvml.DISTURBANCES in the span, or at the nearest reading if the
           span is too short to have one.
         - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
-          STEAL_WINDOW_SECONDS before the span's end and the whole span, less one tick for rounding.
+          span or, if longer, the STEAL_WINDOW_SECONDS before its end, less one tick for rounding.
         - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
         """
         readings = self._kept()
@@ -185,7 +185,7 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 def wait_share(
     before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
 ) -> float | None:
-    """Share of the time in which threads had work that they waited for a CPU."""
+    """Share of the threads' runnable time that they spent waiting for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
@@ -234,7 +234,7 @@ def _gpu_state(gpu: nvml.Gpu | None) -> Conditions:
 
 
 def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
-    """Read the first line of proc(5)'s stat file, whose user and nice already include guests."""
+    """Read total CPU times from /proc/stat; user and nice already include guest time (proc(5))."""
     with contextlib.suppress(OSError, ValueError), stat_file.open("rb", buffering=0) as stat:
         user, nice, system, _, _, irq, softirq, steal = map(int, stat.read(512).split()[1:9])
         return CpuTicks(busy=user + nice + system + irq + softirq, stolen=steal)

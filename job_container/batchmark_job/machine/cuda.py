@@ -53,7 +53,7 @@ def find_obstacle() -> Obstacle | None:
 
 
 def start() -> None:
-    """Initialise CUDA on the first GPU without running a kernel, so that none is warm.
+    """Initialise CUDA on the first GPU without running a kernel, so that cold calls stay cold.
 
     Raises:
         CannotMeasureError: this torch lacks code for the GPU, or the GPU is full or in error.

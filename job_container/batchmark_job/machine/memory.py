@@ -124,7 +124,7 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
 
 
 def keep_freed_memory() -> None:
-    """Make glibc's malloc reuse the pages freed by the previous call, until they are returned.
+    """Make glibc's malloc keep freed pages, so that the next call reuses them.
 
     Otherwise the state of the heap decides whether a call pays for mapping its output's pages
     (docs/decisions/0011). Does nothing with another C library.

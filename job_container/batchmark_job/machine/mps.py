@@ -100,9 +100,9 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
 
 
 def find_daemon() -> None:
-    """Check that the host's daemon is mounted: without it, CUDA would start unnoticed.
+    """Check that the host's daemon is mounted; otherwise CUDA would silently start without MPS.
 
-    On a host that has just started, this may take a moment.
+    Wait a while for it: on a host that has just started, the daemon may still be starting.
 
     Raises:
         CannotMeasureError: there is no daemon.
@@ -119,13 +119,13 @@ def find_daemon() -> None:
 
 
 def check_served(pipes: str | None) -> str | None:
-    """Check that the daemon serves a client: it starts a server with its first one.
+    """Check that the daemon serves a client: it starts a server for the first one.
 
     Args:
         pipes: its folder; None for the one in this process's environment.
 
     Returns:
-        Why that could not be checked; None if it could.
+        Why this could not be checked; None if it was.
 
     Raises:
         CannotMeasureError: it serves no client, so the replicas run without MPS.
@@ -147,7 +147,7 @@ def _guard(control: str, ready_seconds: float, said: Path) -> None:
     """Run the daemon until standard input closes.
 
     Args:
-        said: file for its output: 200 lines per suite, of interest only after a failure.
+        said: file for its output, kept out of the log because only a failure makes it useful.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # adopt the processes that it forks
     with said.open("wb") as file:

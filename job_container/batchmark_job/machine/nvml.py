@@ -1,4 +1,4 @@
-"""NVML's readings in this package's units; None if GPU or driver don't provide one.
+"""NVML's readings in this package's units; None if the GPU or driver lacks one.
 
 Every function raises an Exception if NVML is missing or can't reach a driver.
 

@@ -1,4 +1,4 @@
-"""Watches for Spot's interruption notice, which no signal brings into a container."""
+"""Watches for Spot's interruption notice; no signal announces it to a container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Poll for the notice in a thread; it comes two minutes ahead, if a metadata service is there.
+    """Poll the metadata service, if any, for the notice in a thread; it comes two minutes ahead.
 
     Batch does not pass it on: SIGTERM comes when Docker shuts down, SIGKILL soon after. A rebalance
     recommendation, which may come earlier or never, is only logged.

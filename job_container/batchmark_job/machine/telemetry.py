@@ -39,7 +39,7 @@ DATUMS_PER_CALL = 1000  # PutMetricData's limit
 
 
 class Unit(NamedTuple):
-    """A metric's unit for readers, and CloudWatch's, which has no watt, hertz or degree."""
+    """A metric's unit for readers and for CloudWatch, which has no watt, hertz or degree."""
 
     name: str
     cloudwatch: str

@@ -33,7 +33,7 @@ class WorkingThreads:
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Pin the last calls' threads to one core each, while this process makes more calls."""
+        """Pin the threads found during the last calls to one core each within the context."""
         before, began = thread_times() or {}, time.perf_counter()
         with pinned_to_cores(self._found):
             yield

@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def threads(self) -> int | None:
-        """None on CUDA."""
+        """CPU threads; None on CUDA."""
         return self.implementation.threads
 
     @property
@@ -79,7 +79,7 @@ class Candidate:
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:
-        """Whether its fastest call shows how slow it is; one call longer than `patience` is enough.
+        """Whether enough calls were made to judge it; one call longer than `patience` is enough.
 
         A thread that waited for the scheduler made a 2 ms call last 53 ms (docs/measurement.md).
         """
@@ -92,7 +92,7 @@ class Candidate:
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it was called often enough to be chosen over candidates hardly slower."""
+        """Whether it was called often enough to be chosen over slightly slower candidates."""
         return self._has_taken(TURNS_TO_CHOOSE["cuda" if self.threads is None else "cpu"])
 
     def _has_taken(self, turns: int) -> bool:
@@ -109,7 +109,7 @@ class Candidate:
     def trial_seconds(self) -> float | None:
         """Median of its calls in the trial; None if it was the only candidate.
 
-        A candidate that was hopeless before its first turn gives its fastest warm call.
+        For a candidate that was hopeless before its first turn, its fastest warm call.
         """
         return self.level if math.isfinite(self.level) else None
 

@@ -86,7 +86,7 @@ def _bandwidth(
     by_numpy: Callable[..., Any],
     *sides: Tensor,
 ) -> Ceiling:
-    """The fastest of the calls; on the CPU also of NumPy on all threads, which moves all sides."""
+    """The best rate of the calls; on the CPU, NumPy's call on all threads competes too."""
     threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
@@ -105,7 +105,7 @@ def _bandwidth(
 def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
     """A tensor of ones larger than the cache; memory must hold `sides` of them.
 
-    Not zeros, whose pages can all be the same one.
+    Not zeros: their pages could all be one physical page.
 
     Raises:
         MemoryError: there is too little memory.
@@ -175,7 +175,7 @@ def _fastest(
 ) -> tuple[float, str]:
     """The shortest time of all calls and that call's name, after ROUNDS rounds and `seconds`.
 
-    Sequential, since in turns one library's threads would spin while the other's work.
+    Calls don't alternate: one library's threads would spin while the other's work.
     """
     best = (math.inf, "")
     for name, call in calls.items():

@@ -59,7 +59,7 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
-    """The candidates for the row's device and dtype; if there are none, all of them, refused."""
+    """Candidates for the row's device and dtype; if there are none, all others, marked refused."""
     on_cpu = problem.device == "cpu"
     found = []
     every = list(enumerate(problem.implementations()))
@@ -107,7 +107,7 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
 
 
 def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
-    """The thread counts that the trial holds at a time, and the one being tried."""
+    """The candidates that a trial may hold at once: MOST_HELD thread counts and the one tried."""
     return [each for rungs in by_implementation(competing) for each in rungs[: MOST_HELD + 1]]
 
 

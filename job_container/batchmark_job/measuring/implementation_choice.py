@@ -42,13 +42,13 @@ def choose_fastest(
     hear: Hear,
     start: Start | None = None,
 ) -> tuple[Candidate | None, Worker | None]:
-    """The fastest correct candidate, or the only one, untried; None if there is none.
+    """The fastest correct candidate, if any, and its worker; a lone candidate is untried.
 
     Candidates take turns if memory holds them all; then the winner's worker stays alive. Otherwise
     each is timed alone.
 
     Args:
-        seconds: for the turns of all of them together.
+        seconds: total for the turns of all candidates.
         start: thread counts to begin with; None for the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Whether to try the next thread count; a hopeless climb needs a large gain."""
+    """Whether to try the next thread count; far behind the leader, only after a large gain."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest
@@ -276,7 +276,7 @@ def start_prepared(
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """The candidate that called this code first: itself, or the one whose call a graph captured."""
+    """The candidate with the cold call: itself or, for a CUDA graph, the one that it captured."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:

@@ -13,12 +13,12 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Limits of sampling a row.
+    """When to stop sampling a row.
 
     Sampling stops as soon as the median's interval is within `precision` of it on either side,
-    otherwise after `samples` or `max_seconds`. It takes `minimum_samples` at least, unless a row is
-    so slow that they would take more than PATIENCE times `max_seconds`. However precise, it lasts
-    for a tenth of `max_seconds`, so that it covers more than a moment's noise. All limits are for
+    otherwise after `samples` or `max_seconds`. At least `minimum_samples` are taken, unless a row
+    is so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier,
+    it lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for
     all turns of all `processes` together.
     """
 
@@ -36,8 +36,8 @@ class RowLimits:
             )
         if self.samples > MOST_SAMPLES:
             raise InputError(
-                f"--samples {self.samples} is too many; a result document holds "
-                f"{MOST_SAMPLES} of a row"
+                f"--samples {self.samples} is too many; a result document holds at most "
+                f"{MOST_SAMPLES} per row"
             )
         if not 0 <= self.precision < 1:
             raise InputError(

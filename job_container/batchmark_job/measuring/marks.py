@@ -49,7 +49,7 @@ class JobMarks:
 
 
 def process_started_at(root: Path = Path("/")) -> datetime:
-    """When this process started, to 10 ms on Linux; psutil is only good to a second."""
+    """When this process started, to within 10 ms on Linux; psutil's time is only to the second."""
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
         # Field 22 of proc_pid_stat(5), counted from the command's closing parenthesis.
         text = (root / "proc/self/stat").read_text().rpartition(")")[2]

@@ -85,7 +85,7 @@ class Turn(Protocol):
 class MeasuredRow(ABC):
     """A row being measured; other threads may read it at any time.
 
-    It is done once it has a measurement. Errors become its status, never an exception.
+    It is done once it has a measurement. Errors end up in its status and are never raised.
     """
 
     workload: HasName
@@ -124,7 +124,7 @@ class MeasuredRow(ABC):
         return self.measurement
 
     def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
-        """End the row with what was measured, or without figures if these break the schema."""
+        """End the row with what was measured, or without figures if they break the schema."""
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception:
@@ -144,7 +144,7 @@ class MeasuredRow(ABC):
             self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
 
     def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
-        """End the row early: its finished turns are a measurement with fewer samples."""
+        """End the row early; its finished turns become a measurement with fewer samples."""
         if self.measurement is not None:
             return self.measurement
         samples = len(self.samples)
@@ -190,7 +190,7 @@ class MeasuredRow(ABC):
         resolution_seconds: float = 0.0,
         **phases: float,
     ) -> dict[str, Any]:
-        """The fields of Measurement that follow from the samples, and how they were taken."""
+        """The fields of Measurement that describe the samples and how they were taken."""
         samples = self.samples
         return {
             "samples_seconds": tuple(samples),

@@ -1,4 +1,4 @@
-"""What choosing for one size tells about the next size of the same workload."""
+"""Uses the choice made for one size to start choosing for the next size of a workload."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Size(NamedTuple):
 
 @dataclass
 class Neighbours:
-    """The size last chosen for, by workload and dtype."""
+    """The last size for which a choice was made, by workload and dtype."""
 
     _latest: dict[tuple[str, str], _Size] = field(default_factory=dict)
 

@@ -114,7 +114,7 @@ class Prepared:
             limits: of this turn.
             trial_seconds: median of the same calls in the trial, if there was one.
             calls_per_sample: as in the row's other turns; None before the first one.
-            check_first: whether to compare the first output with the reference, too.
+            check_first: whether to compare the first output with the reference as well.
         """
         with self._state():
             cold, kept = None, None
@@ -194,10 +194,10 @@ class Prepared:
         return ends
 
     def look_back(self, *, phases: bool) -> LastLook:
-        """Check the last output, and that no call changed its inputs; makes no more calls.
+        """Check the last output, and that no call changed its inputs.
 
         Args:
-            phases: whether to time what a sample consists of, and copies to the device and back.
+            phases: whether to also time the parts of a call, and copies to the device and back.
         """
         output, peak = self._output, self._peak_bytes
         assert output is not None  # noqa: S101
@@ -234,7 +234,7 @@ class Prepared:
         return seconds
 
     def _settle(self) -> None:
-        """Make untimed calls after something else has run, unless calls are long.
+        """Refill the caches by untimed calls after something else has run, unless calls are long.
 
         The inputs of long calls fill the caches anyway.
         """
@@ -245,7 +245,7 @@ class Prepared:
                 return
 
     def _pinned(self) -> contextlib.AbstractContextManager[None]:
-        """Pin the threads that its calls need to one core each, as far as they are known by now.
+        """Pin the threads that its calls are known to use to one core each.
 
         Long calls too: they may be long because two threads share a core.
         """
@@ -265,9 +265,9 @@ class Prepared:
         return FirstCall(seconds, correctness, wrong, changes)
 
     def _check_last(self, output: Tensor) -> tuple[Correctness | None, str | None]:
-        """What is wrong with the last output, checked like the first one.
+        """Check the last output like the first one.
 
-        If each call builds on the one before, only whether it is finite.
+        If each call builds on the previous one, check only that it is finite.
         """
         if not self._problem.workload.repeatable:
             finite = bool(torch.isfinite(output).all())

@@ -50,7 +50,7 @@ class Problem:
         return self.workload.input_bytes(self.parameters, self.dtype)
 
     def bytes_to_evict(self, input_sets: int) -> int:
-        """Bytes to write between calls if too few input sets fit to fill a GPU's cache."""
+        """Bytes to write between calls if even MOST_INPUT_SETS can't fill a GPU's cache; else 0."""
         if self.device != "cuda" or input_sets < MOST_INPUT_SETS:
             return 0
         wanted = CACHES_FILLED * (last_level_cache_bytes(self.device) or 0)

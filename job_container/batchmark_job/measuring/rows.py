@@ -126,9 +126,9 @@ class Row(MeasuredRow):
     def _hold_trial(
         self, bench: Bench, problem: Problem, entry: Entry
     ) -> tuple[Entry, Candidate | None]:
-        """The chosen candidate, and what was tried for it.
+        """Return what was tried, and the chosen candidate.
 
-        If it is slower than the previous size explains, the better of two trials.
+        If it is slower than the previous size explains, keep the better of two trials.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """The process whose turn it is, started if necessary; the trial's winner comes first."""
+        """The process to take the next turn, started if necessary; the trial's winner is first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
@@ -205,7 +205,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Take the cold call of a candidate that had no rival to be tried against."""
+        """Record the cold call of a lone candidate; if its result is wrong, end the row."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
@@ -218,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """The trials, after the chosen candidate failed in the end."""
+        """The trials, with the chosen candidate's outcome replaced by this failure."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,

@@ -194,7 +194,7 @@ class Conditions(Model):
     cpu_frequency_hz: Amount | None = optional("mean over the CPUs")
     cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor took away")
     cpu_wait_share: Share | None = optional(
-        "share of the time in which this process's threads had work that they waited for a CPU"
+        "share of its threads' runnable time that they spent waiting for a CPU"
     )
     gpu_clock_hz: Amount | None = optional("streaming multiprocessors")
     gpu_memory_clock_hz: Amount | None = None
@@ -329,7 +329,7 @@ class Measurement(Model):
 
 
 class Marks(Model):
-    """When a job reached each of its stages; null if it did not, or that is unknown.
+    """When a job reached each of its stages; null if it did not, or if the time is unknown.
 
     The image pull and the container's start come from the ECS agent's task metadata.
     """

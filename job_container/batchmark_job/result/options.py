@@ -1,4 +1,4 @@
-"""Options declared once as a model, which forms, plan records and command lines derive from."""
+"""Options declared once as a model; forms, plan records and command lines derive from it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def option(
         description: its text in the form; None leaves it out of the form.
         command: its help on the command line; None leaves it out of the command.
         flag: its name on the command line, if not the field's.
-        form: further settings of the form's field: its `section`, what it `says` of each choice,
-            and whether it `must` be filled in though it may be empty.
+        form: further settings of the form's field: its `section`, a text for each choice (`says`),
+            and `must` for a field that users have to fill in although its default is empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}
@@ -42,7 +42,7 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Why these options can't be combined, or None; `name` maps to users' option names."""
+        """Why these options can't be combined, or None; `name` gives the user's name of a field."""
         return None
 
 

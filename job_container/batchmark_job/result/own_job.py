@@ -64,7 +64,7 @@ class OwnJob(Model):
     check: OwnersCheck
     bad_lines: Few[BadLine] = ()
     bad_lines_left_out: Count = 0
-    metrics_left_out: Count = Field(default=0, description="lines beyond the maximum that is kept")
+    metrics_left_out: Count = Field(default=0, description="lines dropped beyond the limit")
     doubts: Few[Text] = optional(
         "reasons to read its figures with care, such as a log that lost lines", ()
     )

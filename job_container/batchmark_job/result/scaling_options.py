@@ -41,13 +41,13 @@ class _Step(Options):
     image: Annotated[Whole, Field(ge=32, le=1024)] = _of_step(
         224,
         "Width and height of an image in pixels.",
-        command="width and height in pixels",
+        command="width and height of an image in pixels",
     )
     steps: Annotated[Whole, Field(ge=LEAST_STEPS, le=MOST_SAMPLES)] = _of_step(
         50,
         "Measured steps of each training row.",
         command=(
-            "most samples of a row; when training on files, each is a step of every loader worker"
+            "maximum samples per row; when training on files, a sample is a step per loader worker"
         ),
     )
     data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = _of_step(
@@ -58,7 +58,7 @@ class _Step(Options):
     all_reduce_mib: tuple[Mebibytes, ...] = _of_step(
         (1, 16, 64, 256),
         "Sizes of the all-reduce test in mebibytes, one number per line. Empty for no test.",
-        command="sizes in mebibytes; may be empty",
+        command="all-reduce sizes in mebibytes; may be empty",
     )
 
 
@@ -127,7 +127,7 @@ class ScalingOptions(_Step):
     """What the nodes of one job measure together."""
 
     nodes: Nodes = Field(default=1, description="number of nodes, which the job reads from Batch")
-    devices: Devices = option(1, command="per node: GPUs, or processes on the CPU")
+    devices: Devices = option(1, command="GPUs per node, or processes on its CPU")
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)] = option(
         (64,),
         command=(
@@ -141,7 +141,7 @@ class ScalingOptions(_Step):
     passes: tuple[Pass, ...] = option(
         PASSES, command="passes over the files; only the first job that reads them has a cold one"
     )
-    settings: TrainingSettings = option(ScalingRun().settings, command="seed of the training")
+    settings: TrainingSettings = option(ScalingRun().settings, command="training hyperparameter")
     variant: Count = Field(
         default=0, description="index of the variant in a study; 0 is the run's own settings"
     )

@@ -36,7 +36,7 @@ SAYS_OF_DISTURBANCES = {
 
 
 class SharingOptions(Options):
-    """Which tasks share a device, how, and how many of them."""
+    """Which task runs as replicas on one device, how many, and how they share it."""
 
     task: Annotated[str, Field(min_length=1), IN_A_LINE] = _of_task(
         "cnn_training_step",
@@ -45,7 +45,7 @@ class SharingOptions(Options):
     )
     axes: dict[Line, Whole] = _of_task(
         {"batch": 32},
-        "Its size, as NAME=N; separate several by spaces. Empty for the default sizes of a "
+        "Its size, as NAME=N; separate several with spaces. Empty for the default sizes of a "
         "workload of your own.",
         command="size of the task",
         flag="axis",
@@ -61,7 +61,7 @@ class SharingOptions(Options):
         (1, 2, 5, 10, 20),
         "How many share it at once, one number per line. Include 1, as the others are compared "
         "with it.",
-        command="how many at once; a single number for jobs and pods",
+        command="numbers of replicas at once; a single one for jobs and pods",
     )
     disturbances: tuple[Disturbance, ...] = _of_sharing(
         (),

@@ -1,1 +1,1 @@
-"""Several tasks at once on one device: their total throughput, and how each one suffers."""
+"""Several tasks at once on one device: their total throughput, and each one's slowdown."""

@@ -31,7 +31,7 @@ class ReplicaRun(NamedTuple):
 
 
 class ReplicaFailure(NamedTuple):
-    """How a replica ended that did not run to the end."""
+    """How a replica ended that did not complete its run."""
 
     outcome: ReplicaOutcome
     reason: str

@@ -44,7 +44,7 @@ class Task:
 
 @dataclass
 class Group:
-    """What a group's replicas did, by their numbers."""
+    """What a group's replicas did, ordered by number."""
 
     started: list[StartedReplica] = field(default_factory=list)
     ran: list[ReplicaRun | ReplicaFailure] = field(default_factory=list)
@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """The replicas' extra environment variables; runs MPS meanwhile if they need it."""
+    """The replicas' extra environment variables; runs MPS within the context if needed."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -124,7 +124,7 @@ class _Runner:
         return group
 
     def in_turn(self) -> Group:
-        """Run the replicas alone, each starting after the previous one's process has ended."""
+        """Run one replica at a time, each after the previous one's process has ended."""
         group, count = self._group(), self.point.replicas
         for _ in range(count):
             self._run(group, 1, -(-WINDOWS // count), self.seconds / count)
@@ -242,7 +242,7 @@ def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float
 
 
 def _patience(started: Sequence[StartedReplica]) -> float:
-    """How long to wait for the last steps after the time is over."""
+    """How long to wait for the last steps after time is up."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 
@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Final checks from the first process whose first replica ran to the end."""
+    """Final checks by the first process that completed its run; None if none did."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

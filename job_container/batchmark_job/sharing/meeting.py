@@ -1,8 +1,8 @@
 """Replicas in separate containers: children of one array job, or pods of one Kubernetes job.
 
 All of them mount a folder of their host, in which the first replica listens on a socket. The others
-lend it their workers, so that only the first one measures and writes. It notices at once when one
-of them ends.
+lend it their workers, so that only the first one measures and writes. The first one notices at once
+when another ends.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 class ReplicaRendezvous:
-    """The first replica's workers: one of each group in this container, the others elsewhere."""
+    """Starts the first worker of each group in this container, and the rest in the others."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
         """Start listening.

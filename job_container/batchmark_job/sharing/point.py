@@ -36,7 +36,7 @@ class SharingPoint:
     limits: MpsLimits = MpsLimits()
 
     def parameters(self) -> dict[str, str | int]:
-        """What distinguishes rows; the default form and no disturbance are left out."""
+        """The parameters that distinguish rows; a default form or disturbance is omitted."""
         named: dict[str, str | int] = {"mode": self.mode.value, "replicas": self.replicas}
         if self.form != "processes":
             named["form"] = self.form

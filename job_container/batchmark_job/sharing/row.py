@@ -30,11 +30,11 @@ NEEDS_GPU = {
 
 @dataclass
 class SharingRow(Row):
-    """A row whose turns are groups of fresh processes and whose samples are windows of time.
+    """A row in which each turn is a group of fresh processes and each sample a window of time.
 
-    `parameters` also name mode and replicas. In an experiment the samples are of the replicas other
-    than the disturbing one. `task` is what one replica does, as a row of its own: rows that share
-    it share the choice of its implementation.
+    `parameters` also name mode and replicas. In an experiment the disturbing replica's steps don't
+    count. `task` is what one replica does, as a row of its own; rows with the same `task` choose
+    its implementation only once.
     """
 
     task: Row = field(kw_only=True)

@@ -42,8 +42,8 @@ class TorchAttention(TorchImplementation):
     def prepare(self, inputs: Tensors) -> Call:
         """Prepare the attention or, if a gradient is among the inputs, its backward pass.
 
-        Gradients end in one tensor, as a projection that makes queries, keys and values at once
-        needs them; no kernel writes them there, so torch copies them.
+        All gradients end in one tensor, as a projection to queries, keys and values at once needs
+        them. No kernel writes them there, so torch copies them.
         """
         import torch
 
@@ -75,7 +75,7 @@ class CudnnAttention(FlashAttention):
 
 
 class ExplicitAttention(TorchAttention):
-    """Two matrix products with a softmax between them, the scores held in memory."""
+    """Two matrix products with a softmax between them; the scores are kept in memory."""
 
     name = "torch matmul and softmax"
 

@@ -76,7 +76,7 @@ class Implementation(ABC):
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """What a reader of its figures should know, judging by an output; usually nothing."""
+        """A remark for readers of its figures, based on an output; usually None."""
         return None
 
     def plain(self) -> Implementation:

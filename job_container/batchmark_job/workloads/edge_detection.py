@@ -61,7 +61,7 @@ class OpenCVSobel(OpenCVFilter):
 
 
 class OpenCVSobelInBands(OpenCVFilter):
-    """Processes bands of rows whose gradients stay in the cache, shared among the threads."""
+    """Threads share bands of rows, small enough for their gradients to stay in the cache."""
 
     name = "opencv in bands"
 

@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """Everything that pooling reads, cut into tiles with even sides; at least one per thread."""
+    """Cut all that pooling reads into tiles with even sides; at least one per thread."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH
@@ -150,7 +150,7 @@ def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
 
 
 def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) -> None:
-    """Write the pooled result of one tile, whose sides are even, to its place."""
+    """Write the pooled result of one tile to its place; the tile's sides must be even."""
     import torch
     import torch.nn.functional as F  # noqa: N812
 
@@ -179,7 +179,7 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
 
 
 def _unfolded_bytes(dtype: str) -> int:
-    """Bytes per pixel unfolded by torch for float64, which oneDNN does not support."""
+    """Bytes per pixel of the patches that torch unfolds for float64, which oneDNN lacks."""
     return 9 * CHANNELS[1] * DTYPE_BYTES[dtype] if dtype == "float64" else 0
 
 

@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """float16 ends at 65,504 and bfloat16 counts no further than 256: so sum in float32."""
+    """Sum 16-bit types in float32: float16 ends at 65,504, and bfloat16 can't count past 256."""
     return "float64" if dtype == "float64" else "float32"

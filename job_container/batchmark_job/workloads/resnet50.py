@@ -176,7 +176,8 @@ class TorchResNet50(TorchImplementation):
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Memory of weights twice, images, and four activations of the largest shortcut block.
 
-        For float64, which oneDNN lacks, torch unfolds neighbourhoods to less than three of these.
+        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three of
+        these.
         """
         largest = max(numbers for _, numbers in layer_outputs())
         activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)

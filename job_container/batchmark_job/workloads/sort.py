@@ -51,7 +51,7 @@ class NumpySort(BufferedImplementation):
 
 
 class TorchSort(BufferedImplementation, TorchImplementation):
-    """CUB's radix sort on CUDA, of keys with indices, which cost it bandwidth."""
+    """CUB's radix sort on CUDA; it also moves indices, which costs bandwidth."""
 
     dtypes = Implementation.dtypes
     needs_native_arithmetic = False

@@ -219,7 +219,7 @@ def test_each_command_is_shown_before_it_runs(machine):
     ]
     assert result.stderr.index("+ docker") < result.stderr.index("no space left")
     assert f"{CPU_IMAGE} is not in the repository" in result.stderr
-    assert "run this again: layers that arrived are not sent twice" in result.stderr
+    assert "run this again: layers already uploaded are not sent again" in result.stderr
     assert not machine.pin.exists()
 
 
@@ -295,7 +295,7 @@ def test_a_missing_program_is_named_in_one_line(machine, program):
 @pytest.mark.parametrize(
     ("command", "answer", "parts"),
     [
-        ("git -C", "exit 128", ["is no git checkout, so no commit says what is in the image"]),
+        ("git -C", "exit 128", ["is not a git checkout, so no commit identifies what"]),
         (
             "terraform",
             'echo "Output ecr_repository_url not found" >&2; exit 1',

@@ -28,12 +28,12 @@ def all_reduce(task: AllReduce) -> Answer:
     """Time back-to-back sums, without a pause between them, as NCCL's own tests do.
 
     Raises:
-        InputError: the tensor holds no whole float32, or there is only one rank.
+        InputError: the size is not a positive multiple of a float32's 4 bytes.
     """
     world = World.from_environment(task.device)
     if task.size_bytes < FLOAT_BYTES or task.size_bytes % FLOAT_BYTES:
         raise InputError(
-            f"a tensor of {task.size_bytes} bytes holds no whole float32; give a multiple of 4"
+            f"a tensor of float32 can't have {task.size_bytes} bytes; give a multiple of 4"
         )
     threads.set_threads(task.threads)
     with world.joined():
@@ -78,7 +78,7 @@ def measure(task: AllReduce, world: World) -> Answer:
 
 
 def own_values(count: int, rank: int) -> torch.Tensor:
-    """Whole numbers that differ between ranks; a tensor repeats them from the start."""
+    """Whole numbers for a rank's tensor: they repeat after PERIOD and differ between ranks."""
     return torch.arange(count).remainder_(PERIOD).add_(rank).float()
 
 

@@ -42,9 +42,10 @@ def check_gradients(
     """Compare the averaged gradients with the mean of each rank's float64 gradients.
 
     Each rank's batch repeats a few images, so that its statistics and mean loss equal those of the
-    few alone, and the float64 reference on the CPU computes only these. Weights are replaced by
-    `smooth_weights` meanwhile. In large kernels rounding hides too much; those are compared with
-    the mean of the gradients that each rank computes on its device without an exchange.
+    few alone, and the float64 reference on the CPU computes only these. During the check
+    `smooth_weights` replace the weights. Rounding hides too much in large kernels; those are
+    compared with the mean of the gradients that each rank computes on its device without an
+    exchange.
 
     Args:
         backward: leaves the averaged gradients of images and labels in the network.
@@ -92,15 +93,15 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """A strided sample of a gradient; an odd stride meets all positions of a kernel."""
+    """A strided sample of a gradient; an odd stride reaches every position of a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
 def smooth_weights(dtype: str) -> Tensor:
     """Weights whose shifts are so large that hardly any ReLU has an input near or below 0.
 
-    Otherwise rounding moves some inputs over that edge, which changes the gradients of a few images
-    by more than the check looks for: float32 was seen to be off by 6e-2.
+    Otherwise rounding moves some inputs across 0 and changes a few images' gradients by more than
+    the errors that the check must find: in float32, by 6e-2.
     """
     flat = initial_weights(SHAPES, weight_dtype(dtype), seed=0)
     for shift in views(flat, SHAPES, channels_last=False)[2 : 3 * len(LAYERS) : 3]:
@@ -124,7 +125,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """How many weights differ between any rank and the first."""
+    """Count the weights that are not the same on all ranks."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

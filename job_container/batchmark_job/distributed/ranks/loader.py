@@ -77,10 +77,10 @@ def loaded_batches(
 
 
 class Images(IterableDataset[tuple[Pixels, int]]):
-    """One worker's share of a rank's shards, endless, in a fresh random order each pass.
+    """An endless stream of one worker's share of a rank's images, reshuffled on each pass.
 
-    Workers split one common order, so that all shards are read equally often by any number of
-    workers.
+    Workers split one common order of the shards, so that all shards are read equally often,
+    whatever the number of workers.
     """
 
     def __init__(self, shards: list[Path], size: int, seed: tuple[int, ...]) -> None:
@@ -126,7 +126,7 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield samples, bypassing the page cache as a set larger than memory would."""
+    """Yield samples; drop each shard from the page cache first, so that it is really read."""
     for shard in shards:
         count = 0
         try:

@@ -31,7 +31,7 @@ CLASSIFIER_DEVIATION = 0.01  # by Goyal et al., section 5.1
 class ResNet50(nn.Module):
     """A ResNet-50 with the same initial weights on every rank; each normalises by its own batch.
 
-    Weights are stored channels-last, and so are their gradients, which are exchanged as they are.
+    Weights and gradients are stored channels-last; gradients are exchanged in that layout.
     """
 
     def __init__(self, dtype: str, seed: int, device: torch.device) -> None:
@@ -50,7 +50,7 @@ class ResNet50(nn.Module):
 
     @contextmanager
     def other_weights(self, flat: Tensor) -> Iterator[None]:
-        """Use these weights within the context; they come flat, each in torch's default layout."""
+        """Use these weights within the context: one flat tensor, each in torch's default layout."""
         own = [weight.detach().clone() for weight in self.weights]
         self._load(views(flat, SHAPES, channels_last=False))
         yield
@@ -63,7 +63,7 @@ class ResNet50(nn.Module):
 
 
 def starting_weights(dtype: str, seed: int) -> Tensor:
-    """He initialisation for kernels; scales 1, or 0 at the end of a block; shifts and bias 0.
+    """He initialisation for kernels; scales are 1, or 0 at a block's end; shifts and bias are 0.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 5.1.
     """

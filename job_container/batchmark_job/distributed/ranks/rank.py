@@ -88,7 +88,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """The exit code, and one line with what went wrong and how to fix it."""
+    """The exit code, and one line that says what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -111,7 +111,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
 
 
 def _line(error: Exception) -> str:
-    """The error in one line, with NCCL's reason, which its message gives on a later line."""
+    """The error in one line, including NCCL's reason from a later line of its message."""
     _, _, reason = str(error).partition("Last error:")
     return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
 
@@ -131,7 +131,7 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
         )
     if isinstance(task, AllReduce):
         return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
-    return "Give this machine more memory"
+    return "Use a machine with more memory"
 
 
 def _of_exchange(error: Exception) -> bool:
@@ -145,7 +145,7 @@ def _of_exchange(error: Exception) -> bool:
 def _from_environment(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise InputError(f"{variable} is not set; start this program by torchrun, as the job does")
+        raise InputError(f"{variable} is not set; start this program with torchrun as the job does")
     return value
 
 

@@ -1,7 +1,7 @@
-"""Reads all shards once per pass, each rank its own share.
+"""Each pass reads all shards once; every rank reads its own share.
 
-A rank must get as many bytes as the files have. Before a warm pass the page cache drops them as far
-as it can; the file system's servers may still cache them.
+Together the ranks must get as many bytes as the files have. Before a warm pass the files are
+dropped from the page cache as far as possible; the file system's servers may still cache them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def read(task: Read) -> Answer:
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     """Measure once the ranks have joined.
 
-    Warm passes follow one that is not timed: it loads from S3 what the file system lacks, and
-    compares checksums.
+    An extra pass precedes the warm ones: it loads from S3 what the file system lacks, and compares
+    checksums.
     """
     mine = own_shards(shards, world)
     expected = sum(shard.size_bytes for shard in shards)

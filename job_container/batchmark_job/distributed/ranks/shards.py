@@ -51,7 +51,7 @@ def find_shards(folder: Path, world: World) -> list[ShardFile]:
 
 
 def own_shards(shards: list[ShardFile], world: World) -> list[ShardFile]:
-    """A rank's share of the shards; the shares of a node's ranks make up the node's."""
+    """A rank's share of the shards: every `world.size`-th one."""
     return shards[world.rank :: world.size]
 
 

@@ -1,4 +1,4 @@
-"""Calls that all ranks make together, timed one by one on the device."""
+"""Times calls that all ranks make together, one by one on the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_SAMPLES = 3
 
 
 class Stopwatch:
-    """Marks in device time; the host waits for none of them until they are read."""
+    """Records marks in device time; the host waits for the device only when they are read."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -71,7 +71,7 @@ def time_calls(
     up and then another.
 
     Args:
-        call: marks the end of each of its laps, always the same number.
+        call: marks the end of each of its laps; the number of laps must not change.
         count: samples to take.
         max_seconds: no round starts later than this, once there are a few samples.
         expected_seconds: duration of a call, the same on all ranks.
@@ -105,7 +105,7 @@ def time_calls(
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
-    """Duration of one call over all ranks, by the host's clock."""
+    """Duration of one call on the slowest rank, by the host's clock."""
     world.wait_for_all()
     began = time.perf_counter()
     stopwatch = Stopwatch(world.device)

@@ -4,7 +4,7 @@ Ranks use DistributedDataParallel; a single rank trains without it. SGD has mome
 decay on all weights; normalisation is by each rank's own batch. Steps are timed on the device
 without a stop between them. `compute` is measured on later steps that wait for their data but
 exchange nothing; `communication` is how much longer a normal step takes, its data wait excluded.
-All parts are means.
+Each part is the median over the ranks of their mean per step.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Trainer:
         stopwatch.mark()
 
     def step_alone(self, stopwatch: Stopwatch) -> None:
-        """Make a step without an exchange, after which the ranks' weights differ."""
+        """Make a step without exchanging gradients; the ranks' weights differ afterwards."""
         batch = next(self._batches)
         stopwatch.mark()
         self.forward_and_backward_alone(*batch)
@@ -236,7 +236,7 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
-    """Warm up, and return the seconds that a step then takes over all ranks."""
+    """Warm up; return the median seconds per step of the slowest rank."""
     seconds = _warmup_seconds(task, world)
     most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 
@@ -259,7 +259,8 @@ def _warmup_seconds(task: Train, world: World) -> float:
 def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:
     """Split a step into its parts; run last, as it makes the ranks' weights differ.
 
-    The parts are means, since a loader that is too slow delays only a few steps.
+    Each rank's parts are means, since a slow loader delays only a few steps; the result is their
+    median over the ranks.
     """
     data, rest = timed.mean_laps()
     alone = rest

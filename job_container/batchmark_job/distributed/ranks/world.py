@@ -52,7 +52,7 @@ class World:
 
     @contextmanager
     def joined(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-        """Join the other ranks where torchrun's environment says.
+        """Join the other ranks, at the address in torchrun's environment.
 
         Args:
             wait_seconds: how long any call waits before another rank counts as lost.
@@ -67,7 +67,7 @@ class World:
         dist.destroy_process_group()
 
     def say(self, text: str) -> None:
-        """Log what all ranks do next, once for all of them."""
+        """Log what all ranks do next; only rank 0 prints it."""
         if self.rank == 0:
             say(text)
 

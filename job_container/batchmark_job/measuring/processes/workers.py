@@ -1,7 +1,7 @@
 """Workers: short-lived processes, each of which measures one implementation of one row.
 
 They are forked from a server that has loaded the libraries and started neither threads nor CUDA. A
-worker runs only while it is asked something; otherwise it is stopped with all its threads, so that
+worker runs only while it handles a request; otherwise it is stopped with all its threads, so that
 two libraries' threads never run at once. A worker's death affects no other process.
 """
 
@@ -67,7 +67,7 @@ class StepError(Exception):
 
 
 class Worker(Protocol):
-    """An object in another process."""
+    """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
         """Wait until the worker holds its object. Several started workers get ready at a time.
@@ -89,7 +89,7 @@ class Worker(Protocol):
         """Call a method without waiting, so that several workers run at once."""
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the answer to the call begun.
+        """Wait for the answer to the call that begin() made.
 
         Raises:
             StepError: as in ask(), or there was no sign of life within these seconds.
@@ -100,12 +100,12 @@ class Worker(Protocol):
 
 
 class WorkerSource(Protocol):
-    """Where workers come from."""
+    """Starts workers, in this container or in others."""
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
         """Start a worker that will hold make(tell, *arguments) once it gets ready.
 
-        What it tells goes to `hear` as (kind, value).
+        What the object reports through `tell` goes to `hear` as (kind, value).
         """
 
     def wait_for_ended(self) -> None:
@@ -124,8 +124,8 @@ class ForkedWorkers(WorkerSource):
         """Start the server.
 
         Args:
-            silence_seconds: without a sign of life before a worker counts as hung.
-            modules: for the server to load besides those that every job needs.
+            silence_seconds: a worker that is silent for this long counts as hung.
+            modules: modules that the server loads besides those that every job needs.
         """
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload([*modules, PRELOAD])
@@ -173,7 +173,7 @@ class ForkedWorkers(WorkerSource):
         self.wait_for_ended()
 
     def wait_for_ended(self) -> None:
-        """Wait, since freeing their memory takes a core that the next timed calls need."""
+        """Wait, because freeing their memory takes up a core that the next timed calls need."""
         while self.ending:
             self.ending.pop().tidy_up()
 
@@ -291,7 +291,7 @@ class ForkedWorker(Worker):
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """The server's environment, in which it can import this package."""
+    """Set the server's environment, so that it can import this package, within the context."""
     before = dict(os.environ)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.update({name: before.get(name, value) for name, value in SETTINGS.items()})
@@ -375,8 +375,8 @@ def _answer_questions(pipe: Connection) -> None:
 def _go_first() -> None:
     """Die with the server, and be the OOM killer's first victim.
 
-    The server ends once no process holds its pipe: with the job, if no worker survives. A stopped
-    worker would hold it forever.
+    The server ends once no process holds its pipe, so this worker closes its copy: a stopped worker
+    would hold it forever.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
-"""Durations of a call on the GPU alone, until the caller has the result, and of copies.
+"""How long a call takes on the GPU alone and until the caller has the result; also copies.
 
-A sample lies between the first two: on an idle GPU it includes launches, but no wait of the host.
+A sample lies between the first two: on an idle GPU it includes launching kernels, but not the
+host's wait for the result.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one exceed the other in 1
 
 
 class MedianInterval(NamedTuple):
-    """A median and its interval with CONFIDENCE, in the samples' unit."""
+    """A median and its confidence interval at level CONFIDENCE, in the samples' unit."""
 
     median: float
     low: float
@@ -51,7 +51,7 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
 
     How many of n samples lie below the true median is binomial, which gives the ranks; the normal
     approximation with its correction for continuity is never narrower than the exact ranks. None
-    below 6 samples, where even smallest and largest cover the median less often than that.
+    below 6 samples, as even the range from smallest to largest would not reach CONFIDENCE.
     """
     count = len(samples)
     rank = ceil((count - 1 - NORMAL_QUANTILE * sqrt(count)) / 2) - 1

@@ -108,7 +108,7 @@ class CudaEventTimer(Timer):
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Write `evicted_bytes` before each call, if given and there is room.
+        """Reserve `evicted_bytes` to write before each call; without room, write nothing.
 
         Raises:
             RuntimeError: CUDA is in error.
@@ -125,7 +125,7 @@ class CudaEventTimer(Timer):
     def fit(self, call_seconds: float) -> None:
         """Take several short calls per sample: a single one would show the host's launch time.
 
-        Not if something must be written before each call.
+        Take a single call if something must be written before each one.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -204,7 +204,7 @@ class StoppingRule:
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Why sampling ends after so many seconds; None to go on.
+        """Why sampling ends now, after `seconds`; None to go on.
 
         If the samples become precise just when their number or time is used up, precision is the
         reason.
@@ -229,7 +229,7 @@ class StoppingRule:
         return stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
-        """Seconds after the start before which sample number `count` is not taken.
+        """The earliest start of sample number `count`, in seconds since sampling began.
 
         This spreads the samples of even the shortest calls over SHORTEST_SHARE of the time.
         """
@@ -239,7 +239,7 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One run of samples: when each began (time.perf_counter), why it ended, the last output.
+    """A run of samples: when each began (time.perf_counter), why it ended and the last output.
 
     `calls` includes untimed calls between samples.
     """
@@ -289,8 +289,8 @@ def sample(
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
     """Why the median of these samples is unusable; None if it is fine.
 
-    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before,
-    or the samples drift, or vary too much after all the time allowed.
+    It is unusable if it is more than TRIAL_FACTOR times `trial_seconds`, the median of the same
+    calls shortly before, or if the samples drift or vary too much.
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:

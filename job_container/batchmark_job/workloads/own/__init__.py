@@ -1,1 +1,1 @@
-"""Users' own workloads: their files, what is wrong with these, and the code in them."""
+"""Users' own workloads: reading and checking their files, and running their code."""

@@ -1,4 +1,4 @@
-"""Where a user's own file raised an error, and a hint for its one-line message."""
+"""Finds where a user's own file raised an error, and a hint for the message."""
 
 from __future__ import annotations
 

@@ -74,16 +74,17 @@ def refuse_name_clash(name: str) -> None:
 
 
 def user_folder() -> Path:
-    """The user's folder, or else the one beside this program.
+    """The folder that the user has set, or else the one beside this program.
 
     Raises:
-        InputError: the user's does not exist.
+        InputError: the folder set does not exist.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     folder = Path(given) if given else BUNDLED
     if not folder.is_dir():
         raise InputError(
-            f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; create it or unset that"
+            f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; create it or unset "
+            "the variable"
         )
     return folder
 
@@ -206,7 +207,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest a similarly spelt function that may be meant."""
+    """Suggest a function with a similar name that may be meant."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -253,7 +254,7 @@ class UserWorkload(Workload):
         self._formulas: dict[tuple[object, ...], int | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
-        """Pickle by file, so that another process reads it anew."""
+        """Pickle only the path, so that another process reads the file itself."""
         return read_workload, (self.path,)
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -269,14 +270,14 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """The result if the file has run; a row whose file fails must be described too."""
+        """An optional function's result, or None before the file has run, as it may fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the inputs, made once to find out."""
+        """Size of the inputs; makes them once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)

@@ -1,4 +1,4 @@
-"""A user's own code as implementations, and what it is given."""
+"""Implementations that run a user's own code, and the inputs that it gets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """What the file says, or else inputs, output and two temporaries of their size."""
+        """The file's own figure, or else inputs, output and two temporaries of their size."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """A remark if the output's memory is neither torch's nor an input's (may be mapped)."""
+        """A remark if the output's memory is neither torch's nor an input's: NumPy made it."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None

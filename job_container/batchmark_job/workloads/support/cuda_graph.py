@@ -35,7 +35,7 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The graph keeps its own memory; what the warm-up used stays in torch's cache."""
+        """Twice the call's memory: the graph keeps its own, and torch caches the warm-up's."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:

@@ -81,10 +81,10 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def depthwise_refusal(device: str, dtype: str) -> str | None:
-    """Why not to convolve with one filter per channel; None if it is safe.
+    """Why a depthwise convolution is unsafe; None if it is safe.
 
-    With torch 2.13.0 on a CPU with float16 arithmetic (avx512_fp16), oneDNN's kernel for it did not
-    return from images wider than some 30 pixels. Only the job's timeout ends such a hang.
+    With torch 2.13.0 on a CPU with float16 arithmetic (avx512_fp16), oneDNN's kernel never returned
+    for images wider than about 30 pixels. Only the job's timeout ends such a hang.
     """
     if device == "cpu" and dtype == "float16":
         return "torch's depthwise convolution in float16 may hang on a CPU"

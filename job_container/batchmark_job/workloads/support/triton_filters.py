@@ -105,7 +105,7 @@ def held_programs() -> int:
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
     """Rows per strip for the shortest time on a GPU that holds `held` programs at once.
 
-    A taller strip rereads less halo; a lower one leaves more programs for a small image.
+    A taller strip rereads less halo; a shorter one leaves more programs for a small image.
     """
 
     def seconds(rows: int) -> float:

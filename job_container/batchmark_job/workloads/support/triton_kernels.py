@@ -1,9 +1,9 @@
 """Triton kernels of the image filters. Import it only where triton is installed.
 
 A program walks down a strip of one plane, row by row. Each lane owns `vector` neighbouring columns
-and loads them and its neighbours' as aligned vectors, so that columns meet in registers and nothing
-passes through shared memory. A lane's own vectors are loaded AHEAD rows before they are used; its
-neighbours' are in the cache by then, as other lanes have loaded them.
+and loads them and its neighbours' as aligned vectors, so that columns are combined in registers and
+nothing passes through shared memory. A lane's own vectors are loaded AHEAD rows before they are
+used; its neighbours' are in the cache by then, as other lanes have loaded them.
 """
 
 # ruff: noqa: RET505, RUF005 - triton compiles no starred expressions, and returns by `else`

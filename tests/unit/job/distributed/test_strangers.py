@@ -22,7 +22,7 @@ ANOTHER = b"thirty-two bytes of another job."
 def test_a_node_of_another_job_is_turned_away(main, followers):
     all_nodes = main(2, seconds=1.0)
     followers.start(1, 2, proof=ANOTHER)
-    missing = "missing: node 1.*; 1 visitor lacked this job's token$"
+    missing = "missing: node 1.*; 1 client lacked this job's token$"
     with pytest.raises(CannotMeasureError, match=missing):
         all_nodes.gather(CPU, devices=1)
     followers.join()
