@@ -226,7 +226,7 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
 
 
 def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
-    """The job's requests with overrides applied, as a minimal instance type."""
+    """Return the job's requests with overrides applied, as a minimal instance type."""
     asked = requirements_of(container)
     vcpus = side.vcpus or asked.get("VCPU", 1)
     memory = side.memory_mib or asked.get("MEMORY", 4)
@@ -298,7 +298,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
 
 
 def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
-    """Why the jobs' log can't be read, and the remedy; None if it can."""
+    """Return why the jobs' log can't be read, and the remedy; None if it can."""
     driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
         return f"its definition uses the log driver {driver}: name one that uses {AWSLOGS}"
