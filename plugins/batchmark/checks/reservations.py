@@ -15,7 +15,7 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 
 
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each exists, is active, has the target's type, and is configured as its kind.
+    """Check that each exists, is active, has the target's type, and is set as the right kind.
 
     A Capacity Block has an id like any reservation, but instances only start in it if requested as
     a block; then they start in no other reservation. Resource groups are not resolved.

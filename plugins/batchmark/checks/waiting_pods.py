@@ -56,7 +56,7 @@ def _waiting(pod: Object) -> Waiting:
 
 
 def missing(job: Object, pods: Sequence[Object]) -> Waiting | None:
-    """Say that fewer pods were created than the job needs; None if all were."""
+    """Report that fewer pods were created than the job needs; None if all were."""
     if len(pods) >= job["spec"]["completions"]:
         return None
     since = datetime.fromisoformat(job["metadata"]["creationTimestamp"])

@@ -46,7 +46,7 @@ REMEDIES: Mapping[Cause, str] = {
     "environment_invalid": "Fix the problem in its status reason (instance profile, role, subnet, "
     "security group, launch template), then update it, for example by `terraform apply`: only "
     "then does Batch check it again.",
-    "environment_not_ready": "Wait until it is VALID. If it doesn't become so, look at its status "
+    "environment_not_ready": "Wait until it is VALID. If that takes too long, look at its status "
     "reason in the Batch console.",
     "service_role": "Grant Batch's service role the permission in the reason; with the "
     "service-linked role, which Terraform uses, check whether an organisation policy denies it.",
