@@ -27,7 +27,7 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
-APPLY = "`terraform apply`: the SSM parameter and AWS differ."
+APPLY = "Run `terraform apply`: the SSM parameter and AWS differ."
 NAME_ANOTHER = "Choose another in the form."
 CHANGING = ("CREATING", "UPDATING")
 

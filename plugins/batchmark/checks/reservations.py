@@ -42,14 +42,14 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
     is_block = found.get("ReservationType") == BLOCK
     if is_block != (target.capacity_block is not None):
         right, wrong = reversed(settings) if is_block else settings
-        kind = f"{'a' if is_block else 'no'} Capacity Block"
+        kind = f"{'a' if is_block else 'not a'} Capacity Block"
         seen = f"{wanted} is {kind}, so no instance starts in it as {wrong}."
         mend = f"Set it as {right} in target_overrides instead and `terraform apply`."
         return ok.judged("fail", seen, mend)
     kind, state = found["InstanceType"], found["State"]
     if kind != target.instance_type:
         seen = f"{wanted} is for {kind}, but the target uses {target.instance_type}."
-        return ok.judged("fail", seen, "Use one of the target's instance type, or another target.")
+        return ok.judged("fail", seen, "Use one for the target's instance type, or another target.")
     if state in COMING:
         begins = found.get("StartDate")
         begun = f", and begins at {begins:%Y-%m-%d %H:%M %Z}" if begins else ""

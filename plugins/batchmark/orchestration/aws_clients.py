@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """The arguments by which the provider's operators and triggers reach AWS, hashable."""
+    """AWS connection settings of the provider's operators and triggers, hashable."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None

@@ -173,7 +173,9 @@ def measure(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> tuple[Any, Any, Layer | None]:
-    """Add the tasks from a run's check to its results; return the plan and collect tasks and layer.
+    """Add the tasks from a run's check to its results.
+
+    Returns the plan task, the collect task, and the layer, if any.
 
     Args:
         check, plan, layer: as in `benchmark`. The caller must remove the returned layer.

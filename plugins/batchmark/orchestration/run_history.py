@@ -147,7 +147,7 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """First runs of the time changes already announced as alerts or improvements, by series.
+        """First runs of changes in time that alerts or improvements announced, by series.
 
         Excludes this run's own, so that a repeated run decides as it did the first time.
         """

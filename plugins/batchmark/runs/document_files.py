@@ -128,12 +128,12 @@ def _read(file: Path) -> ResultDocument:
 
 
 def _content(file: Path) -> bytes:
-    """Read a regular file, but not much more than a document's size limit.
+    """Read a regular file, up to one byte more than a document may have.
 
     Raises:
         OSError: it can't be read.
-        ResultError: it is not a regular file, such as a pipe, which may never end. Or it is empty,
-            as the kernel's virtual files seem to be.
+        ResultError: it is empty, as virtual files such as those in /proc appear to be, or not a
+            regular file but, for example, a pipe, which may never end.
     """
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):

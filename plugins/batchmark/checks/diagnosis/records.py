@@ -70,7 +70,7 @@ REMEDIES: Mapping[Cause, str] = {
     "instance's console output, its network route to ECS, its role and its user data.",
     "agent_disconnected": "End the instance; Batch starts another. If that one is lost too, check "
     "its network route to ECS and its memory.",
-    "image_missing": "`make image`, then `terraform apply`.",
+    "image_missing": "Run `make image`, then `terraform apply`.",
     "image_not_pulled": "See the message: the registry, the execution role or the network route "
     "may be at fault.",
     "behind_other_jobs": "Wait for its turn. If the first one is stuck: `aws batch terminate-job "

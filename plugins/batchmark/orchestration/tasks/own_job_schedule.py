@@ -78,7 +78,7 @@ def _live(context: Context, *run_ids: str) -> bool:
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
     """Return the own jobs of live runs, scheduled or manual.
 
-    It looks at the month's bookings, and on the first day also at the previous month's.
+    Only bookings of this month are considered and, on its first day, of the previous one.
     """
     from batchmark.runs.spending import month_spending, spending_key
 

@@ -25,7 +25,7 @@ class AirflowRun(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A DAG's number of runs next month; None if its schedule is not a cron expression."""
+    """A DAG's schedule next month; `runs` is None if it is not a cron expression."""
 
     runs: int | None
     paused: bool

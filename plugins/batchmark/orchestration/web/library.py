@@ -175,7 +175,7 @@ class Library:
             return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """Return the history's latest runs, newest first: at least `least_runs` per suite, if any.
+        """Return the history's latest runs, newest first: at least `least_runs` per suite.
 
         Imported ones come last.
         """

@@ -335,7 +335,7 @@ def _memory_notes(side: Side, needs: InstanceType, types: Sequence[InstanceType]
     most = max(each.memory_mib for each in types)
     if needs.memory_mib > most * USABLE_MEMORY:
         yield (
-            f"Side {side.name}: it asks for {needs.memory_mib} MiB of memory, and no instance that "
-            f"it may get has more than {most}, of which ECS keeps some. If its jobs stay "
+            f"Side {side.name}: it requests {needs.memory_mib} MiB of memory, but no instance that "
+            f"it may get has more than {most}, and ECS keeps some of that. If its jobs stay "
             "RUNNABLE, request less."
         )

@@ -126,7 +126,7 @@ def read_log(
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
-    """Read the metrics, and the facts if there is a wrapper; other programs may fake facts."""
+    """Read the metrics, and the facts if there is a wrapper: other programs could fake them."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN

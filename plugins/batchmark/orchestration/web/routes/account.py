@@ -1,4 +1,4 @@
-"""Alerts and their states; past and future costs."""
+"""Pages for alerts and their states, and for past and future costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of runs, each run's page, and its files."""
+"""Pages for the list of runs, each run, and its files."""
 
 from __future__ import annotations
 

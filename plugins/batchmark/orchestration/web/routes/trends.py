@@ -1,4 +1,4 @@
-"""Trends of all series, and comparisons of any two sides."""
+"""Pages for trends of all series, and for comparisons of any two sides."""
 
 from __future__ import annotations
 
