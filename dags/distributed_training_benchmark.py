@@ -6,7 +6,7 @@ where a step's time goes, and what an epoch costs. Anything slower than in earli
 alert.
 
 For images from files, the run creates an FSx for Lustre file system, links it to S3, and deletes it
-whatever happens. With synthetic images only, it creates none.
+however the run ends. With synthetic images only, it creates none.
 
 **Each run costs money in AWS**: all nodes of each job, and the file system for as long as the run
 takes. It is refused if that could exceed `max_cost_usd`; `dry_run` shows the amount.
@@ -25,7 +25,7 @@ from batchmark.orchestration.tasks import scaling
 @dag(
     dag_display_name="Distributed training benchmark",
     params=forms.scaling_params(),
-    description="How training scales over nodes, and what that costs",
+    description="How training scales across nodes, and what that costs",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -5,7 +5,7 @@ starts without sharing and has more pods than the node has GPUs: the last pod wa
 time-slicing is switched on. Further jobs follow, one for each number of pods. Container, bucket,
 history and report are the same as for Batch.
 
-It starts the GPU node, and terminates it whatever happens. **Each run costs money in AWS**: the
+It starts the GPU node, and terminates it however the run ends. **Each run costs money in AWS**: the
 node's time. It is refused if that could exceed `max_cost_usd`; `dry_run` shows the amount.
 """
 

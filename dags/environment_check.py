@@ -1,7 +1,7 @@
 """# Environment check
 
 Checks what a benchmark needs before it costs money: compute environments, queues, job definitions,
-image, roles and vCPU quotas, and whether they are as Terraform published them. There is one line
+image, roles and vCPU quotas, and whether they match what Terraform published. There is one line
 per check, in the log and in `runs/<run>/environment.html` of the result bucket. It submits nothing.
 
 Every benchmark and calibration starts with this check; a line that says *fail* stops it. *Not
@@ -18,7 +18,7 @@ from batchmark.orchestration.tasks import environment
     dag_display_name="Environment check",
     schedule=None,
     params={"targets": forms.targets_param()},
-    description="Check that everything is there that a benchmark needs",
+    description="Check that everything a benchmark needs is in place",
     doc_md=__doc__,
     **dag_parts.dag_args("guard"),
 )

@@ -10,8 +10,8 @@ queue and its instances with whatever else runs there.
 
 **Anyone who may start this DAG can run any command with the role of every job definition that
 Terraform lists** in `comparison_access`, or in its stack `job_comparison`. Any other definition is
-refused. In Airflow, starting this DAG is a separate permission: grant it only to those who may do
-that.
+refused. In Airflow, starting this DAG is a separate permission: grant it only to those who may
+do so.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd` on
 the dearest instances that they may get; `dry_run` shows the amount.

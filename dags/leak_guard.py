@@ -5,8 +5,9 @@ although no Airflow run needs them. Its report is in `guard/<date>/` of the resu
 something leaks, it sends an alert to the topic and fails.
 
 **It ends jobs whose run is over, and deletes file systems that a run created for itself**, once
-that run is over, or unknown here for a day. Everything else it only reports, unless `end_leaks`
-names it. It never touches jobs submitted by hand, or anything without the installation's tag.
+that run is over. If this Airflow does not know the run, it deletes its file systems once they are a
+day old. Everything else it only reports, unless `end_leaks` names it. It never touches jobs
+submitted by hand, or anything without the installation's tag.
 """
 
 from airflow.sdk import dag
@@ -19,7 +20,7 @@ from batchmark.orchestration.tasks import leaks
     dag_display_name="Leak guard",
     schedule=dag_parts.schedule("20 * * * *"),
     params=leaks.leak_params(),
-    description="Jobs, instances and file systems that no run needs any more",
+    description="Find jobs, instances and file systems that no run needs any more",
     doc_md=__doc__,
     **dag_parts.dag_args("guard"),
 )

@@ -1,8 +1,9 @@
 """# Own job schedule
 
 Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it checks
-every 15 minutes, in UTC. A job that is still running is not started again. Runs that were missed,
-such as while this was paused, are made up for once. The ids of such runs begin with `schedule__`.
+every 15 minutes, in UTC. A job that is still running is not started again. If a job's runs were
+missed, such as while this DAG was paused, one run makes up for them. The ids of the runs that this
+DAG starts begin with `schedule__`.
 
 **Unpausing starts paid runs**: one at each scheduled time, with the form's defaults; `max_cost_usd`
 refuses runs that could cost more. *Own job benchmark* must be unpaused, too.
@@ -19,7 +20,7 @@ from batchmark.orchestration.tasks import own_job_schedule as tasks
 @dag(
     dag_display_name="Own job schedule",
     schedule=dag_parts.schedule(f"*/{tasks.MINUTES} * * * *"),
-    description="Runs of own jobs that are due by their own schedules",
+    description="Start the own jobs that are due by their schedules",
     doc_md=__doc__,
     **dag_parts.dag_args("benchmark"),
 )

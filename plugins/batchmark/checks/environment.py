@@ -27,7 +27,7 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
-APPLY = "`terraform apply`: the SSM parameter and AWS differ."
+APPLY = "Run `terraform apply`: the SSM parameter and AWS differ."
 NAME_ANOTHER = "Choose another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
@@ -188,7 +188,7 @@ def _existence(
 
 
 def _remedy(environment: BatchEnvironment) -> str:
-    """The remedy for a missing resource."""
+    """Return the remedy for a missing resource."""
     return NAME_ANOTHER if environment.foreign else APPLY
 
 
@@ -239,7 +239,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """Return the targets that use each role; its key is (kind, ARN)."""
+    """Return the targets that use each role, by its kind and ARN."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, target in environment.targets.items():
         container = environment.container_of(target)

@@ -26,7 +26,7 @@ def file_system_resources(
 
 
 def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resource:
-    """A file system is in use while its tagged run, or without one any of our jobs, is live."""
+    """Judge a file system: in use while its run is live or, without one, any of our jobs."""
     run, limits = run_of(file_systems.tags_of(described)), judge.limits
     seen = Resource(
         kind="file system",
@@ -57,7 +57,7 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
 
 
 def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[Resource]:
-    """Return the SSM parameter if it names a missing file system, which no node could mount."""
+    """Yield the SSM parameter if it names a missing file system, which no node could mount."""
     parameter = nodes.file_system.id_parameter
     value, changed_at = file_systems.parameter(client("ssm"), parameter)
     if value not in {NO_FILE_SYSTEM, *there}:

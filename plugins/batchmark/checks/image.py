@@ -40,7 +40,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
         ecr = environment.client("ecr")
         found = find_image(ecr, image)
         if found is None:
-            made = "`make image`, then `terraform apply`."
+            made = "Run `make image`, then `terraform apply`."
             remedy = made if is_ours else "Push it, or choose another image."
             yield check(status="fail", seen=f"{uri} is not in ECR.", remedy=remedy)
             continue

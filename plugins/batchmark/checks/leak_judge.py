@@ -1,4 +1,4 @@
-"""Judges the leak guard's finds by their age and by the run that they name."""
+"""Judges resources found by the leak guard by their age and the run that they name."""
 
 from __future__ import annotations
 

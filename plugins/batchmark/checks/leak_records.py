@@ -88,7 +88,7 @@ class GuardReport(Record):
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """One line per leak, with the action taken; empty if there are none."""
+        """Return one line per leak, with the action taken; empty if there are none."""
         return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

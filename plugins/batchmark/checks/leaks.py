@@ -221,7 +221,7 @@ def _instances(
 
 
 def _clusters(config: Config, client: Clients) -> list[str]:
-    """ECS clusters of all the installation's compute environments, published or not."""
+    """List the ECS clusters of all the installation's compute environments, published or not."""
     found = all_pages(client("batch"), "describe_compute_environments", "computeEnvironments")
     return [
         environment["ecsClusterArn"]
@@ -232,7 +232,7 @@ def _clusters(config: Config, client: Clients) -> list[str]:
 
 
 def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
-    """Number of ECS tasks running or pending on an instance."""
+    """Return the number of ECS tasks running or pending on an instance."""
     filter_ = f"ec2InstanceId == {instance_id}"
     return sum(
         one["runningTasksCount"] + one["pendingTasksCount"]

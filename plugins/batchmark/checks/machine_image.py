@@ -75,6 +75,6 @@ def _dated(ami: str, image: dict[str, str] | None) -> str:
 
 
 def _day(image: dict[str, str] | None) -> str:
-    """The date in an AMI's name; empty if unknown."""
+    """Return the date in an AMI's name; empty if unknown."""
     day = _DAY.search(image["image_name"]) if image else None
     return "-".join(day.groups()) if day else ""

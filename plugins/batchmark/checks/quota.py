@@ -18,7 +18,7 @@ NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield a check per quota: for one job of each target, and for all its targets at once.
+    """Check each quota: it must allow one job of every target, alone and all at once.
 
     A multi-node job counts all its nodes. A quota that is too small for a target fails only if the
     target has no other purchase option. Other use of the quota is not considered.

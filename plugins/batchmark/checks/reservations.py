@@ -15,7 +15,7 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 
 
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each exists, is active, has the target's type, and is configured as its kind.
+    """Check that each exists, is active, has the target's type, and is set as the right kind.
 
     A Capacity Block has an id like any reservation, but instances only start in it if requested as
     a block; then they start in no other reservation. Resource groups are not resolved.
@@ -42,14 +42,14 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
     is_block = found.get("ReservationType") == BLOCK
     if is_block != (target.capacity_block is not None):
         right, wrong = reversed(settings) if is_block else settings
-        kind = f"{'a' if is_block else 'no'} Capacity Block"
+        kind = f"{'a' if is_block else 'not a'} Capacity Block"
         seen = f"{wanted} is {kind}, so no instance starts in it as {wrong}."
         mend = f"Set it as {right} in target_overrides instead and `terraform apply`."
         return ok.judged("fail", seen, mend)
     kind, state = found["InstanceType"], found["State"]
     if kind != target.instance_type:
         seen = f"{wanted} is for {kind}, but the target uses {target.instance_type}."
-        return ok.judged("fail", seen, "Use one of the target's instance type, or another target.")
+        return ok.judged("fail", seen, "Use one for the target's instance type, or another target.")
     if state in COMING:
         begins = found.get("StartDate")
         begun = f", and begins at {begins:%Y-%m-%d %H:%M %Z}" if begins else ""

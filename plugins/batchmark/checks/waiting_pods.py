@@ -56,7 +56,7 @@ def _waiting(pod: Object) -> Waiting:
 
 
 def missing(job: Object, pods: Sequence[Object]) -> Waiting | None:
-    """Say that fewer pods were created than the job needs; None if all were."""
+    """Report that fewer pods were created than the job needs; None if all were."""
     if len(pods) >= job["spec"]["completions"]:
         return None
     since = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
@@ -131,7 +131,7 @@ def _remedy(cluster: Cluster, waiting: Sequence[Waiting], nodes: Sequence[Object
 
 
 def gpus_of(node: Object) -> int:
-    """Number of GPUs or GPU shares that a node offers."""
+    """Return the number of GPUs or GPU shares that a node offers."""
     return int(node["status"].get("allocatable", {}).get(GPU, 0))
 
 
@@ -148,7 +148,7 @@ def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
 
 
 def failures(pods: Iterable[Object]) -> list[str]:
-    """One line per kind of pod failure, with the number of pods."""
+    """Return one line per kind of pod failure, with the number of pods."""
     found = Counter(_failure(pod) for pod in pods if pod["status"].get("phase") == "Failed")
     return [
         f"{formatting.count(number, 'pod')} failed: {reason}" for reason, number in found.items()

@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """How to reach AWS: the provider's operator and trigger arguments, hashable."""
+    """AWS connection settings of the provider's operators and triggers, hashable."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None
@@ -24,13 +24,13 @@ class AwsAccess(NamedTuple):
 
     @classmethod
     def of(cls, owner: Any) -> Self:
-        """Return the access of one of the provider's operators or triggers."""
+        """Return the AWS access of one of the provider's operators or triggers."""
         config = json.dumps(owner.botocore_config or {}, sort_keys=True)
         return cls(owner.aws_conn_id, owner.region_name or None, owner.verify, config)
 
 
 class AwsClients:
-    """boto3 clients by service from a shared session, which makes further clients cheap.
+    """Creates and caches boto3 clients from one session, so that further clients are cheap.
 
     Thread-safe: other threads wait while a client is created.
     """

@@ -1,4 +1,4 @@
-"""The channels for messages: the SNS topic of alerts, and Airflow connections of type Apprise."""
+"""Sends messages through channels: the SNS alert topic and Airflow's Apprise connections."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
 
 def channels_of(config: Config, settings: AlertSettings) -> tuple[str, ...]:
-    """The topic, where there is one, and the connections of the settings."""
+    """Return the channels to use: the topic, if there is one, and the settings' connections."""
     topic = (TOPIC,) if config.topic_arn else ()
     conn_ids = dict.fromkeys(settings.apprise_conn_ids)
     return (*topic, *(f"{APPRISE}{conn_id}" for conn_id in conn_ids))
 
 
 def send(config: Config, channel: str, message: RunMessage) -> str:
-    """Send a message through a channel, once; return the receipt.
+    """Send a message through a channel without retries; return the receipt.
 
     Raises:
         UnsureError: it may or may not have arrived.
@@ -62,7 +62,9 @@ def publish(
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
     if config.topic_arn is None:
-        raise AlertError("no topic is published: apply Terraform with one, or use apprise_conn_ids")
+        raise AlertError(
+            "no alert topic is configured: add one with Terraform, or use apprise_conn_ids"
+        )
     # botocore would resend what got no answer, and the topic would deliver it twice.
     once = BotoConfig(
         retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=LONGEST_SEND_SECONDS
@@ -73,21 +75,21 @@ def publish(
             config.topic_arn, cut(text), subject_line(subject), dict(attributes)
         )
     except HTTPClientError as error:  # connected, and then no answer
-        raise UnsureError(f"SNS gave no answer: {error}") from error
+        raise UnsureError(f"SNS did not answer: {error}") from error
     except (BotoCoreError, ClientError) as error:
-        raise AlertError(f"SNS did not take it: {error}") from error
+        raise AlertError(f"SNS did not accept the message: {error}") from error
     return str(answer["MessageId"])
 
 
 def notify(conn_id: str, subject: str, text: str) -> str:
-    """Send to all services of a connection; return how many there are.
+    """Send to all services of a connection; return their number as text.
 
-    One by one: the hook's own `notify` drops Apprise's answer, and Apprise before 2.0, which MWAA
-    has, only tells whether all of them took it.
+    Each service is notified separately: the hook's `notify` drops Apprise's result, and Apprise
+    before 2.0, which MWAA has, only says whether all of them accepted it.
 
     Raises:
-        UnsureError: only some services took it, or one gave no answer in time.
-        AlertError: none took it.
+        UnsureError: only some services accepted it, or one did not answer in time.
+        AlertError: no service accepted it, or the connection can't be used.
     """
     from apprise import Apprise, NotifyType
 
@@ -113,16 +115,16 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     took = sum(one.result() for one in done)
     if took == len(services):
         return f"{took} service(s)"
-    reason = f"{conn_id}: {took} of {len(services)} service(s) took it: {'; '.join(warnings)}"
+    reason = f"{conn_id}: {took} of {len(services)} service(s) accepted it: {'; '.join(warnings)}"
     if took or unanswered:
         raise UnsureError(reason)
     raise AlertError(reason)
 
 
 class Redaction(logging.Filter):
-    """Hides the parts of a connection's URLs, tokens among them, in what is logged meanwhile.
+    """Redacts the parts of a connection's URLs, including tokens, from log records.
 
-    Apprise logs a URL that it can't use, or a part of it; at DEBUG urllib3 logs all that it asks.
+    Apprise logs URLs that it can't use, or parts of them; at DEBUG, urllib3 logs every request.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -146,7 +148,7 @@ class Redaction(logging.Filter):
 
     @contextmanager
     def of_logs(self) -> Iterator[list[str]]:
-        """Hides them meanwhile; what Apprise warns of until then, each once."""
+        """Context manager: redact logs; yield a list that collects Apprise's distinct warnings."""
         self._warnings = []
         loggers = [logging.getLogger(name) for name in TELLING_LOGGERS]
         for logger in loggers:
@@ -159,17 +161,17 @@ class Redaction(logging.Filter):
 
 
 def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
-    """The services that an Airflow connection names, and what keeps its secrets out of logs.
+    """Return an Airflow connection's services, and a filter that keeps its secrets out of logs.
 
     Raises:
-        AlertError: there is no such connection, or Apprise knows nothing in it. Other errors of
-            the connections' backend pass.
+        AlertError: the connection does not exist, is invalid, or names no service that Apprise
+            knows. Errors of the connections' backend are not caught.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook
     from airflow.sdk.exceptions import AirflowNotFoundException
 
-    fix = 'give it the type Apprise and the extra {"config": {"path": "<Apprise URL>"}}'
+    fix = 'set its type to Apprise and its extra to {"config": {"path": "<Apprise URL>"}}'
     services = apprise.Apprise()
     hook = AppriseHook(conn_id)
     try:
@@ -190,7 +192,7 @@ def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
 
 
 def check_channels(settings: AlertSettings) -> None:
-    """Check whether all connections can be used; send nothing.
+    """Check that all connections can be used, without sending anything.
 
     Raises:
         AlertError: one can't be used.

@@ -1,4 +1,4 @@
-"""Shared parts of DAGs: their arguments, and the tasks that run jobs."""
+"""Parts shared by the DAGs: arguments, and the tasks that run jobs."""
 
 from __future__ import annotations
 
@@ -62,13 +62,14 @@ def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
 def schedule(cron: str) -> CronTriggerTimetable:
     """Return a schedule in UTC.
 
-    Without a start date, an unpaused DAG waits for the next scheduled time instead of running.
+    A DAG without a start date, once unpaused, waits for its next scheduled time. It runs at once
+    only if one passed within the last 10 minutes.
     """
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(minutes=10))
 
 
 def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
-    """Turn a function of `tasks` whose first argument is the run's context into a task.
+    """Create a task from a function of `tasks`, which gets the run's context as first argument.
 
     Args:
         work: called with the context, followed by the task's arguments.
@@ -99,10 +100,11 @@ def run_benchmark(
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs all planned jobs, at once or in the plan's order.
+    """Return the mapped task that runs all planned jobs, at once or one by one in their order.
 
-    Retries cover lost workers and triggerers and never submit a second job. The two limits are
-    JobOrder's: an instance may start slowly, and pulling a GPU image takes minutes.
+    Retries cover lost workers and triggerers and never submit a second job. For the limits
+    `runnable_seconds` and `starting_seconds` see JobOrder: instances may start slowly, and pulling
+    a GPU image takes minutes.
     """
     return BenchmarkJobOperator.partial(
         task_id=task_id,
@@ -125,7 +127,7 @@ def with_report_link(published: Any) -> Any:
 
 
 def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Return the tasks that find a run's changes: suspects, fresh jobs, a decision."""
+    """Add the tasks that find suspects, rerun their jobs and detect changes; return the last."""
     suspects = task_of(regressions.find_suspects)(collected)
     # A fresh job that fails must hide no regression.
     changes = task_of(regressions.detect_regressions, trigger_rule="all_done")(collected)
@@ -171,10 +173,12 @@ def measure(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> tuple[Any, Any, Layer | None]:
-    """Add the tasks from a run's check to its results; return the plan and collect tasks.
+    """Add the tasks from a run's check to its results.
+
+    Returns the plan task, the collect task, and the layer, if any.
 
     Args:
-        check, plan, layer: as in `benchmark`, which also ends the returned layer.
+        check, plan, layer: as in `benchmark`. The caller must remove the returned layer.
     """
     with group("measure"):
         checked = task_of(check, "check_environment")()
@@ -197,8 +201,8 @@ def benchmark(
 
     Args:
         check, plan: the tasks that are specific to the benchmark.
-        layer: creates the tasks for infrastructure that the jobs need; they then run one by one.
-        It is removed after the fresh jobs of suspects have ended, as they need it, too.
+        layer: returns tasks that create and remove infrastructure that the jobs need. The jobs then
+        run one by one, and it is removed once any fresh jobs, which need it, too, have ended.
     """
     planned, collected, below = measure(check, plan, layer)
     changes = conclude(planned, collected, one_by_one=layer is not None)

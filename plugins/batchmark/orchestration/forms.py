@@ -21,7 +21,7 @@ OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
 EVERY_TARGET = "by default all that Terraform created"
 # Those whose jobs share an instance run only if they are named.
-EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance: name these"
+EVERY_TARGET_ALONE = f"{EVERY_TARGET}, but those whose jobs share an instance only if named"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 MAX_COST_USD = 50
 KNOWN_TASKS = {"examples": list(TASKS)}
@@ -72,11 +72,11 @@ def sharing_params() -> dict[str, Param]:
 
 
 def pods_params() -> dict[str, Param]:
-    """Return the fields for a run of pods: their task and their numbers."""
+    """Return the fields for a run of pods: what they run, and how many there are."""
     shared = {
         "default": [20],
-        "description": "Pods that share the node's GPUs by time-slicing, one number per line: a "
-        "job for each.",
+        "description": "Numbers of pods that share the node's GPUs by time-slicing, one per line. "
+        "Each is a separate job.",
     }
     fields = option_params(SharingOptions, task=KNOWN_TASKS, replicas=shared)
     return {
@@ -88,8 +88,8 @@ def pods_params() -> dict[str, Param]:
             minimum=0,
             maximum=MOST_REPLICAS,
             section=SHARING_SECTION,
-            description="Pods of a first job that starts without sharing: each takes a whole GPU, "
-            "and the others wait until sharing is switched on. 0 for none.",
+            description="Number of pods in a first job that starts without sharing: some take a "
+            "whole GPU each, and the others wait until sharing is enabled. 0 for no such job.",
         ),
         "replicas": fields["replicas"],
         **common_params(),
@@ -124,9 +124,9 @@ def own_job_params() -> dict[str, Param]:
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Return the sizes of each own job by name, as far as the environment variable tells.
+    """Return each own job's sizes by its name, from the environment variable.
 
-    The variable holds the names, or Terraform's whole output `own_jobs` as JSON.
+    The variable holds names only, or Terraform's output `own_jobs` as JSON. Empty if invalid.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):
@@ -184,7 +184,7 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
             exclusiveMinimum=0,
             description="Nothing is submitted if the run could cost more: jobs x submissions "
             "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
-            "job counts once for each node, which also waits for the others and idles afterwards. "
+            "job counts once per node, including time spent waiting for other nodes or idle. "
             "Empty for no cap.",
         ),
         "dry_run": Param(

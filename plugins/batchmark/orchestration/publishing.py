@@ -31,7 +31,7 @@ def publish_page(
     Args:
         says: text to log before the URL.
         beside: URLs of pages that its sections link to.
-        is_runs: whether it is the page of the run as a whole.
+        is_runs: whether it is the run's main page.
     """
     from batchmark.report.page import page_html
     from batchmark.report.terminal.sections import print_page

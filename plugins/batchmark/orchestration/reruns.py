@@ -1,4 +1,4 @@
-"""Fresh jobs for suspects: plans them within the budget, and gathers their figures."""
+"""Plans fresh jobs for suspects within the budget, and gathers their figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
     """Plan a round of fresh jobs, repeating each job that measured one of these rows.
 
-    Rounds count from 1. The run's own jobs, `planned`, all have one suite and dtype.
+    `number` is the round, from 1. `planned` are the run's own jobs, all of one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     measuring = [_measuring(row, planned) for row in rows]
@@ -101,7 +101,7 @@ def reserve(
     rows: Collection[SeriesKey],
     max_cost_usd: float | None,
 ) -> str | None:
-    """Book the worst case of all rounds of fresh jobs for these rows; return a refusal or None.
+    """Book the worst case of all fresh jobs for these rows; return why it is refused, or None.
 
     The run's file system already exists, so only the fresh jobs' time is added.
 
@@ -176,7 +176,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """Relative uncertainty of each row's median, from the samples within its job."""
+    """Return the relative uncertainty of each series' median, from its samples."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:
@@ -186,7 +186,7 @@ def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
 
 
 def calibrated_noise(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
-    """Noise of a run's rows, from its targets' calibrations that still apply."""
+    """Return the noise of a run's series, from its targets' calibrations that still apply."""
     by_target = {table.target: table for table in tables}
     noises = {
         (name, noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise

@@ -1,4 +1,4 @@
-"""A run with the history of its series: suspects, verdicts and news."""
+"""A run and the history of its series: suspects, verdicts and news."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ class RunHistory:
 
     @property
     def earlier_verdicts(self) -> list[Confirmation]:
-        """What fresh jobs said before the alerts of earlier runs were opened."""
+        """Verdicts of fresh jobs, from the alerts that earlier runs opened."""
         return [found for alert in self._earlier_alerts for found in alert.change.confirmations]
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """First runs of changes of times that alerts and good news already announced.
+        """First runs of changes in time that alerts or improvements announced, by series.
 
         Excludes this run's own, so that a repeated run decides as it did the first time.
         """
@@ -166,11 +166,11 @@ class RunHistory:
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
-        """Evidence for slower levels in the times, without this run's fresh jobs."""
+        """Evidence that each time series became slower, without this run's fresh jobs."""
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
-        """Weigh the evidence for slower levels in some of the run's series of times."""
+        """Weigh the evidence that some of the run's time series became slower."""
         evidence = evidence_needed(self.histories[Metric.TIME], self.settings.false_alerts_a_month)
         return weigh(times, self.run_id, self.priors, evidence)
 
@@ -207,7 +207,7 @@ class RunHistory:
     ) -> list[ChangePoint]:
         """Select recent changes of all metrics that are worth reporting.
 
-        A speedup's change is dropped if one of its times is known to have moved, or was refuted.
+        A change in speedup is dropped if a change in one of its times explains it or was refuted.
         """
         explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
         for one in verdicts:
@@ -239,7 +239,7 @@ class RunHistory:
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
         """Store a round's plan, and return the operator arguments of each job.
 
-        If no fresh job may run, an earlier plan stays, as its jobs are paid for and count.
+        If no fresh job may run, an earlier plan is kept: its jobs are paid for, so they count.
         """
         if self.suspects.notes:
             return []
@@ -304,7 +304,7 @@ def collect_jobs(
     places = range(len(planned))
 
     def told(key: str) -> list[Any]:
-        """XComs of each mapped task, in the order of the plan."""
+        """Return each mapped task's XCom, in the order of the plan."""
         return list(context["ti"].xcom_pull(task_ids=task_id, key=key, map_indexes=places))
 
     not_run = {place: str(why) for place, why in enumerate(told(NOT_RUN_XCOM)) if why}
@@ -329,7 +329,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Whether a change begins near one of its series' runs, or those of a speedup's sides."""
+    """Whether a change begins near one of these runs of its series, or of a speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(

@@ -1,4 +1,4 @@
-"""How often a schedule is due."""
+"""Counts how often a schedule is due."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from croniter import croniter, croniter_range
 
 
 def runs_next_month(text: str | None, now: datetime) -> int | None:
-    """How often a schedule is due in the month after `now`, in UTC; None if it is no cron line."""
+    """Count a schedule's runs in the month after `now`, in UTC; None if it is not a cron line."""
     if not text or not croniter.is_valid(text):
         return None
     start = (now.astimezone(UTC).replace(day=1) + timedelta(days=32)).replace(

@@ -42,7 +42,7 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
 
 @contextmanager
 def fail_if_refused(context: Context) -> Iterator[None]:
-    """Context manager: turn our own refusals into `fail`, as a retry would be refused again."""
+    """Context manager: call `fail` on a BatchmarkError, as a retry would fail again."""
     try:
         yield
     except BatchmarkError as error:

@@ -62,7 +62,7 @@ def worst_case(
 ) -> WorstCase:
     """Compute the worst-case cost of these jobs at the prices of the run's region.
 
-    `file_system` is the one the run creates for them, if any, or one that already `stands`.
+    `file_system` is the run's own, if it has one; `stands` means that it already exists.
     """
     limited = defaultdict(list)
     for job in jobs:
@@ -118,7 +118,7 @@ def _target_worst(
 
 
 def _idle_seconds(job: PlannedJob) -> int:
-    """Worst-case idle seconds of all nodes of a multi-node job; 0 for other jobs."""
+    """Return the worst-case idle seconds of a multi-node job's nodes; 0 for other jobs."""
     if job.scaling is None:
         return 0
     waits = RUNNABLE_SECONDS if job.nodes > 1 else 0
@@ -137,9 +137,7 @@ def parse_cap(value: object) -> float | None:
         with suppress(OverflowError):  # of an int beyond every float
             if value > 0 and math.isfinite(value):
                 return value
-    raise PlanError(
-        f"{RUN_CAP} must be a number of USD above 0, or empty for no cap, got {value!r}"
-    )
+    raise PlanError(f"{RUN_CAP} must be an amount above 0, or empty for no cap, got {value!r}")
 
 
 def refusals(
@@ -170,7 +168,7 @@ def refusals(
     if monthly_cap_usd is not None:
         if month is None:
             raise PlanError(
-                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, and the month was not summed up"
+                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, but the month's spending is not given"
             )
         found += _month_refusals(worst, worst.cents, worst.usd, month, monthly_cap_usd)
     return tuple(found)
@@ -193,7 +191,7 @@ def _month_refusals(
     if 100 * month.exact_usd + cents <= 100 * exact(cap):
         return []
     return [
-        f"{month}. With this run's {formatting.usd(usd)} at most, that is above the {MONTH_CAP} of "
+        f"{month}. With up to {formatting.usd(usd)} for this run, that exceeds the {MONTH_CAP} of "
         f"{_cap(cap)}. {_ask_for_less(worst)}, wait for the next month, or raise {MONTH_CAP} in "
         "Terraform."
     ]
@@ -211,8 +209,8 @@ def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
         )
     return (
         f"{unknown}: there is no On-Demand price of {names} in {worst.region}. {why} "
-        "Let Airflow ask AWS "
-        f'(pricing:GetProducts), add them by `make prices TYPES="{names}"`, or run without a cap.'
+        "Let Airflow call "
+        f'pricing:GetProducts, add prices with `make prices TYPES="{names}"`, or run without a cap.'
     )
 
 
@@ -225,7 +223,7 @@ def book(
     monthly_cap_usd: float | None,
     if_refused: RunSpending,
 ) -> tuple[str, ...]:
-    """Book the worst case of some jobs; return the reasons for a late refusal, or nothing.
+    """Book the worst case of some jobs; return why the monthly cap then refuses them, if it does.
 
     The month is summed up again after booking. S3 listings are consistent, so if several runs book
     at once, the last to write sees all others: two runs that together exceed the cap never both

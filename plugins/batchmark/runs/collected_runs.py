@@ -31,7 +31,7 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """SHA-256 by job of the documents that an earlier try of the collecting task collected."""
+    """Return the SHA-256, by job, of the documents collected by an earlier try of the task."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {
@@ -89,6 +89,6 @@ def _unchecked(jobs: Iterable[StoredJob]) -> Iterator[str]:
     count = sum(job.document_sha256 is None and job.document is None for job in jobs)
     if count:
         yield (
-            f"Not checked: {formatting.count(count, 'result document')}, because the collecting "
-            "release stored no SHA-256 to detect replaced ones."
+            f"Not checked: {formatting.count(count, 'result document')}, because the release "
+            "that collected them stored no SHA-256 to detect replacements."
         )

@@ -214,14 +214,14 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """A job's start and stop, by Batch or, if those are impossible, by its own clock."""
+    """Return a job's start and stop by Batch or, if those are impossible, by its own clock."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """Why an own job failed its owner's check, which overrides Batch's verdict."""
+    """Return why an own job failed its owner's check, or None. It overrides Batch's verdict."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
@@ -261,7 +261,7 @@ class _Collector:
         return self.lost(plan, found, reason).model_copy(update=update)
 
     def lost(self, plan: PlannedJob, jobs: _Found, reason: str) -> LostJob:
-        """Record a paid job without a result, including any job that it replaced."""
+        """Record a job without a result, with its billed time and that of any job it replaced."""
         seconds = [all_seconds(self.described.get(job_id)) for job_id in jobs.known]
         return LostJob(
             planned=plan,

@@ -1,4 +1,4 @@
-"""Result documents in files, as runs of jobs that nobody sent to Batch."""
+"""Reads result documents from files, as runs of jobs that did not go through Batch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ENDING = ".json"
 
 
 def read_documents(path: Path) -> dict[Path, ResultDocument]:
-    """The result document in a file, or all of a folder's: repeats of one job.
+    """Read the result document in a file, or all documents in a folder: repeats of one job.
 
-    A folder without any may hold folders with those of one run and target, as a run leaves them;
-    of a job that Batch tried again, its last attempt's counts.
+    If the folder itself has none, its subfolders are read; their documents must be of one run and
+    target. Of a job that Batch retried, only the last attempt's document counts.
 
     Raises:
-        CollectError: there is none, one can't be read or is no result document, two are of the same
-            job, or they are of several targets, or below folders of several runs or none.
+        CollectError: there is none, one can't be read or is not a result document, two are of the
+            same job, or they are of several targets or, in subfolders, not all of one run.
     """
     found = {file: _read(file) for file in _files(path)}
     nested = not {path, path.parent} & {file.parent for file in found}
@@ -53,7 +53,7 @@ def _last_attempts(found: Mapping[Path, ResultDocument]) -> dict[Path, ResultDoc
 
 
 def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool) -> None:
-    """Refuse what are no repeats: in one folder their owner says so, below several their run."""
+    """Reject documents of several targets and, if `nested`, documents that aren't of one run."""
     sides = defaultdict[tuple[str, str], list[Path]](list)
     for file, document in found.items():
         sides[document.run_id if nested else "", document.target].append(file.parent)
@@ -72,19 +72,19 @@ def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool
 
 
 def identity(document: ResultDocument) -> Hashable:
-    """What the documents of one job have in common, and those of no two jobs."""
+    """Return a key that is the same for all documents of a job, and different for other jobs."""
     by_hand = document.job_id == BY_HAND  # and perhaps beside others that started with it
     return (document.started_at, document.finished_at) if by_hand else document.job_id
 
 
 def job_label(document: ResultDocument) -> str:
-    """How people find the job of a document."""
+    """Describe a document's job so that people can find it."""
     started = f"started at {document.started_at:%Y-%m-%d %H:%M:%S %Z}"
     return started if document.job_id == BY_HAND else f"{document.job_id}, {started}"
 
 
 def _files(path: Path) -> list[Path]:
-    """The path, or the files in the folder that it is; if it has none, those below it."""
+    """Return the path of a file, or a folder's files; if it has none, those in its subfolders."""
     if not path.is_dir():
         return [path]
     try:
@@ -99,7 +99,7 @@ def _files(path: Path) -> list[Path]:
         raise CollectError(f"{error.filename or path} can't be read: {error.strerror}") from error
     if not found:
         raise CollectError(
-            f"{path} holds no {ENDING} file; give a result document, or a folder of some"
+            f"{path} holds no {ENDING} file; give a result document, or a folder with some"
         )
     return sorted(found)
 
@@ -109,7 +109,7 @@ def _raise(error: OSError) -> None:
 
 
 def run_of(run_id: str, documents: Iterable[ResultDocument], custom: str = CUSTOM) -> CollectedRun:
-    """A run whose n-th repeat is the n-th document; those of no suite count as of `custom`."""
+    """Build a run from repeats, one per document; those without a suite get the suite `custom`."""
     jobs = tuple(collected(each, repeat, custom) for repeat, each in enumerate(documents, start=1))
     return CollectedRun(run_id=run_id, jobs=jobs)
 
@@ -128,15 +128,16 @@ def _read(file: Path) -> ResultDocument:
 
 
 def _content(file: Path) -> bytes:
-    """No more than a document may have, and none of what may have no end, such as a pipe.
+    """Read a regular file, up to one byte more than a document may have.
 
     Raises:
         OSError: it can't be read.
-        ResultError: it is no regular file, or empty, as those look that a kernel makes up.
+        ResultError: it is empty, as virtual files such as those in /proc appear to be, or not a
+            regular file but, for example, a pipe, which may never end.
     """
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise ResultError("not a result document: it is no regular file")
+        raise ResultError("not a result document: it is not a regular file")
     if not status.st_size:
         raise ResultError("not a result document: it is empty")
     with file.open("rb") as opened:
@@ -144,7 +145,7 @@ def _content(file: Path) -> bytes:
 
 
 def collected(document: ResultDocument, repeat: int, custom: str = CUSTOM) -> CollectedJob:
-    """A document as if Batch had run its job; fields that Batch would fill in say otherwise."""
+    """Return a document's job as if Batch had run it; fields only Batch knows are NO_BATCH."""
     return CollectedJob(
         planned=PlannedJob(
             target=document.target,

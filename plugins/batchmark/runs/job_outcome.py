@@ -93,9 +93,10 @@ def _document(
 
 
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
-    """Return the last lines of a job's log, or a line saying why there are none.
+    """Return the last lines of a job's log, or a line saying why it can't be read.
 
-    The final lines of an own job's wrapper are removed, as they would hide the job's.
+    Empty if the job has no log. The wrapper's last lines in an own job's log are removed, as they
+    would hide the job's.
     """
     location = log_location(job)
     if location is None:

@@ -57,7 +57,7 @@ class ExpectedDocument(Record):
         return self.prefix.removeprefix("s3://").partition("/")[0]
 
     def uri(self, job_id: str, attempt: int) -> str:
-        """The URI that the job writes to (batchmark_job/output.py)."""
+        """Return the URI that the job writes to (batchmark_job/output.py)."""
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
@@ -69,8 +69,8 @@ class ExpectedDocument(Record):
     ) -> RawDocument:
         """Read the document of one attempt, with its SHA-256.
 
-        `collected_sha256` is that of the previously collected document; None if none was collected,
-        or by a release that stored none.
+        `collected_sha256` is that of the previously collected document; None if there is none, or
+        if the release that collected it stored no SHA-256.
 
         Raises:
             CollectError: the document is missing, too large, truncated, simulated, from another

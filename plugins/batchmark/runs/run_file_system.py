@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """A token per file system, because FSx remembers links of deleted ones."""
+        """Return a token per file system, because FSx remembers links of deleted ones."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
@@ -146,7 +146,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def name_own(self) -> None:
-        """Make nodes that boot from now on mount it.
+        """Make nodes that boot from now on mount the file system.
 
         Raises:
             LayerError, ClientError, BotoCoreError: as in `stand_up`.
@@ -196,7 +196,7 @@ class RunFileSystem:
         return None
 
     def _own(self) -> file_systems.Described | None:
-        """Find this generation's file system; None while an earlier one with its token ends."""
+        """Find or create this generation's file system; None while an earlier one is deleted."""
         if self.file_system_id is None:
             described = file_systems.create(
                 self._fsx, self.settings, token=self._run.token, tags=self._run.tags

@@ -43,8 +43,8 @@ class RunSpending(Record):
     finished: bool = False
     job_usd: dict[str, Usd | None] = Field(
         default={},
-        description="cost of finished jobs by id; of a job with unknown cost, the worst case; "
-        "null if that is unknown, too; those of file systems are with them",
+        description="cost of finished jobs and file systems by id; the worst case if the cost is "
+        "unknown; null if that is unknown, too",
     )
 
     @property
@@ -75,7 +75,7 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def reserving(self, usd: float | None) -> RunSpending:
-        """Return this record with more reserved; it becomes open again."""
+        """Return this record with more reserved, and no longer finished."""
         reserved = None
         if usd is not None and self.reserved_usd is not None:
             reserved = float(exact(self.reserved_usd) + exact(usd))

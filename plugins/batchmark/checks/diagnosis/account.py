@@ -26,10 +26,10 @@ USAGE_WITHIN = timedelta(minutes=30)
 
 
 def image_missing(subject: Subject) -> Iterator[Finding]:
-    """Look for the job's image, if it is in ECR.
+    """Check that the job's image exists, if its registry is ECR.
 
     Raises:
-        DiagnosisError: the image is in another region, which `subject.client` can't ask.
+        DiagnosisError: the image is in another region than `subject.client`.
     """
     uri = str(subject.container.get("image"))
     image = Image.parse(uri)

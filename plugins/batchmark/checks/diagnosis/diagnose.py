@@ -137,7 +137,7 @@ class _Answers:
 
 
 def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Merge the findings of each cause, the certain ones first."""
+    """Merge findings of the same cause, and put certain ones first."""
     by_cause: dict[Cause, Finding] = {}
     for finding in findings:
         before = by_cause.get(finding.cause)

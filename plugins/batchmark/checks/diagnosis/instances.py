@@ -87,7 +87,7 @@ def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | Non
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
         return has, True
     if needs.memory_mib > memory * (1 - FREE_MEMORY_SHARE):
-        return f"{has}, part of whose memory is not available to jobs", False
+        return f"{has}, but jobs can't use all of its memory", False
     return None
 
 

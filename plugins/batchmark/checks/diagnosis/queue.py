@@ -41,7 +41,7 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
     queue = subject.queue
     name, state, status = queue["jobQueueName"], queue["state"], queue.get("status", "VALID")
     if state == "DISABLED":
-        text = f"Queue {name} is DISABLED: Batch takes no new job for it."
+        text = f"Queue {name} is DISABLED: Batch accepts no new jobs for it."
         if subject.job:
             text += " According to AWS's documentation, it still finishes the jobs it has."
         yield Finding.of("queue_disabled", text, certain=subject.job is None)

@@ -46,7 +46,7 @@ REMEDIES: Mapping[Cause, str] = {
     "environment_invalid": "Fix the problem in its status reason (instance profile, role, subnet, "
     "security group, launch template), then update it, for example by `terraform apply`: only "
     "then does Batch check it again.",
-    "environment_not_ready": "Wait until it is VALID. If it doesn't become so, look at its status "
+    "environment_not_ready": "Wait until it is VALID. If that takes too long, look at its status "
     "reason in the Batch console.",
     "service_role": "Grant Batch's service role the permission in the reason; with the "
     "service-linked role, which Terraform uses, check whether an organisation policy denies it.",
@@ -70,7 +70,7 @@ REMEDIES: Mapping[Cause, str] = {
     "instance's console output, its network route to ECS, its role and its user data.",
     "agent_disconnected": "End the instance; Batch starts another. If that one is lost too, check "
     "its network route to ECS and its memory.",
-    "image_missing": "`make image`, then `terraform apply`.",
+    "image_missing": "Run `make image`, then `terraform apply`.",
     "image_not_pulled": "See the message: the registry, the execution role or the network route "
     "may be at fault.",
     "behind_other_jobs": "Wait for its turn. If the first one is stuck: `aws batch terminate-job "

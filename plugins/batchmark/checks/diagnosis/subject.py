@@ -88,7 +88,7 @@ class Subject:
 def in_each_environment(
     obstacle_in: Callable[[Subject, Described], Finding | None],
 ) -> Callable[[Subject], Iterator[Finding]]:
-    """Decorator: ask a question about one environment of all the job could be placed in."""
+    """Decorator: ask a question about each environment that the job could be placed in."""
 
     @wraps(obstacle_in)
     def question(subject: Subject) -> Iterator[Finding]:
@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Number of instances that a job, or a definition without overrides, needs at once."""
+    """Return how many instances a job, or a definition without overrides, needs at once."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))

@@ -68,7 +68,7 @@ READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
 
 
 class BenchmarkJobOperator(BatchOperator):
-    """A deferrable BatchOperator that submits its job once, ends it, and explains its failure.
+    """A deferrable BatchOperator that submits its job only once and explains why it failed.
 
     Before submitting, it looks for its job by name (docs/decisions/0010). A retry finds the job of
     the previous try and waits for it, or reports how it ended; a cleared task terminates the jobs
@@ -88,7 +88,7 @@ class BenchmarkJobOperator(BatchOperator):
         queues_of_same_quota, document, events_log_group: see JobOrder.
         environment: an own job's variables, in addition to its definition's.
         in_turn: whether the trigger submits the job when its turn comes.
-        turn: number of jobs that take turns this way, this one included.
+        turn: position among the jobs that take turns, from 1.
         execution_timeout: limit for the task including its deferral; then the job is terminated.
     """
 
@@ -230,7 +230,10 @@ class BenchmarkJobOperator(BatchOperator):
         return job_id
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
-        """Whether the job may let others go first, which only the On-Demand queue rules out."""
+        """Whether the job may yield to others.
+
+        It must be live, need an empty queue, and not be in the On-Demand queue.
+        """
         if not self.order.alone or not is_live(listed):
             return False
         queue = self._described(listed["jobId"])["jobQueue"]
@@ -244,7 +247,7 @@ class BenchmarkJobOperator(BatchOperator):
     ) -> None:
         """Defer until the job ends; with `request`, the trigger submits or finds it on its turn.
 
-        Allows one extra turn for jobs of other runs that may come first.
+        The timeout allows one extra turn, as jobs of other runs may come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
@@ -276,7 +279,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
-        """Report how a job ended; a failed job raises, so that no further try follows."""
+        """Report how a job ended; if it failed, raise an error that prevents retries."""
         end = self._outcome(job)
         self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
@@ -333,7 +336,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Own jobs' overrides are built here: with all scripts, plans would take megabytes."""
+        """Return the overrides; own jobs' are not in plans, which would grow by megabytes."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}
@@ -347,7 +350,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request | {"jobQueue": self.on_demand_queue}
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
-        """List all jobs of this task in this run, of all generations, the newest first."""
+        """List all jobs of this task in this run, of all generations, newest first."""
         prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
         listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
         of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
@@ -370,9 +373,9 @@ class BenchmarkJobOperator(BatchOperator):
             reason = "Its Airflow task failed for the last time"
             self._end_jobs(context, self._listed(context), reason)
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("Jobs may still be running; collecting the run ends them: %s", error)
+            self.log.warning("Jobs may still be running until collect_results ends them: %s", error)
 
 
 def generation(context: Context) -> int:
-    """Count how often a task was cleared: only then does Airflow raise max_tries."""
+    """Return how often a task was cleared; only clearing makes Airflow raise max_tries."""
     return context["ti"].max_tries - (context["task"].retries or 0)

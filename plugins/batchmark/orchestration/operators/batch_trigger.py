@@ -157,7 +157,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             yield TaskFailedEvent()
 
     async def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears its task, as nothing waits for it then."""
+        """Terminate the job when a user marks or clears its task: nothing waits for it any more."""
         if self.job_ids or self._submission:
             await run_to_completion(self._end_job())
 
@@ -190,7 +190,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 await self._stop(progress, exceeded)
 
     async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
-        """Terminate a job; diagnose a stuck one first, unless it is no longer stuck."""
+        """Terminate a job. A stuck one is diagnosed first, and terminated later if still stuck."""
         reason = exceeded.reason
         if exceeded.is_stuck:
             if progress.diagnosis is None:
@@ -245,7 +245,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def _submit_in_turn(self, request: dict[str, Any]) -> None:
         """Submit the job once the task before it is over and, if `alone`, its queue is empty.
 
-        If several jobs that want to be alone are submitted at once, all but the oldest step back.
+        If several such jobs are submitted at once, all but the oldest are withdrawn and wait again.
         """
         found = await asyncio.to_thread(self._find, request)
         while True:
@@ -289,7 +289,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         )
         job_id = await self._submit(self.order.on_demand or {})
         self._other_queues.append(spot_job["jobQueue"])
-        self.log.info("On-Demand job %s follows", job_id)
+        self.log.info("Submitted On-Demand job %s", job_id)
         return job_id
 
     def _find_or_submit(self, request: dict[str, Any]) -> str:
@@ -323,7 +323,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
 
 def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
-    """Whether an On-Demand job follows, because this one lost its host too often."""
+    """Whether to submit an On-Demand job, because this one lost its host in its last attempt."""
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
 
 

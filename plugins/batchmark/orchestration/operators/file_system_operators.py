@@ -44,7 +44,7 @@ ENDED = "failed"  # the event of a trigger that has ended its task so
 
 
 class FileSystemOperator(BaseOperator):
-    """Delegates to a trigger, which ends the task, so that no worker is held meanwhile."""
+    """Delegates to a trigger that ends the task, so that no worker is occupied while it waits."""
 
     def execute_complete(self, context: Context, event: Any = None) -> None:  # noqa: ARG002
         """Finish a task that its trigger already ended; only `dag.test()` gets here."""
@@ -54,7 +54,7 @@ class FileSystemOperator(BaseOperator):
     def arguments(
         self, context: Context, config: Config, plan: RunPlan, seconds: float
     ) -> dict[str, Any]:
-        """Arguments of both triggers."""
+        """Return the arguments that both triggers take."""
         settings = plan.file_system
         return {
             "region_name": config.region,
@@ -69,9 +69,9 @@ class FileSystemOperator(BaseOperator):
 class StandUpFileSystem(FileSystemOperator):
     """Creates the file system that the run's plan needs, if any.
 
-    The operator creates nothing itself, so a lost worker leaves nothing behind, and a triggerer
-    that takes over finds what the previous one created. So it needs no retries, and after a failure
-    it has removed what it created.
+    Only the trigger creates anything, so a lost worker leaves nothing behind, and a triggerer that
+    takes over finds what the previous one created. Therefore the task needs no retries. If it
+    fails, what was created is removed.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -103,24 +103,24 @@ class StandUpFileSystem(FileSystemOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Remove what a trigger created that could not end the task."""
+        """Remove what the trigger created, if it could not end the task."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
             config = load_config()
             plan = _known(_plan(context, config))
             waits = removed(_file_system(context, config, plan.file_system))
-            left = f"{waits}. {BY_HAND}" if waits else "Nothing of it exists"
+            left = f"{waits}. {BY_HAND}" if waits else "No file system is left"
             raise AirflowFailException(
                 f"No triggerer ended this task ({error}). Is a triggerer running? {left}."
             ) from error
 
 
 class CollapseFileSystem(FileSystemOperator):
-    """Stops nodes from mounting, and deletes the run's file systems, however the run ended.
+    """Stops nodes from mounting the run's file systems and deletes them, however the run ended.
 
-    It uses the plan's settings, or else those the stack publishes, but deletes the file systems
-    even if neither exists any more.
+    It uses the settings in the plan, or else those that the stack publishes. If neither exists any
+    more, it still deletes the file systems.
     """
 
     def execute(self, context: Context) -> None:
@@ -138,13 +138,13 @@ def _plan(context: Context, config: Config) -> RunPlan:
 
 
 def _known(plan: RunPlan) -> RunPlan:
-    """Return the plan with its file system's settings, or else those the stack publishes now."""
+    """Return the plan; if it has no file system settings, add those that the stack publishes."""
     if plan.file_system:
         return plan
     try:
         nodes = load_multi_node()
     except ConfigError as error:
-        tell(f"Can't read which file system nodes mount: {error}")
+        tell(f"The file system's settings can't be read: {error}")
         return plan
     update = {"file_system": nodes.file_system, "compute_environment": nodes.compute_environment}
     return plan.model_copy(update=update)

@@ -45,7 +45,7 @@ class FileSystemOrder:
         environment: the nodes' compute environment; None if unknown.
         settings: fields of the stack's FileSystem; None if unknown.
         run: fields of RunOfDag.
-        deadline: epoch seconds at which it gives up.
+        deadline: when to give up, in epoch seconds.
     """
 
     region_name: str
@@ -57,7 +57,7 @@ class FileSystemOrder:
 
 
 class FileSystemTrigger(EndsItsTask, BaseTrigger):
-    """Base of the create and delete triggers; `order` are the fields of a FileSystemOrder.
+    """Base of the create and delete triggers; `order` has a FileSystemOrder's fields.
 
     If a triggerer dies, the next one runs this again with the same arguments.
     """
@@ -139,10 +139,10 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         try:
             usd = settle_file_systems(store, gone, datetime.now(UTC), any_left=left)
         except Exception:  # it must not keep a file system's end from being told
-            self.log.exception("The worst case of its cost stays booked")
+            self.log.exception("Its cost can't be settled, so its worst case stays booked")
             return
         if usd is not None:
-            self.log.info("It cost about %.2f USD", usd)
+            self.log.info("The file system cost about %.2f USD", usd)
 
     async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
         """Like `repeat`, for a deletion step; if AWS refuses, return the error."""
@@ -184,8 +184,8 @@ class StandUpTrigger(FileSystemTrigger):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
             return (
-                f"{left}, after {NODES_SECONDS} s. They booted before, so they would not mount it: "
-                "end what runs on them, then trigger the run again"
+                f"{left}, after {NODES_SECONDS} s. They booted too early to mount it: end the jobs "
+                "that run on them, then trigger the run again"
             )
         return await self.repeat(self.file_system.name_own, self.clock() + NAMING_SECONDS)
 
@@ -208,16 +208,16 @@ class StandUpTrigger(FileSystemTrigger):
             self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
 
     def _end(self) -> str | None:
-        """Delete what was created; None once every deletion was requested."""
+        """Delete what was created; return AWS's error, or None once all deletions are requested."""
         waits = removed(self.file_system)
         if waits and not self.file_system.is_ending:
             return waits
-        self.log.info("%s", waits or "Nothing of the file system exists")
+        self.log.info("%s", waits or "No file system is left")
         return None
 
 
 def removed(file_system: RunFileSystem) -> str | None:
-    """Return what the removal is waiting for, or AWS's refusal; None once it is gone."""
+    """Do a removal step; return what it waits for or AWS's error, or None once all is gone."""
     try:
         return file_system.remove()
     except (BotoCoreError, ClientError) as error:
@@ -227,8 +227,8 @@ def removed(file_system: RunFileSystem) -> str | None:
 class CollapseTrigger(FileSystemTrigger):
     """Deletes the run's file systems, and ends its task once all are gone.
 
-    Nodes should go first: a node that Batch keeps for the next job still mounts the file system
-    from its boot, and hangs once that is gone. The wait for them is limited.
+    Nodes should be gone first: a node that Batch keeps for the next job still has the file system
+    mounted, and hangs once that is deleted. The wait for them is limited.
     """
 
     async def work(self) -> str | None:
@@ -247,7 +247,9 @@ class CollapseTrigger(FileSystemTrigger):
         except (BotoCoreError, ClientError) as error:
             left = f"Can't tell whether nodes are left ({error})"
         if left:
-            self.log.warning("%s, after %d s at most: deleting it anyway", left, NODES_SECONDS)
+            self.log.warning(
+                "%s, after up to %d s: deleting the file system anyway", left, NODES_SECONDS
+            )
 
     def _nodes_of_it_left(self) -> str | None:
         return self.nodes_left() if self.file_system.withdraw() else None

@@ -78,7 +78,7 @@ class JobOrder:
 
 
 class JobProgress:
-    """A job's state by Batch's latest answer. Times are epoch seconds."""
+    """A job's state according to Batch's latest answer. Times are epoch seconds."""
 
     def __init__(self, job_id: str, order: JobOrder, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
@@ -116,7 +116,7 @@ class JobProgress:
 
     @property
     def was_cancelled_as_stuck(self) -> bool:
-        """Whether its queue's state time limit cancelled it before its first start."""
+        """Whether Batch cancelled it before its first start, because it blocked its queue."""
         reason = str(self.job.get("statusReason", ""))
         return (
             self.job["status"] == "FAILED"
@@ -146,7 +146,7 @@ class JobProgress:
         return None
 
     def _wait(self) -> tuple[float | None, float]:
-        """Return the limit of the job's state, and the seconds spent in it so far."""
+        """Return the time limit of the job's current state, and the seconds spent in it so far."""
         if self.is_waiting:
             since = max(waiting_since(self.job), self._waiting_from)
             return self._order.runnable_seconds, self._now - since
@@ -166,7 +166,7 @@ class JobProgress:
             self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Whether the job has ended or is given up; its reason is then complete."""
+        """Whether the job has ended or is given up. If so, complete its status reason."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.
@@ -192,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return state and attempt, as a new attempt may have begun between two answers."""
+    """Return state and number of attempts: a new attempt may begin between two answers."""
     return job["status"], len(job.get("attempts", []))

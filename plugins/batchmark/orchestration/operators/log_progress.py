@@ -23,7 +23,7 @@ _READERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="job-progress")
 class LogProgress:
     """Logs the newest progress line of a job's log, at most once per EVERY_SECONDS.
 
-    An unreadable log is ignored; the job is watched all the same.
+    If the log can't be read, nothing is logged.
     """
 
     def __init__(self, logs: Callable[[], Any], say: Callable[[str], None]) -> None:

@@ -97,7 +97,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Seconds between polls of Airflow: longer if more tasks are still ahead."""
+        """Return the seconds between polls of Airflow: more if more tasks are still ahead."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)

@@ -31,8 +31,8 @@ class PodsOperator(KubernetesJobOperator):
 
     Args:
         planned: the job, a PlannedJob as JSON.
-        begins_exclusive: whether each pod gets a whole GPU at first. Further pods wait; once that
-        is logged, the GPUs are shared.
+        begins_exclusive: whether GPUs are not shared at first. Once it is logged that the other
+        pods wait for one, sharing is enabled.
         pending_seconds, starting_seconds: see PodsWatch.
     """
 
@@ -57,7 +57,7 @@ class PodsOperator(KubernetesJobOperator):
         return kubernetes_hook(str(self.config_file))
 
     def execute(self, context: Context) -> None:
-        """Run the job to its end.
+        """Run the job to completion.
 
         Raises:
             AirflowFailException: it failed, or a pod could not start.
@@ -75,7 +75,7 @@ class PodsOperator(KubernetesJobOperator):
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
-        """Return the complete job, which the provider would otherwise assemble from parts."""
+        """Return the complete job; the provider would otherwise assemble it from parts."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
         name = full_name(self.planned.name, run_id, number).replace("_", "-")
         manifest = job_manifest(self._cluster, run_id, self.planned, name=name)
@@ -91,7 +91,7 @@ class PodsOperator(KubernetesJobOperator):
             ) from error
 
     def _watch(self, context: Context, api: ClusterApi) -> None:
-        """Watch the job, and report how it ended to later tasks.
+        """Watch the job, and pass how it ended on to later tasks.
 
         Raises:
             ClusterError: it failed, or a pod could not start.

@@ -1,4 +1,4 @@
-"""Watches a Kubernetes job's pods to their end, and finds out why they do not start."""
+"""Watches a Kubernetes job's pods until they end, and finds out why they do not start."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PodsWatch:
     Args:
         pending_seconds: limit of a pod's wait for its node or for missing resources.
         starting_seconds: limit of its container's start, including the image pull.
-        share: called when pods wait for a GPU that others of the job hold, to enable sharing;
-        may be None.
+        share: enables sharing; called when pods wait for GPUs that other pods of the job hold.
+        May be None.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PodsWatch:
         return self.api.log(self.pods[0], LONGEST_LOG_LINES) if self.pods else ""
 
     def started_at(self) -> datetime | None:
-        """Start time of the first pod."""
+        """Return the start time of the first pod; None if none started."""
         begun = [
             since
             for pod in self.pods
@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Why pods have waited too long; None while they are within their limits."""
+        """Return why pods have waited too long, or None; first share GPUs if that may help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)
@@ -140,7 +140,7 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        """Whether a pod has a node and so a GPU, even if its image pull outlasts others' wait."""
+        """Whether a pod has a node, and so a GPU, even if it is still pulling its image."""
         return any(
             pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
             for pod in self.pods

@@ -1,7 +1,7 @@
-"""The tasks of alerts: those of a benchmark run, and those of change_alert and send_alerts.
+"""The tasks for alerts: in a benchmark run, and in the DAGs change_alert and send_alerts.
 
 `open_alerts` decides and stores, `publish_alerts` sends, `announce_regressions` tells other DAGs.
-The latter two depend on the first alone, so a channel that is down holds no event back.
+The last one does not depend on the second, so a channel that is down does not hold it up.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 def change_params() -> dict[str, Param]:
     return {
         "alert_id": Param(
-            "", type="string", description="As the message or the report names it: 3f9a1c0b72."
+            "", type="string", description="Id in the message or the report, such as 3f9a1c0b72."
         ),
         "state": Param(
             "acknowledged",
             enum=list(BY_HAND),
-            description="acknowledged: somebody looks after it. invalid: nothing had changed. "
-            "fixed: it should be gone. open: none of these after all.",
+            description="acknowledged: somebody is working on it. invalid: nothing changed. "
+            "fixed: the cause should be gone. open: none of these after all.",
         ),
-        "note": Param("", type="string", description="Why; stored with the alert."),
+        "note": Param("", type="string", description="Reason, stored with the alert."),
     }
 
 
 def check_settings() -> None:
-    """Check whether alerts could be sent with the current settings; send nothing.
+    """Check that alerts could be sent with the current settings, without sending anything.
 
     Raises:
         AlertError: the variable, or a connection that it names, can't be used.
@@ -63,9 +63,9 @@ def check_settings() -> None:
 
 
 def open_alerts(context: Context, changes_key: str) -> list[str]:
-    """Store what is new in the run's changes, and a message; return the ids of its alerts.
+    """Store new alerts for the run's changes, and its message; return the message's alert ids.
 
-    Nothing is sent. A retry finds the message and does what it decided and is not done yet.
+    Nothing is sent. A retry finds the stored message and applies what is not applied yet.
     """
     from batchmark.changes.records import RunChanges
 
@@ -89,15 +89,15 @@ def open_alerts(context: Context, changes_key: str) -> list[str]:
 def publish_alerts(
     context: Context, alert_ids: Sequence[str] | None, report_key: str | None
 ) -> None:
-    """Send the run's message, if there is one, through each channel by itself.
+    """Send the run's message, if there is one, through each channel independently.
 
-    As the last task of a run it fails if an earlier one left nothing: `alert_ids` and `report_key`
-    are None if open_alerts or publish_report failed.
+    As the last task of a run it also fails if open_alerts or publish_report left no result, so that
+    `alert_ids` or `report_key` is None.
 
     Raises:
-        AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries again.
-        AirflowFailException: after sending, if the run is incomplete or a channel may or may not
-            have the message. The latter fails once: after it is cleared, the task passes.
+        AlertError: a channel did not accept it; a retry, or the DAG send_alerts, tries again.
+        AirflowFailException: after sending, if the run is incomplete, or if it is unknown whether a
+            channel got the message. The latter fails only once: if cleared, the task passes.
         AirflowSkipException: a dry run, or nothing was planned.
     """
     try:
@@ -108,22 +108,22 @@ def publish_alerts(
     alerts = AlertStore(store)
     message = alerts.message(context["run_id"])
     if message is None:
-        tell("Nothing to send: this run opened and changed no alert.")
+        tell("Nothing to send: this run opened or changed no alert.")
     else:
         # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))
     if alert_ids is None or report_key is None:
         plan = store.plan()
         if not plan.jobs:
-            raise AirflowSkipException("nothing was planned; see the task before that failed")
+            raise AirflowSkipException("nothing was planned; see the failed task before this one")
         if plan.dry_run:
             raise AirflowSkipException("a dry run: nothing was measured")
         missing = "open_alerts" if alert_ids is None else "publish_report"
-        raise AirflowFailException(f"the run is not whole; see {missing} and the tasks before it")
+        raise AirflowFailException(f"the run is incomplete; see {missing} and the tasks before it")
 
 
 def announce_regressions(context: Context) -> None:
-    """Make an event of the asset REGRESSIONS from the alerts that the run opened.
+    """Emit an event of the asset REGRESSIONS with the alerts that the run opened.
 
     Raises:
         AirflowSkipException: it opened none, so there is no event.
@@ -137,10 +137,10 @@ def announce_regressions(context: Context) -> None:
 
 
 def change_alert(context: Context) -> str:
-    """Set an alert to the state that a person asks for; return its id.
+    """Set an alert to the state chosen in the form; return the alert's id.
 
     Raises:
-        AirflowFailException: there is no such alert, or that state may not follow.
+        AirflowFailException: there is no such alert, or its state may not become that one.
     """
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
@@ -159,11 +159,11 @@ def change_alert(context: Context) -> str:
 
 
 def send_pending(context: Context) -> None:
-    """Send the messages of all runs that did not arrive yet.
+    """Send all runs' messages that have not arrived yet.
 
     Raises:
-        AlertError: a channel still does not take a message.
-        AirflowFailException: a channel may or may not have a message; once for each message.
+        AlertError: a channel still does not accept a message.
+        AirflowFailException: it is unknown whether a channel got a message; once per message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
 
@@ -173,16 +173,17 @@ def send_pending(context: Context) -> None:
     for message in waiting:
         alerts.apply(message)  # open_alerts may have died for good
     if not waiting:
-        tell("Nothing to send: no message waits.")
+        tell("Nothing to send: no message is waiting.")
     _send(config, alerts, waiting, longest_try=LONGEST_TRY)
 
 
 def decide(
     config: Config, store: RunStore, run_id: str, changes: Iterable[Change], now: datetime
 ) -> RunMessage | None:
-    """Create the run's message; None if nothing is new or failed.
+    """Create the run's message; None if nothing is new and nothing failed.
 
-    What joins an older alert is no news and is stored at once; a retry then finds nothing to join.
+    Changes that join an older alert are not news. They are stored at once, so that a retry does not
+    join them again.
     """
     from batchmark.analysis.failures import failed_jobs
     from batchmark.changes.alerts.merging import merge
@@ -220,7 +221,7 @@ def decide(
 
 
 def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
-    """Log URLs of the run's jobs by suite and target; the first repeat's, if there are several."""
+    """Return the jobs' log URLs by suite and target; of several repeats, the first one's."""
     jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 
@@ -228,11 +229,11 @@ def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
 def _send(
     config: Config, alerts: AlertStore, messages: Iterable[RunMessage], *, longest_try: timedelta
 ) -> None:
-    """Send messages; print how far each came.
+    """Send messages, and log each one's deliveries.
 
     Raises:
-        AlertError: a channel did not take one.
-        AirflowFailException: a channel may or may not have one, and no task has failed for it yet.
+        AlertError: a channel did not accept one.
+        AirflowFailException: a channel may or may not have got one, and no task failed for it yet.
     """
     from batchmark.changes.alerts.delivering import deliver
     from batchmark.orchestration.channels import channels_of, send
@@ -253,13 +254,13 @@ def _send(
         unsure += [(sent, one) for one in sent.of("unsure") if not one.shown]
         tell(f"Message of run {sent.run_id}:", *(f"  {line}" for line in delivery_lines(sent)))
     if failed:
-        raise AlertError("not all was sent: " + _listed(failed))
+        raise AlertError("not everything was sent: " + _listed(failed))
     for run_id in dict.fromkeys(message.run_id for message, _ in unsure):
         alerts.change_message(run_id, methodcaller("with_unsure_shown"))
     if unsure:
         raise AirflowFailException(
-            "a message may not have arrived, and is not sent again; look into the channel, and "
-            "read the run's report if it is not there: " + _listed(unsure)
+            "a message may not have arrived and is not sent again; check the channel, and if it is "
+            "not there, read the run's report: " + _listed(unsure)
         )
 
 

@@ -1,4 +1,4 @@
-"""Approves runs: from a trigger form to the operator's arguments, for every kind of run."""
+"""Turns a trigger form into the operator arguments of an approved run, for every kind of run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def approved_jobs(
 
     Args:
         propose: plans the jobs, given the configuration and the name of the run's folder.
-        arguments: builds them from the proposal's configuration, the run's id and the jobs.
+        arguments: builds the operator arguments from the configuration, the run's id and the jobs.
     """
     from batchmark.orchestration.tasks.alerts import check_settings
 

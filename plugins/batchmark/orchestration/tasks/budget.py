@@ -120,9 +120,9 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """What runs like this one cost at most next month; empty without a schedule.
+    """Forecast the most that runs like this one cost next month; empty without a schedule.
 
-    It is the own job's, if it has one, else the DAG's.
+    `schedule` is the own job's; by default the DAG's is used.
     """
     what = f"own job {plan.own_job}" if schedule else plan.dag_id or ""
     runs = runs_next_month(schedule or getattr(context["dag"].timetable, "expression", None), now)
@@ -133,7 +133,7 @@ def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: dateti
 def check_run_id(context: Context, store: RunStore) -> None:
     """Reject the id of another DAG's run: both would share folder, jobs and booking.
 
-    An id that equals the folder name of another run is rejected, too.
+    An id that leads to the folder of a run with another id is rejected, too.
 
     Raises:
         PlanError: the id is taken.
@@ -150,7 +150,7 @@ def _taken(context: Context, whose: str) -> str:
 
 
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
-    """Replace a run's booked worst case by its actual cost.
+    """Replace a run's booked worst case with its actual cost.
 
     Jobs with unknown cost stay booked at their worst case; a local cloud's jobs cost nothing.
     """
@@ -176,5 +176,5 @@ def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
 
 
 def _local_cost_suffix(store: RunStore) -> str:
-    """Suffix for amounts that don't apply because the jobs ran on a local cloud."""
+    """Return a suffix for amounts that don't apply because the jobs run on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

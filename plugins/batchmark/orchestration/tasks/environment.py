@@ -42,10 +42,10 @@ def check(
     foreign: bool = False,
     own_jobs: bool = False,
 ) -> str:
-    """Check the given targets and publish the result; `nodes` sizes multi-node jobs.
+    """Check the given targets, publish the result, and return the page's key.
 
-    `foreign`: queues and job definitions belong to others. `own_jobs`: our own targets, but with
-    the own jobs' job definitions.
+    `nodes` is the node count of the largest multi-node job. `foreign`: queues and job definitions
+    belong to others. `own_jobs`: our own targets, but with the own jobs' job definitions.
     """
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment

@@ -35,11 +35,11 @@ def leak_params() -> dict[str, Param]:
             type="array",
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
-            description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
-            "may be another Airflow's. run_file_systems: those that a run stood up for itself, "
-            "with copies of what is in S3, also if this Airflow does not know the run and they are "
-            "older than file_system_hours; any other file system is deleted with its files. nodes: "
-            "the GPU node of the EKS cluster.",
+            description="What may be ended. jobs: jobs whose run is over. jobs_of_unknown_runs: "
+            "may belong to another Airflow. run_file_systems: file systems that a run created for "
+            "itself, which hold copies of files in S3; if this Airflow does not know the run, once "
+            "older than file_system_hours. file_systems: any others, including their files. "
+            "nodes: the GPU node of the EKS cluster.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)

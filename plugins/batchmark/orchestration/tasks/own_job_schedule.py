@@ -52,7 +52,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """Yield the times at which a job was due up to `now`, the latest first.
+    """Return the latest times at which a job was due, up to `now` and latest first.
 
     Raises:
         PlanError: the schedule is invalid, or never due.
@@ -76,7 +76,10 @@ def _live(context: Context, *run_ids: str) -> bool:
 
 
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
-    """Own jobs of live runs, scheduled or manual, that were planned today or yesterday."""
+    """Return the own jobs of live runs, scheduled or manual.
+
+    Only bookings of this month are considered and, on its first day, of the previous one.
+    """
     from batchmark.runs.spending import month_spending, spending_key
 
     store = RunStore.of(config, context["run_id"])

@@ -107,7 +107,7 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
 def record(
     context: Context, config: Config, store: RunStore, run_plan: RunPlan, collected: CollectedRun
 ) -> str:
-    """Settle a collected run's cost and append it to the history; return its key."""
+    """Store a collected run, settle its cost and append it to the history; return its key."""
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle
     from batchmark.report.failures import not_run
@@ -173,7 +173,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     store = RunStore.of(load_config(), context["run_id"])
     collected = stored_run(store, store.prefix + COLLECTED)
     if comparison_key is None or collected is None:
-        raise AirflowSkipException("nothing was compared; see the tasks before")
+        raise AirflowSkipException("nothing was compared; see the tasks before this one")
     comparison = Comparison.model_validate_json(store.read(comparison_key))
     gone = [lost for lost in comparison.lost if lost not in collected.lost]
     text = store.read_if_there(store.prefix + CHANGES_SECTION)
@@ -198,11 +198,11 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the page's key.
 
-        A better table in use is kept: see `NoiseTable.outlives`.
+    A better table in use is kept: see `NoiseTable.outlives`.
 
-        Raises:
-            AirflowFailException: raised after publishing, if a target has no calibration or a job
-    failed.
+    Raises:
+        AirflowFailException: raised after publishing, if a target has no calibration or a job
+            failed.
     """
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate

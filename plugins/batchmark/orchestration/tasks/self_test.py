@@ -33,14 +33,14 @@ def self_test_params() -> dict[str, Param]:
             type="array",
             items={"type": "string"},
             examples=list(SUITES),
-            description="Suites whose histories to test; by default all.",
+            description="Suites to test the detector on; by default all.",
         ),
         "months": Param(
             6,
             type="integer",
             minimum=1,
             maximum=60,
-            description="Days of history to use, up to today.",
+            description="Months of history to use, up to today.",
         ),
         "steps": Param(
             20,
@@ -57,7 +57,7 @@ def self_test_params() -> dict[str, Param]:
 
 
 def try_detector(context: Context) -> str:
-    """Test the detector on copies of the history with steps; return the results' key."""
+    """Test the detector on copies of the history with inserted steps; return the results' key."""
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 

@@ -1,6 +1,6 @@
-"""Access rights: Airflow's users, by their permissions on our DAGs.
+"""Access rights of Airflow's users, derived from their permissions on our DAGs.
 
-Airflow leaves a plugin's routes open, so each of ours asks its auth manager.
+Airflow does not protect a plugin's routes, so each of ours asks its auth manager.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Visitor:
 
 
 def reader(request: Request, user: GetUserDep) -> Visitor:
-    """A visitor with read access.
+    """Return the visitor, who must have read access.
 
     Raises:
-        HTTPException: 401 without a session, 403 without the right, 400 for an address whose words
-            can't be shown in a line: nothing of ours has such a name.
+        HTTPException: 401 without a session, 403 without the permission, 400 for an address with
+            control characters, which none of our names have.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)
@@ -69,17 +69,18 @@ Reader = Annotated[Visitor, Depends(reader)]
 def check_may_read(visitor: Visitor, dag_id: str) -> None:
     """Raise HTTPException 403 if the visitor may not see the DAG's runs."""
     if not visitor.may_read(dag_id):
-        raise HTTPException(403, f"This page needs the right to see runs of {dag_id}.")
+        raise HTTPException(403, f"This page needs permission to see runs of {dag_id}.")
 
 
 def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = "") -> Visitor:
-    """A visitor who may change alerts and sent one of our forms.
+    """Return the visitor, who must have sent one of our forms and may change alerts.
 
     Raises:
-        HTTPException: 403 without the right, from another site, or with a foreign or old form.
+        HTTPException: 403 without the permission, from another site, or if the form has expired or
+            was another user's.
     """
     if not visitor.may_edit:
-        raise HTTPException(403, f"Changing an alert needs the right to trigger {EDIT_DAG}.")
+        raise HTTPException(403, f"Changing an alert needs permission to trigger {EDIT_DAG}.")
     if request.headers.get("sec-fetch-site", "none") not in SAME_SITE:
         raise HTTPException(403, "This form came from another site.")
     try:

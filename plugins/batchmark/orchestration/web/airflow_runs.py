@@ -25,14 +25,14 @@ class AirflowRun(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Of a DAG next month; `runs` is None where its schedule is no cron expression."""
+    """A DAG's schedule next month; `runs` is None if it is not a cron expression."""
 
     runs: int | None
     paused: bool
 
 
 def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
-    """Runs of the given DAGs, newest first; only those with `run_id`, if given."""
+    """Return the runs of the given DAGs, newest first; only those with `run_id`, if given."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
         .where(DagRun.dag_id.in_(list(dag_ids)))
@@ -49,7 +49,7 @@ def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
 
 
 def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
-    """A run's failed tasks in order, each with its reason."""
+    """Return a run's failed tasks in the order they ended, each with its reason, if known."""
     told = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.run_id == TaskInstance.run_id,
@@ -72,7 +72,7 @@ def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
 
 
 def schedule(dag_id: str, now: datetime) -> Schedule:
-    """A DAG's schedule in the month after `now`, in UTC."""
+    """Return a DAG's schedule in the month after `now`, in UTC."""
     with create_session() as session:
         found = session.get(DagModel, dag_id)
         text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @cached(TTLCache(1, CONFIG_SECONDS))
 def current_library() -> Library:
-    """The library of the bucket that Terraform published; looked up again every minute.
+    """Return the library of the published bucket; the configuration is read again every minute.
 
     Raises:
         ConfigError: nothing is published.
@@ -49,7 +49,7 @@ def _library(_: str) -> Library:
 
 @cache
 def application() -> FastAPI:
-    """The application, without FastAPI's own pages, which need no login."""
+    """Create the application, without FastAPI's own pages, which would need no login."""
     app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.library = current_library
     for routes in (runs, trends, account):

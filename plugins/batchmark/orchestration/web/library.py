@@ -67,7 +67,7 @@ Stored = TypeVar("Stored", bound=Record)
 
 
 class _Planned(BaseModel):
-    """What a plan says about its run."""
+    """The part of a plan that names its DAG."""
 
     dag_id: str | None = None
 
@@ -92,9 +92,9 @@ class Library:
         self._lock = Lock()
 
     def page(self, dag_id: str, run_id: str) -> str | None:
-        """A DAG run's stored page with rewritten links; None if it has none.
+        """Return a DAG run's stored page; None if it has none.
 
-        The imported table that others published has the example's.
+        The imported run of the published table has the example page.
         """
         if run_id == published_table().run_id:
             return page_html(published_page())
@@ -108,9 +108,9 @@ class Library:
         return None if text is None else text.decode(errors="replace")
 
     def relinked(self, html: str, root: str) -> str:
-        """A stored page with its bucket links rewritten to `root`/files.
+        """Return a stored page with its bucket links rewritten to `root`/files.
 
-        Those that it was stored with lead to AWS's console, or end after a week.
+        The stored links lead to AWS's console, or expire after a week.
         """
         into_bucket = (
             re.escape(escape(self.store.bucket_url)) + r'([^"?]+)(?:\?[^"]*)?',
@@ -127,13 +127,13 @@ class Library:
         return html
 
     def file(self, key: str) -> bytes | None:
-        """An object that may be shown, or None."""
+        """Return an object's content; None if it is missing or may not be shown."""
         if not key.startswith(SHOWN_FOLDERS):
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
     def owner(self, key: str) -> str | None:
-        """The DAG whose run an object belongs to; None if unknown."""
+        """Return the DAG whose run an object belongs to; None if unknown."""
         folder, *rest = key.split("/")
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
@@ -145,7 +145,7 @@ class Library:
         return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
-        """The keys of a job's result documents, its latest attempt last."""
+        """Return the keys of a job's result documents, the latest attempt's last."""
         if not prefix.startswith(SHOWN_FOLDERS):
             return []
         names = prefix + document_prefix(job_id)
@@ -153,18 +153,18 @@ class Library:
         return sorted(found, key=lambda key: (len(key), key))
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
-        """Runs' summaries; those without a report or from earlier releases are missing."""
+        """Return summaries by run ID, omitting runs without a readable one."""
         found = self._stored(run_ids, SUMMARY, RunSummary)
         if (run_id := published_table().run_id) in run_ids:
             found[run_id] = published_summary()
         return found
 
     def plans(self, run_ids: Sequence[str]) -> dict[str, RunPlan]:
-        """Runs' plans; early runs and those stopped before planning are missing."""
+        """Return plans by run ID, omitting runs without a readable plan."""
         return self._stored(run_ids, PLAN, RunPlan)
 
     def _stored(self, run_ids: Sequence[str], name: str, kind: type[Stored]) -> dict[str, Stored]:
-        """One object from each run's folder; missing or unreadable ones are left out."""
+        """Read one object from each run's folder, omitting missing or unreadable ones."""
 
         def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
@@ -175,7 +175,7 @@ class Library:
             return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """The latest runs in the history, newest first, at least `least_runs` per suite.
+        """Return the history's latest runs, newest first: at least `least_runs` per suite.
 
         Imported ones come last.
         """
@@ -192,7 +192,7 @@ class Library:
     def standings(
         self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
     ) -> dict[SeriesKey, Standing]:
-        """Each series' latest run against its level; changes with open alerts count."""
+        """Judge each series' newest run against its level; changes in open alerts count, too."""
         series = self.series(suite, metric, least_runs)
         told = tuple(
             point
@@ -206,7 +206,7 @@ class Library:
         return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
 
     def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
-        """Each pair's median speedup over all rows, and its latest run's standing."""
+        """Return each pair's median speedup over all rows, and its latest run's standing."""
         settings = _detector_settings()
 
         def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
@@ -219,14 +219,14 @@ class Library:
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
     ) -> dict[tuple[str, str], RunConditions]:
-        """The conditions of a suite's jobs in these runs, by run and target."""
+        """Return the conditions of a suite's jobs in these runs, by run and target."""
         make = partial(_conditions, run_ids)
         return self._made_of(suite, ("conditions", run_ids), make, least_runs)
 
     def _made_of(
         self, suite: str, name: Hashable, make: Callable[[pa.Table], Made], least_runs: int
     ) -> Made:
-        """A value computed from a suite's latest rows, cached until they change."""
+        """Return a value computed from a suite's latest rows, cached until they change."""
         rows = self.history.rows(suite, least_runs=least_runs)
         if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
             return make(rows)
@@ -239,7 +239,7 @@ class Library:
         return cast("Made", held[1])
 
     def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
-        """The newest run with matching rows of a target, or None."""
+        """Return the newest run with matching rows of a target, or None."""
         found = []
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
@@ -255,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """A target's run, chosen by id, by commit or image (newest), or by day (last).
+        """Find a target's run: by id, the newest of a commit or image, or the last up to a day.
 
         Raises:
             CollectError: there is no such run.
@@ -282,13 +282,12 @@ class Library:
             raise CollectError(f"There is no run of {target} {why}.")
         if any(run_id == one.run_id and one.suite == IMPORTED for one in self.measured()):
             raise CollectError(
-                f"{run_id} was imported: it has no samples, which comparing needs; Trends shows "
-                "its figures"
+                f"{run_id} was imported, so it has no samples to compare; Trends shows its figures"
             )
         store = self.store.of_run(run_id)
         if not store.keys(store.prefix + COLLECTED):
             raise CollectError(
-                f"There is no run {run_id!r}: choose one that the field proposes, a commit "
+                f"There is no run {run_id!r}: choose one that the field suggests, a commit "
                 "(3f2a91c), an image (sha256:…) or a day (2026-11-20)."
             )
         run = readable_run(store, store.prefix + COLLECTED)
@@ -296,7 +295,7 @@ class Library:
         return Chosen(run, target, prices, calibrations(store, run))
 
     def months(self) -> list[Month]:
-        """The latest months with bookings, newest first."""
+        """Return the latest months with bookings, newest first."""
         keys = self.store.keys(COSTS_FOLDER)
         names = sorted({key.split("/")[1] for key in keys if key.count("/") == 2}, reverse=True)
         spending = [
@@ -307,7 +306,7 @@ class Library:
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
-        """The month's bookings by target; None if an amount is unknown."""
+        """Return the month's bookings by target; None if an amount is unknown."""
         booked = {job: usd for run in month.runs.values() for job, usd in run.job_usd.items()}
         targets: dict[str, str] = {}
         for suite in self.history.suites() if booked else ():
@@ -317,7 +316,7 @@ class Library:
                 targets |= _targets_of_jobs(rows)
         found: dict[str, float | None] = {}
         for job, usd in booked.items():
-            before = found.get(target := targets.get(job, "of no target known"), 0.0)
+            before = found.get(target := targets.get(job, "unknown target"), 0.0)
             found[target] = None if before is None or usd is None else before + usd
         return found
 

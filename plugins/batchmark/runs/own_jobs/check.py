@@ -23,7 +23,7 @@ OUT_OF_MEMORY = "OutOfMemory"  # how Batch's reason at the container begins
 def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> OwnersCheck:
     """Judge a finished job by its exit code, its check's exit code, and its output's SHA-256.
 
-    A command that should have run under the shell wrapper but did not is not the intended one.
+    The check fails if the shell wrapper should have run the command but did not.
     """
     facts = told.facts
     silent = plan.shell and told.is_known and not told.by_a_shell
@@ -54,7 +54,7 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Owne
 
 
 def exit_code(job: JobDescription, facts: Facts) -> int | None:
-    """Exit code of the command, else of its container; None if it was killed before."""
+    """Return the command's exit code, or else its container's; None if there is neither."""
     code: int | None = job.get("container", {}).get("exitCode")
     return code if facts.exit_code is None else facts.exit_code
 
@@ -71,7 +71,7 @@ def ended_by_itself(job: JobDescription) -> bool:
 
 
 def is_its_own_error(job: JobDescription) -> bool:
-    """Whether a job failed with an exit code of its own making."""
+    """Whether a job failed by its own error, and was not stopped or killed from outside."""
     container = job.get("container", {})
     killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
     out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)

@@ -226,7 +226,7 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
 
 
 def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
-    """The job's requests with overrides applied, as a minimal instance type."""
+    """Return the job's requests with overrides applied, as a minimal instance type."""
     asked = requirements_of(container)
     vcpus = side.vcpus or asked.get("VCPU", 1)
     memory = side.memory_mib or asked.get("MEMORY", 4)
@@ -298,7 +298,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
 
 
 def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
-    """Why the jobs' log can't be read, and the remedy; None if it can."""
+    """Return why the jobs' log can't be read, and the remedy; None if it can."""
     driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
         return f"its definition uses the log driver {driver}: name one that uses {AWSLOGS}"
@@ -335,7 +335,7 @@ def _memory_notes(side: Side, needs: InstanceType, types: Sequence[InstanceType]
     most = max(each.memory_mib for each in types)
     if needs.memory_mib > most * USABLE_MEMORY:
         yield (
-            f"Side {side.name}: it asks for {needs.memory_mib} MiB of memory, and no instance that "
-            f"it may get has more than {most}, of which ECS keeps some. If its jobs stay "
+            f"Side {side.name}: it requests {needs.memory_mib} MiB of memory, but no instance that "
+            f"it may get has more than {most}, and ECS keeps some of that. If its jobs stay "
             "RUNNABLE, request less."
         )

@@ -78,7 +78,7 @@ class Image(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The image's tag, or else the first digits of its digest."""
+        """The image's tag, or else the first digits of its digest, or else "latest"."""
         digest = self.digest and self.digest.removeprefix("sha256:")[:SHORT_DIGEST]
         return self.tag or digest or "latest"
 
@@ -96,7 +96,7 @@ class Span(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why the times are impossible; None if they aren't."""
+        """What is wrong with the times, if `seconds` is None or 0."""
         if self.start is None:
             return "Batch reports no start time for it"
         return f"according to Batch it ran {(self.stop - self.start) / 1000:g} s"
@@ -177,7 +177,7 @@ class WatchedJob:
 
     @property
     def _status(self) -> MeasurementStatus:
-        """Status and reason for all rows; losing the host is not the job's own failure."""
+        """Status of all rows; losing the host is not the job's own failure."""
         if is_reclaimed(self.job):
             return MeasurementStatus.INTERRUPTED
         return MeasurementStatus.MEASURED if self._check.passed else MeasurementStatus.FAILED
@@ -188,25 +188,25 @@ class WatchedJob:
 
     @property
     def _begin(self) -> Start | None:
-        """Whether the instance was cold or already running before the job was submitted."""
+        """ "cold" if the instance joined after waiting began, "warm" if it ran already, or None."""
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
         return "cold" if registered > batch_time(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
-        """CUDA only if a GPU was seen or assigned by Batch, whatever the image can see."""
+        """Return CUDA only if requested, and if a GPU was seen or, on AWS, assigned by Batch."""
         if self.expected.requested_device != Device.CUDA:
             return Device.CPU
         given = self.on_aws and self._asked_for("GPU")
         return Device.CUDA if self.told.facts.gpus or given else Device.CPU
 
     def _asked_for(self, kind: str) -> float:
-        """The amount of a resource requested by definition and overrides; 0 if none."""
+        """Return the amount of a resource that definition and overrides request; 0 if none."""
         return requirements_of(self._container).get(kind, 0)
 
     def _rows(self) -> tuple[list[Measurement], int]:
-        """Rows of the whole job and its metrics, and the number of values dropped for space."""
+        """Return rows for the job and its metrics, and the number of values dropped for space."""
         by_row = defaultdict[tuple[tuple[str, Parameter], ...], list[MetricLine]](list)
         for line in self.told.metrics:
             better = HIGHER if line.higher_is_better else LOWER
@@ -278,7 +278,7 @@ class WatchedJob:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Means and maxima over the whole job; minima are not reported.
+        """Return means and maxima over the whole job; minima are not reported.
 
         Memory is everything charged to the container, including its page cache.
         """

@@ -150,7 +150,7 @@ OF_THE_COMMAND = {each.name: each.default for each in fields(Facts) if each.name
 
 @dataclass
 class JobOutput:
-    """Everything in a job's marked lines; only the first of too many metrics and bad lines."""
+    """What a job's marked lines say. Only a limited number of metrics and bad lines is kept."""
 
     facts: Facts = field(default_factory=Facts)
     metrics: list[MetricLine] = field(default_factory=list)

@@ -43,8 +43,10 @@ class Side(Record):
     memory_mib: PositiveCount | None = Field(default=None, ge=4)
     gpus: PositiveCount | None = None
     timeout_seconds: PositiveCount | None = Field(default=None, ge=60)
-    check: Word | None = Field(default=None, description="shell command that ends with 0 if right")
-    output: Name | None = Field(default=None, description="path whose SHA-256 counts")
+    check: Word | None = Field(
+        default=None, description="shell command that exits with 0 if the result is right"
+    )
+    output: Name | None = Field(default=None, description="path of the file to check by SHA-256")
     output_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     shell: bool = True
 
@@ -79,7 +81,7 @@ class FoundSide(Record):
     notes: tuple[str, ...] = ()
 
     def at_worst(self, prices: PriceTable) -> FoundSide:
-        """The side on its dearest instance type, or on one without a price, if any."""
+        """Return the side on its dearest instance type, or on one without a price, if any."""
         unpriced = [name for name in self.types if name not in prices.on_demand]
         dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
         target = self.target.model_copy(update={"instance_type": dearest})
@@ -134,7 +136,7 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
 
 
 def _seen(error: ValidationError) -> str:
-    """The invalid value for a message, unless it may reveal environment variables."""
+    """Return the invalid value for a message; empty if it may reveal environment variables."""
     first = error.errors()[0]
     value = first["input"]
     hidden = isinstance(value, (Mapping, Sequence)) and not isinstance(value, str)

@@ -45,7 +45,7 @@ def store_document(
 ) -> ResultDocument | None:
     """Write and return a finished job's document, unless the stored one is as complete.
 
-    None if no attempt started. `host` is what was looked up while the job ran.
+    Returns None if no attempt started. `host` is the host found while the job ran, if any.
 
     Raises:
         CollectError: the document can't be built from what the job left.
@@ -103,7 +103,7 @@ def read_log(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.time,
 ) -> JobOutput:
-    """Read a finished job's marked lines; empty if access to the log is denied.
+    """Read a finished job's marked lines; `is_known` is false if the log can't be read.
 
     In AWS it waits up to half a minute for late lines.
 
@@ -126,7 +126,7 @@ def read_log(
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
-    """Read the metrics, and facts from the wrapper only, as others may print such lines."""
+    """Read the metrics, and the facts if there is a wrapper: other programs could fake them."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN

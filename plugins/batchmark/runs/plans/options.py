@@ -82,7 +82,7 @@ def overrides(job: PlannedJob) -> dict[str, Any]:
 
 
 def with_token(node_overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a new secret to `nodeOverrides`, by which a job's nodes authenticate each other.
+    """Add a new secret to `nodeOverrides`, with which a job's nodes authenticate each other.
 
     It isn't part of the plan, which many may read; it is created at submission and stored nowhere.
     """

@@ -61,7 +61,7 @@ def plan_own_jobs(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run of an own job; no sizes or no targets mean all it has.
+    """Plan all jobs of a run of an own job; by default for all its sizes and targets.
 
     Raises:
         PlanError: a name is unknown, or a placeholder has no value.

@@ -103,7 +103,7 @@ def check_targets(
 ) -> list[str]:
     """Validate and return the targets to run, in the order of the configuration.
 
-    No targets means all, except, without `shared_too`, those whose jobs share an instance.
+    If none are given, all run; those whose jobs share an instance, however, only if `shared_too`.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
@@ -129,7 +129,7 @@ def check_targets(
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """Common name prefix of a planned job over all generations."""
+    """Return the name prefix that a planned job has in all generations."""
     return names_of_task(_label(config_name, job), run_id)
 
 
@@ -186,9 +186,9 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
 
 
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
-    """Index of the first own job on its target that requests no more than this one.
+    """Return the index of the target's first own job that is no larger than this one.
 
-    Its failure says nothing about smaller sizes.
+    A failure says nothing about smaller sizes.
     """
     if (own := job.own_job) is None:
         return None
@@ -205,7 +205,7 @@ def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
 
 
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
-    """Limit of a job's total time, from its submission.
+    """Return the limit of a job's total time, from its submission.
 
     All its earlier repeats may run first, one by one, unless it is submitted after them, as
     multi-node and own jobs are.
@@ -223,8 +223,8 @@ def operator_kwargs(
 ) -> dict[str, Any]:
     """Return BenchmarkJobOperator's arguments for this job.
 
-    `before` are the map indexes of the jobs that must end first; `first` is the map index of the
-    job without whose success this one is skipped.
+    `before` are the map indexes of the jobs that must end first. If the job with the map index
+    `first` fails by its own error, this one is skipped.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)

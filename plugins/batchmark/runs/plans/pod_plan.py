@@ -89,7 +89,7 @@ def _check(cluster: Cluster, pods: int) -> None:
 
 
 def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
-    """Labels by which our jobs and pods are found."""
+    """Return the labels by which our jobs and pods are found."""
     return {
         **installation_labels(cluster),
         "batchmark/job": names_of_task(job.name, run_id),
@@ -97,7 +97,7 @@ def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
 
 
 def installation_labels(cluster: Cluster) -> dict[str, str]:
-    """The label of all our jobs in a cluster; label names can't contain ":"."""
+    """Return the label of all our jobs in a cluster; label names can't contain ":"."""
     return {INSTALLATION_TAG.replace(":", "/"): cluster.name}
 
 
@@ -187,7 +187,7 @@ def _container(cluster: Cluster, run_id: str, job: PlannedJob, name: str) -> dic
 
 
 def command(cluster: Cluster, run_id: str, job: PlannedJob, *, threads: int) -> list[str]:
-    """Command of a replica, the same as in the Batch job definitions."""
+    """Return a replica's command, the same as in the Batch job definitions."""
     return [
         *("python", "-m", "batchmark_job", "run"),
         *("--suite", job.suite, "--dtype", job.dtype),

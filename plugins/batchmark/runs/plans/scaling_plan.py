@@ -61,7 +61,7 @@ def plan_scaling(
 
 
 def skipped_size_notes(wanted: ScalingRun, jobs: Iterable[PlannedJob]) -> list[str]:
-    """Notes on the node counts without a strong scaling point."""
+    """Return notes on the node counts without a strong scaling point."""
     plans = [job.scaling for job in jobs if job.scaling and not job.scaling.variant]
     if not wanted.strong_scaling or len(plans) < 2:
         return []
@@ -122,7 +122,7 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
 
 
 def _share(images: int, devices: int) -> int | None:
-    """Images per device; None if they can't be divided equally."""
+    """Return the images per device; None if they can't be divided equally."""
     return images // devices if images % devices == 0 else None
 
 

@@ -18,7 +18,13 @@ NEVER = Refused("ScanNotFoundException")
 def test_a_missing_image_fails_with_its_remedy(code):
     result = check(healthy() | {"image": Refused(code)}, well=False)
     assert not_ok(result) == [
-        ("image", BOTH, "fail", f"{IMAGE} is not in ECR.", "`make image`, then `terraform apply`.")
+        (
+            "image",
+            BOTH,
+            "fail",
+            f"{IMAGE} is not in ECR.",
+            "Run `make image`, then `terraform apply`.",
+        )
     ]
 
 

@@ -48,7 +48,7 @@ def checked(clients, **named):
             "capacity_block",
             RESERVATION,
             "fail",
-            "is no Capacity Block, so no instance starts in it as capacity_block.",
+            "is not a Capacity Block, so no instance starts in it as capacity_block.",
             "Set it as capacity_reservation in target_overrides instead",
         ),
         (
@@ -56,7 +56,7 @@ def checked(clients, **named):
             BLOCK | {"InstanceType": "p5.48xlarge"},
             "fail",
             "is for p5.48xlarge, but the target uses g5.xlarge.",
-            "Use one of the target's instance type",
+            "Use one for the target's instance type",
         ),
         (
             "capacity_block",

@@ -106,7 +106,7 @@ def test_sns_is_asked_once_though_it_is_down(published, monkeypatch):
     """A publish that is repeated after a lost answer would arrive twice."""
     with server(503, 200) as (port, got):
         monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{port}")
-        with pytest.raises(AlertError, match="SNS did not take it"):
+        with pytest.raises(AlertError, match="SNS did not accept the message"):
             channels.publish(published, "subject", "text", {})
     assert len(got) == 1
 
@@ -123,7 +123,9 @@ def test_apprise_reaches_all_services_of_a_connection(published, connect):
 def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, connect):
     with server(500) as (port, got):
         connect("chat", to(port))
-        with pytest.raises(AlertError, match=r"chat: 0 of 1 service.* took it: .*500") as failed:
+        with pytest.raises(
+            AlertError, match=r"chat: 0 of 1 service.* accepted it: .*500"
+        ) as failed:
             channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
     assert len(got) == 1
@@ -162,7 +164,7 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
     with pytest.raises(AlertError, match=reason) as refused:
         channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     assert str(refused.value).startswith("connection 'chat' ")
-    assert 'the extra {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
+    assert 'its extra to {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
 
 
 TOKEN = "TIiajkdnlazkcOXrIdevi7FQ"
@@ -200,7 +202,7 @@ def test_a_service_that_fails_is_told_without_its_token(connect, caplog):
     with server(404) as (port, _):
         path = f"json://me:{TOKEN}@127.0.0.1:{port}/services/{TOKEN}"
         connect("chat", {"config": {"path": path}})
-        with pytest.raises(AlertError, match=r"took it: .*404") as failed:
+        with pytest.raises(AlertError, match=r"accepted it: .*404") as failed:
             channels.notify("chat", "subject", "text")
     assert "POST /" in caplog.text, "urllib3 logs what it asks"
     assert TOKEN not in f"{caplog.text} {failed.value}"
@@ -218,7 +220,7 @@ def test_each_connection_is_a_channel_beside_the_topic_if_there_is_one():
     assert channels.channels_of(configured(), settings) == ("sns", "apprise:chat", "apprise:pager")
     config = configured(topic_arn=None)
     assert channels.channels_of(config, settings) == ("apprise:chat", "apprise:pager")
-    with pytest.raises(AlertError, match="no topic is published"):
+    with pytest.raises(AlertError, match="no alert topic is configured"):
         channels.publish(config, "subject", "text", {})
 
 

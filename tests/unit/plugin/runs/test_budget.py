@@ -102,7 +102,7 @@ def test_without_a_price_nothing_passes_a_cap():
     reason = (
         "This run's worst-case cost is unknown, so it is refused under {}: there is no "
         "On-Demand price of g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
-        'Let Airflow ask AWS (pricing:GetProducts), add them by `make prices TYPES="g5.48xlarge"`, '
+        'Let Airflow call pricing:GetProducts, add prices with `make prices TYPES="g5.48xlarge"`, '
         "or run without a cap."
     )
     assert refusals(seen, max_cost_usd=1e12) == (reason.format("max_cost_usd"),)
@@ -126,7 +126,7 @@ def test_the_month_says_what_it_consists_of_when_it_refuses():
     assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=99.99) == (
         (
             "Runs of 2026-11: $97.96 (1 finished $90.50; 1 planned and not finished, at most "
-            "$7.46). With this run's $2.04 at most, that is above the monthly_cap_usd of "
+            "$7.46). With up to $2.04 for this run, that exceeds the monthly_cap_usd of "
             "$99.99. Use fewer targets, sizes or repeats, or lower their timeout_seconds or "
             "attempts in Terraform's target_overrides or own_jobs, or a side's "
             "timeout_seconds, wait for the next month, or raise monthly_cap_usd in Terraform."
@@ -156,7 +156,7 @@ def test_a_month_that_cannot_be_summed_up_refuses_under_its_cap_only(fields, nam
 
 def test_a_monthly_cap_wants_the_months_sum():
     seen = worst(of_targets(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
-    with pytest.raises(PlanError, match="the month was not summed up"):
+    with pytest.raises(PlanError, match="the month's spending is not given"):
         refusals(seen, max_cost_usd=None, monthly_cap_usd=5)
 
 
@@ -167,7 +167,7 @@ def test_a_plan_cleared_less_than_0_times_is_refused():
 
 @pytest.mark.parametrize("cap", BAD_CAPS, ids=lambda cap: repr(cap)[:12])
 def test_a_cap_that_is_no_amount_is_refused_as_bad_input(cap):
-    with pytest.raises(PlanError, match="max_cost_usd must be a number of USD above 0, or empty"):
+    with pytest.raises(PlanError, match="max_cost_usd must be an amount above 0, or empty"):
         parse_cap(cap)
 
 

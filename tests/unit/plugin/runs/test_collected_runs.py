@@ -118,8 +118,8 @@ def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store)
     assert run.jobs == jobs
     (note,) = compare(run, PRICES).notices[:1]
     assert note == (
-        "Not checked: 1 result document, because the collecting release stored no "
-        "SHA-256 to detect replaced ones."
+        "Not checked: 1 result document, because the release that collected them "
+        "stored no SHA-256 to detect replacements."
     )
 
 

@@ -17,7 +17,7 @@ def huge(path):
         file.truncate(2**40)
 
 
-NO_FILE = "not a result document: it is no regular file"
+NO_FILE = "not a result document: it is not a regular file"
 # How each is made, and what is said of it.
 ODD_FILES = {
     "pipe": (os.mkfifo, NO_FILE),

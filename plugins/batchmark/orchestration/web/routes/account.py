@@ -1,4 +1,4 @@
-"""Alerts and their states; past and future costs."""
+"""Pages for alerts and their states, and for past and future costs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def spent(here: Here, books: Books) -> str:
 def _of_own_jobs(
     books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
 ) -> Iterator[costs.Forecast]:
-    """Forecasts of own jobs' schedules, each from its own latest runs."""
+    """Yield a forecast for each scheduled own job, from its latest runs."""
     try:
         scheduled = {
             name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule

@@ -1,4 +1,4 @@
-"""Shared by all routes: the visitor, the bucket, page rendering."""
+"""Parts shared by all routes: the visitor, the bucket, page rendering."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTENT_TYPES = {
 
 
 def library(request: Request) -> Library:
-    """The application's library of the installation's bucket."""
+    """Return the application's library of the installation's bucket."""
     found: Library = request.app.state.library()
     return found
 

@@ -1,4 +1,4 @@
-"""The list of runs, each run's page, and its files."""
+"""Pages for the list of runs, each run, and its files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def home(here: Here) -> Response:
 
 
 class RunFilter:
-    """Selects runs by the address's parameters; an empty one matches any."""
+    """Selects runs by query parameters; an empty parameter matches every run."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RunFilter:
 
     @property
     def needs_plans(self) -> bool:
-        """Whether it selects by something that only plans may know."""
+        """Whether it selects by something that may only be known from plans."""
         return bool(self.fields["dag"] or any(self.version.values()))
 
 
@@ -96,7 +96,7 @@ def runs(
     wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """All runs, including those Airflow has forgotten: newest first, imported ones last."""
+    """List all runs, including those Airflow has forgotten: newest first, imported ones last."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
@@ -179,7 +179,7 @@ def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
 
 @router.get("/dags/{dag_id}")
 def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
-    """The runs of a DAG; benchmark runs with their answers."""
+    """List the runs of a DAG; those of a benchmark with their results."""
     check_may_read(visitor, dag_id)
     kind = KINDS.get(dag_id)
     if kind and kind.costs:
@@ -201,7 +201,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
-    """A run's page, by an address without its DAG."""
+    """Show a run's page, for an address that does not name its DAG."""
     dag_id = owner(books, run_id)
     check_may_read(visitor, dag_id)
     return _page(here, books, dag_id, run_id)
@@ -209,7 +209,7 @@ def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
-    """A DAG run's page, or its state if it has none."""
+    """Show a DAG run's page, or its state if it has none."""
     check_may_read(visitor, dag_id)
     if (kind := KINDS.get(dag_id)) and kind.pages:
         check_may_read(visitor, owner(books, run_id, dag_id))
@@ -234,9 +234,9 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 
 
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
-    """The DAG whose run owns the id's folder; runs of several DAGs may share an id.
+    """Return the DAG whose run owns the id's folder; runs of several DAGs may share an id.
 
-    By its plan, or else by Airflow; `dag_id` where both leave it open.
+    The plan names it, or else Airflow; if neither is conclusive, it is `dag_id`.
     """
     if planned := books.owner_of_run(run_id):
         return planned
@@ -246,7 +246,7 @@ def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
 
 @router.get("/files/{key:path}")
 def file(books: Books, visitor: Reader, key: str) -> Response:
-    """A document, log or page from the bucket, sandboxed."""
+    """Serve a document, log or page from the bucket, sandboxed."""
     check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
@@ -258,7 +258,7 @@ def file(books: Books, visitor: Reader, key: str) -> Response:
 
 @router.get("/results/{folder:path}/{job_id}")
 def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) -> Response:
-    """The result document of a job's latest attempt."""
+    """Redirect to the result document of a job's latest attempt."""
     check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
@@ -268,12 +268,12 @@ def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) 
 
 @router.get("/published")
 def example(here: Here) -> str:
-    """An example page that needs no GPU: a table that others published."""
+    """Show an example page that needs no GPU: a table that others published."""
     return here.within(page_html(published_page()), current="published")
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:
-    """Each run's DAG, from Airflow or, if forgotten there, from its plan."""
+    """Return each run's DAG, from Airflow or, if forgotten there, from its plan."""
     known = {run.run_id: run.dag_id for run in airflow_runs.runs(COSTING)}
     plans = books.plans([run_id for run_id in run_ids if run_id not in known])
     return {run_id: plan.dag_id for run_id, plan in plans.items() if plan.dag_id} | known

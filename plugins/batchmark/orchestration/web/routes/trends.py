@@ -1,4 +1,4 @@
-"""Trends of all series, and comparisons of any two sides."""
+"""Pages for trends of all series, and for comparisons of any two sides."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def known_suite(books: Books, suite: str) -> str:
     """Check that the history has the suite.
 
     Raises:
-        HTTPException: 404 for any other.
+        HTTPException: 404 if it does not.
     """
     if suite not in (known := books.history.suites()):
         raise HTTPException(
@@ -137,7 +137,7 @@ class Choice:
 
         Raises:
             CollectError: one of them can't be found or read.
-            HTTPException: 403 for one of a DAG whose runs the visitor may not see.
+            HTTPException: 403 if the visitor may not see the runs of a side's DAG.
         """
         sides = [
             books.chosen(self.fields[side], self.fields[f"{side}_target"]) for side in ("a", "b")

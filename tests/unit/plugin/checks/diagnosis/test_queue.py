@@ -35,7 +35,7 @@ def test_a_disabled_queue_certainly_stops_only_new_jobs(find, waiting, certain):
             "ListJobs": {"jobSummaryList": waiting},
         }
     )
-    words = "is DISABLED: Batch takes no new job for it."
+    words = "is DISABLED: Batch accepts no new jobs for it."
     only(diagnosis, "queue_disabled", words, certain=certain)
 
 

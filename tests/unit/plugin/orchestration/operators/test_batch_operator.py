@@ -266,7 +266,7 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
     task.batch.terminate_job = failing(client_error("AccessDeniedException", 403))
     with pytest.raises(ClientError, match="AccessDeniedException"):
         task.operator.execute(task.context)
-    assert "Jobs may still be running; collecting the run ends them" in capsys.readouterr().out
+    assert "Jobs may still be running until collect_results ends them" in capsys.readouterr().out
 
 
 def test_dag_test_resumes_the_task_with_its_newest_job():

@@ -183,7 +183,7 @@ def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
         alert_tasks.publish_alerts(context, None, None)
     store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
-    with pytest.raises(AirflowFailException, match="not whole; see open_alerts"):
+    with pytest.raises(AirflowFailException, match="incomplete; see open_alerts"):
         alert_tasks.publish_alerts(context, None, None)
 
 
@@ -197,7 +197,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
     assert received(published) == []
     assert capsys.readouterr().out == (
         "No alert to open and none to change.\n"
-        "Nothing to send: this run opened and changed no alert.\n"
+        "Nothing to send: this run opened or changed no alert.\n"
     )
 
 
@@ -234,7 +234,9 @@ def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
     (topic,) = (one["TopicArn"] for one in sns.list_topics()["Topics"])
     found = sns.list_subscriptions()["Subscriptions"][0]["Endpoint"]
     sns.delete_topic(TopicArn=topic)
-    with pytest.raises(AlertError, match="not all was sent: run run-30, sns: SNS did not take it"):
+    with pytest.raises(
+        AlertError, match="not everything was sent: run run-30, sns: SNS did not acc"
+    ):
         run()
     assert outcome(alerts) == WANTED
     with pytest.raises(AlertError, match="NotFound"):
@@ -266,7 +268,7 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
         run()
     set_up()
-    with pytest.raises(AirflowFailException, match="run run-30, sns: SNS gave no answer"):
+    with pytest.raises(AirflowFailException, match="run run-30, sns: SNS did not answer"):
         run()
     run()
     assert alerts.message("run-30").delivery("sns").state == "unsure"

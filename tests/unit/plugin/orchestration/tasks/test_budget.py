@@ -142,7 +142,7 @@ def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
 
 def test_a_cap_that_is_no_amount_asks_nothing_of_aws(cloud):
     message = refused(cloud, max_cost_usd="50")
-    assert message == "max_cost_usd must be a number of USD above 0, or empty for no cap, got '50'"
+    assert message == "max_cost_usd must be an amount above 0, or empty for no cap, got '50'"
     assert cloud.s3.calls == []
 
 

@@ -295,7 +295,7 @@ def test_some_of_an_instances_memory_is_never_a_jobs(clients, memory_mib, types,
     answer(clients)
     found = only(clients, memory_mib=memory_mib)
     assert found.types == types
-    said = "of memory, and no instance that it may get has more than 32768, of which ECS keeps"
+    said = "of memory, but no instance that it may get has more than 32768, and ECS keeps"
     assert [said in note for note in found.notes] == [True] * told
 
 

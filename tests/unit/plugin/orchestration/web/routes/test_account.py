@@ -107,7 +107,7 @@ def test_a_viewer_sees_no_form(pages, shelf):
     with pages.seen_by("viewer"):
         text = pages.text("/alerts")
     assert "<form" not in text
-    assert "needs the right to trigger the DAG" in text
+    assert "needs permission to trigger the DAG" in text
 
 
 def test_a_state_that_may_not_follow_is_refused(pages, shelf):
@@ -130,7 +130,7 @@ def test_costs_by_month_and_target_with_what_comes(pages, shelf):
     text = pages.text("/costs")
     assert "2026-11: $33.45. 2 runs finished, 1 not finished, counted at the most" in text
     assert 'href="/runs/stopped"' in text
-    assert "g5.xlarge: $1.25; of no target known: $1.00" in text
+    assert "g5.xlarge: $1.25; unknown target: $1.00" in text
     assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
     pages.schedule = Schedule(4, paused=True)
     assert "is paused: its schedule will cost nothing" in pages.text("/costs")

@@ -277,7 +277,7 @@ def test_who_may_not_see_a_dags_runs_sees_none_of_them(pages, shelf, monkeypatch
         assert "manual__1" in pages.text("/runs")
         pages_of_it = [f"dag-runs/{dag}/secret__1" for dag in ("job_comparison", access.READ_DAG)]
         for path in ("runs/secret__1", "dags/job_comparison", *pages_of_it):
-            assert "needs the right to see runs of job_comparison" in pages.text(f"/{path}", 403)
+            assert "needs permission to see runs of job_comparison" in pages.text(f"/{path}", 403)
 
 
 def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_cpu(pages, shelf):
@@ -333,7 +333,7 @@ def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
     assert run_id not in compare
     assert "published by others" not in compare
     targets = [f"{name}, published by others" for name in ("g5.8xlarge", "r5.4xlarge")]
-    assert "was imported: it has no samples" in pages.text(
+    assert "was imported, so it has no samples" in pages.text(
         f"/compare?{sides(run_id, run_id, targets)}"
     )
 
