@@ -104,7 +104,7 @@ def test_a_side_whose_check_failed_is_named_with_why_below_and_not_for_that_size
     cpu = side(CPU, {64: 4.0, 256: None}, problems={256: problem})
     report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
     (found,) = answers(report)
-    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; why is told below."]
+    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; see below why."]
     for shown in (render_html(report), terminal(report)):
         assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
     assert found.verdict == "c5.2xlarge, where that is known"
@@ -216,7 +216,7 @@ def test_a_side_that_cannot_be_pooled_is_named():
     (found,) = answers(report)
     assert found.verdict == "Nothing to compare"
     assert "Only g5.xlarge has a figure: size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
-    assert found.cautions == ["Without a figure: c5.2xlarge; why is told below."]
+    assert found.cautions == ["Without a figure: c5.2xlarge; see below why."]
     assert "Not compared: c5.2xlarge: its jobs ran in different environments" in terminal(report)
 
 
@@ -235,7 +235,7 @@ def test_nothing_measured_is_not_known():
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
         "Not known",
-        "No job of thumbnails left a figure; the reasons are below. Mend that, then run it again.",
+        "No job of thumbnails left a figure; the reasons are below. Fix that, then run it again.",
     )
 
 
@@ -355,7 +355,7 @@ def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
     jobs = [job.model_copy(update={"failed": failed}) for job in gpu.target.jobs]
     target = gpu.target.model_copy(update={"jobs": tuple(jobs)})
     found = study(gpu.model_copy(update={"target": target}), side(CPU, {64: 40.0}))
-    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: see whether image and com"
+    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: check whether image and c"
     assert any(one.startswith(line) for one in answer(found).cautions) == said
     assert (line in terminal(own_job_report(found))) == said
 
