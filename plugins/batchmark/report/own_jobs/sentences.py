@@ -1,4 +1,4 @@
-"""Puts into short sentences who is ahead by a measure, and who keeps a deadline."""
+"""Puts into short sentences who is ahead by a measure, and who meets a deadline."""
 
 from __future__ import annotations
 
@@ -195,18 +195,18 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
     parts = [_steps(study, kept)] if kept else []
     if late:
         of = " with a price" if _unpriced(study, found) else ""
-        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} kept it")
+        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} met it")
     by = _all_jobs([step.jobs for step in kept.values()])
     return f"{limit}{by}: {'; '.join(parts)}"
 
 
 def _all_jobs(numbers: Sequence[int]) -> str:
-    """Says that all jobs kept the deadline; empty unless there were several."""
+    """Says that all jobs met the deadline; empty unless there were several."""
     if not numbers:
         return ""
     few, many = min(numbers), max(numbers)
     jobs = few if few == many else f"{few} to {many}"
-    return f" (all {jobs} jobs kept it)" if many > 1 else ""
+    return f" (all {jobs} jobs met it)" if many > 1 else ""
 
 
 def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> str:
@@ -224,7 +224,7 @@ def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
 
 
 def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
-    """Say who keeps the deadline if dollars are unknown."""
+    """Say who meets the deadline if dollars are unknown."""
     keeping = [
         (measured_target(side.target), figure)
         for place in found
@@ -237,4 +237,4 @@ def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str
         where = f"every {study.axis}" if every else at(study, [one.place.size for one in kept])
         parts.append(f"{name} at {where}" if len(found) > 1 else name)
     by = _all_jobs([figure.jobs for _, figure in keeping])
-    return f"{limit}{by}: {', '.join(parts) or 'no side kept it'}"
+    return f"{limit}{by}: {', '.join(parts) or 'no side met it'}"
