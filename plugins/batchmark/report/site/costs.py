@@ -76,7 +76,7 @@ class Forecast:
             return f"{self.what} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
         if not self.recent_usd:
-            costs = "; the cost is not known before the first run"
+            costs = "; the cost of one is not known yet: the first run tells"
             if self.most_usd is not None:
                 each, every = map(formatting.usd, (self.most_usd, self.runs * self.most_usd))
                 costs = f", {every} at most ({each} each); the first run shows the actual cost"
