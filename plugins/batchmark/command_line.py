@@ -64,41 +64,41 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="compare result documents, by the same rules as a run's report",
         description="Compare result documents, by the same rules as a run's report. Each side is "
-        "a document, a folder of repeats, or the folder that a run leaves of a target: from "
-        f"{ENOUGH_REPEATS} repeats on a side, noise is measured; use {MINIMUM_SAMPLES} or more.",
+        "a document, a folder of repeats, or a target's folder from a run. With "
+        f"{ENOUGH_REPEATS} repeats a side noise is measured; use {MINIMUM_SAMPLES} or more.",
     )
     compare.add_argument("baseline", type=Path, help="what to compare with: document or folder")
     compare.add_argument("new", type=Path, help="what to judge: document or folder")
     compare.add_argument(
         "--gate",
         action="store_true",
-        help="exit with 1 if a row is surely slower than the baseline or missing, and with 2 if "
-        "none could be compared",
+        help="exit with 1 if a row is missing or clearly slower than the baseline, and with 2 if "
+        "no row could be compared",
     )
     compare.add_argument(
         "--allow-missing",
         action="store_true",
-        help="let rows pass the gate that the new side lacks, or measured in too few repeats",
+        help="pass the gate even if the new side lacks rows or measured them in too few repeats",
     )
     compare.add_argument(
         "--same-machine",
         action="store_true",
-        help="let slower rows pass the gate if the sides ran on different machines, and name the "
-        "difference",
+        help="pass the gate despite slower rows if the sides ran on different machines, and name "
+        "the differences",
     )
     compare.add_argument(
         "--require-decided",
         action="store_true",
-        help="undecided rows, whose difference noise may explain, fail the gate, too",
+        help="fail the gate on undecided rows too: noise may explain their difference",
     )
     compare.add_argument(
         "--least-percent",
         type=percent,
         default=LEAST_PERCENT,
         metavar="P",
-        help="let slow-downs below P %% pass the gate (default: %(default)g)",
+        help="ignore slow-downs below P %% (default: %(default)g)",
     )
-    compare.add_argument("--markdown", type=Path, metavar="FILE", help="also write a summary")
+    compare.add_argument("--markdown", type=Path, metavar="FILE", help="also write it as Markdown")
     commands.add_parser("history", help="show, rebuild, import or export an installation's history")
     commands.add_parser("pull-request", help="report to a pull request, for action.yml")
     return parser
@@ -112,7 +112,7 @@ def _compare(options: argparse.Namespace) -> int:
     try:
         suites = side_by_side(new, baseline)
     except NoCommonSuiteError:
-        if not options.gate:  # which names each row that is missing
+        if not options.gate:  # the gate names each missing row
             raise
         suites = []
     comparison = Comparison(labels[0], labels[1], suites, new.target == baseline.target)
@@ -202,7 +202,7 @@ def _measured(side: Chosen) -> str:
 
 
 def _repeats(documents: Sequence[ResultDocument]) -> str:
-    """How many there are; own jobs are of a size each, which has so many."""
+    """Count the repeats; own jobs, which measure one size each, are counted by size."""
     own = [row for each in documents if each.own_job for row in each.measurements[:1]]
     sizes = Counter(size_of(row.parameters) for row in own)
     if len(sizes) < 2:

@@ -52,7 +52,7 @@ NO_INSTANCE = "Outside EC2 no instance starts, so the wait for a turn on the mac
 class Step(Record):
     """The time between two known timestamps; `seconds` and `usd` are medians over the jobs."""
 
-    name: str = Field(description="several, joined by ', ', if a timestamp between them is unknown")
+    name: str = Field(description="joins several steps by ', ' if a timestamp between is unknown")
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
@@ -80,7 +80,7 @@ class ColdStart(Record):
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
     """Summarise the cold starts of a target's jobs; None if no first attempt recorded a step.
 
-    Own jobs that ran on an already running instance had none.
+    An own job on an instance that was already running had no cold start.
     """
     why = {job.job_id: _why_left_out(job) for job in target.jobs}
     jobs = [job for job in target.jobs if not why[job.job_id]]

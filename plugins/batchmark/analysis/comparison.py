@@ -3,9 +3,8 @@
 Only rows that both targets measured are compared; all others are listed with the reason. Each
 target's samples are pooled once, for its rows, whole jobs and crossovers alike.
 
-Studies have the names that core/kinds gives them. A study's room here has two names for others:
-`STUDY`, the record of its facts, and `find`, which makes one for each thing that a run's sides
-measured. Its room in report/ puts them into words.
+core/kinds names the kinds of studies. Each kind's package here exports `STUDY`, the record of its
+facts, and `find`, which builds the studies of a run. Its package in report/ puts them into words.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ def _study_module(name: str) -> Any:
 
 class Comparison(Record):
     run_id: str
-    notices: tuple[str, ...] = Field(description="to be read before any figure")
+    notices: tuple[str, ...] = Field(description="caveats to read before any figure")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
     failed: tuple[FailedJob, ...] = Field(
         default=(), description="includes lost jobs; empty in comparisons of older releases"
     )
-    prices: PriceTable = Field(description="of the instance types in the pairs and studies")
-    cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+    prices: PriceTable = Field(description="prices of the instance types in pairs and studies")
+    cost: RunCost = Field(description="of all attempts of all jobs, at the prices paid; lost last")
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
         Field(default={}, description="studies beyond GPU against CPU, by name")
     )

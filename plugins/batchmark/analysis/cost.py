@@ -1,8 +1,10 @@
-"""Converts measured time to USD. A job is charged for its whole instance, an array job whose
-children share an instance for that instance once, and a multi-node job for all its nodes.
+"""Converts measured time to USD.
 
-Targets are compared at On-Demand prices, whatever an instance was actually bought at; a job's own
-cost uses the price its instance was bought at. Time measured on another machine has no price.
+A job is charged for its whole instance, a multi-node job for all its nodes. Children of an array
+job that share an instance are charged for it once.
+
+Targets are compared at On-Demand prices, however their instances were bought; a job's own cost uses
+the price paid. Time measured on another machine has no price.
 """
 
 from __future__ import annotations
@@ -36,13 +38,14 @@ class PriceBasis(Record):
     )
     measured_on_it: bool = Field(description="the time was measured on this instance type")
     gpus: int | None = Field(
-        default=None, description="GPUs held by its jobs, each of which uses one; null on a CPU"
+        default=None,
+        description="GPUs of the instance, all held by a job that uses one; null on a CPU",
     )
     note: str | None = Field(default=None, description="why there is no price")
 
     @property
     def idle_gpus(self) -> int:
-        """The number of GPUs that are paid for but unused by jobs."""
+        """Number of GPUs that are paid for but unused, as a job uses one."""
         return (self.gpus or 1) - 1
 
     @property
@@ -68,7 +71,7 @@ class JobCost(Cost):
     nodes: int = Field(default=1, ge=1, description="instances that it occupied at once")
     purchase_option: PurchaseOption | None
     seconds: float | None = Field(
-        description="sum over all nodes; null if Batch does not report it"
+        description="charged time, summed over all nodes; null if Batch does not report it"
     )
 
 
@@ -128,7 +131,7 @@ def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
 
 
 def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
-    """The factor to an efficiency if both targets are bought on Spot.
+    """Factor that converts an efficiency from On-Demand to Spot prices.
 
     None if a target's On-Demand or Spot price is missing.
     """

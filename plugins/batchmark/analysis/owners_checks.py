@@ -13,9 +13,9 @@ from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.values import Parameter
 
-# A row's parameters without those that aren't sizes; the same for all rows of a job.
+# A row's size parameters, the same for all rows of a job.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]
-SHOWN_DIGITS = 12  # of a checksum
+SHOWN_DIGITS = 12  # of a checksum, in messages
 Found: TypeAlias = list[tuple[CollectedJob, Measurement]]
 
 
@@ -76,7 +76,7 @@ def _problem(found: Found) -> str | None:
 
 
 def _output(found: Found) -> str | None:
-    """Return the output checksum that all jobs share, unless their owner gave one to expect."""
+    """Return the output checksum that all jobs share; None if their owner gave the expected one."""
     for job, row in found:
         plan = job.planned.own_job
         if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):

@@ -50,18 +50,18 @@ class JobRecord(Provenance):
     batch_seconds: float | None = Field(
         description="from Batch's startedAt to stoppedAt; null if these are impossible"
     )
-    earlier_seconds: float | None = Field(description="batch_seconds of all earlier attempts")
+    earlier_seconds: float | None = Field(description="run time of all earlier attempts")
     total_seconds: float | None = Field(
-        description="process start to the document, ceilings included; null as batch_seconds"
+        description="from process start to the document, ceilings included; null if impossible"
     )
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
     start: Start | None = Field(
-        default=None, description="of the instance that an own job ran on; null where unknown"
+        default=None, description="how the instance of an own job had started; null if unknown"
     )
     failed: bool = Field(
         default=False,
-        description="an own job without a result, which may not have reported its machine",
+        description="whether an own job left no result; it may not have reported its machine",
     )
 
 
@@ -71,8 +71,8 @@ class TargetRecord(Record):
     target: str
     instance_type: str = Field(description="EC2 instance type that the target stands for")
     device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
-    actual_device: Device | None = Field(description="null without a job, or where jobs differ")
-    environment: Environment | None = Field(description="null without a job, or where jobs differ")
+    actual_device: Device | None = Field(description="null without jobs or if they differ")
+    environment: Environment | None = Field(description="null without jobs or if they differ")
     jobs: tuple[JobRecord, ...]
     version: Version = Field(
         default=Version(), description="version fields that all its jobs share"
@@ -228,13 +228,13 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """Sort key: the repeat, and for own jobs, which ran in mixed order, the size."""
+    """Sort key: the repeat, then the size of own jobs, which ran in mixed order."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Whether a job of a GPU target ran on the CPU; false for a failed own job, as unknown."""
+    """Whether a GPU target's job ran on the CPU; a failed own job counts as not."""
     on_cpu = job.document.actual_device is Device.CPU
     return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 

@@ -1,7 +1,7 @@
 """Judges a third party's published benchmark table by our rules.
 
-Its times have two decimals and come from one run, so a speedup has the interval that rounding and
-the assumed noise from job to job leave.
+Its times have two decimals and come from one run, so the interval of a speedup covers rounding and
+the assumed noise from job to job.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from batchmark.core.record import Record
 from batchmark_job.result.values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
-HALF_A_CENTISECOND = 0.005  # the most that rounding to two decimals moves a time
+HALF_A_CENTISECOND = 0.005  # the largest error of a time rounded to two decimals
 DRAWS = 1_000
 OTHERS = "published by others"
 Defect = Literal["start-up", "repeated"]
@@ -36,11 +36,11 @@ NOISE = math.exp(Resolution(ASSUMED, 1, ASSUMED, 1).critical_difference)
 class Times(Record):
     cpu_seconds: float
     gpu_seconds: float
-    speedup: float = Field(description="as published")
+    speedup: float = Field(description="speedup as published")
 
     @property
     def ratio(self) -> Estimate:
-        """CPU time / GPU time, with the interval that rounding and noise leave."""
+        """CPU time / GPU time, with an interval that covers rounding and noise."""
         low, high = self.rounded
         value = self.cpu_seconds / self.gpu_seconds
         return Estimate(value=value, interval=Interval(low=low / NOISE, high=high * NOISE))
@@ -54,7 +54,7 @@ class Times(Record):
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Who is ahead by more than noise: in time or, with the factor of their prices, in cost."""
+        """Who is ahead by more than noise: in time or, given a factor for prices, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 
@@ -66,18 +66,18 @@ class PublishedRow(Times):
 
     @property
     def judged(self) -> bool:
-        """Whether the row can be judged: its times are its own and measure the work."""
+        """Whether the row can be judged: its times measure the work and aren't another row's."""
         return self.defect is None
 
 
 class PublishedTable(Record):
     name: str
-    read_on: date = Field(description="when it was copied: the table itself has no date")
+    read_on: date = Field(description="date of our copy: the table itself has no date")
     gpu: str = Field(description="instance type")
     cpu: str = Field(description="instance type")
     total: Times
     rows: tuple[PublishedRow, ...]
-    repeated_speedup: float = Field(description="of whole jobs, in a second published run")
+    repeated_speedup: float = Field(description="speedup of whole jobs in a second published run")
 
     @property
     def run_id(self) -> str:

@@ -18,14 +18,16 @@ class Roofline(Record):
     """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
 
     flops_per_second: Estimate | None
-    bytes_per_second: Estimate | None = Field(description="of the least bytes a call must move")
+    bytes_per_second: Estimate | None = Field(description="counting the least a call must move")
     compute_ceiling: float | None = Field(description="flop/s of a large product in its dtype")
     memory_ceiling: float | None = Field(
         description="bytes/s of a large copy, read plus written, or of a large read, if faster"
     )
-    compute_share: float | None = Field(description="of the compute ceiling")
-    memory_share: float | None = Field(description="of the memory ceiling")
-    bound: Bound | None = Field(description="the ceiling that this row's flops per byte meet first")
+    compute_share: float | None = Field(description="share of the compute ceiling")
+    memory_share: float | None = Field(description="share of the memory ceiling")
+    bound: Bound | None = Field(
+        description="the ceiling that limits the row, by its flops per byte"
+    )
 
     @property
     def share(self) -> float | None:

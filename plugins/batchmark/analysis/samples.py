@@ -25,8 +25,8 @@ from batchmark_job.result.values import Parameter
 WIDE_SPREAD = 0.10  # interquartile range over median
 ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
 TOO_FAST = "of the ceiling measured in the same jobs, so one of the two is wrong"
-CACHED = 1.5  # times the cache that all input sets fill: with fewer, some stay in it
-LEAST_JOULES = 1e-12  # of a call: less is no reading of a counter of millijoules
+CACHED = 1.5  # size of all input sets over that of the cache; below, some stay in the cache
+LEAST_JOULES = 1e-12  # per call: a counter of millijoules can't measure less
 MUCH_STEAL = 0.02  # share of CPU time taken by the hypervisor
 MUCH_WAITING = 0.05  # share of the time in which threads had work but no CPU
 
@@ -38,7 +38,7 @@ RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
 class Keyed(Protocol):
-    """Base of what a row key identifies: measurements and comparison rows."""
+    """Fields that form a row's key, common to measurements and comparison rows."""
 
     @property
     def workload(self) -> str: ...
@@ -72,35 +72,39 @@ class Side(Record):
     """One target's figures for one row."""
 
     median_seconds: Estimate
-    samples: int = Field(ge=1, description="in the median")
+    samples: int = Field(ge=1, description="number of samples in the median")
     jobs: int = Field(ge=1)
     relative_spread: float | None = Field(description="interquartile range / median")
     cold_seconds: float = Field(
-        description="first call of this code at this size, libraries loaded or not; "
-        "median over the jobs"
+        description="first call of this code at this size; includes loading its libraries if that "
+        "was still to do; median over the jobs"
     )
     implementation: Implementation
-    trials: tuple[Trial, ...] = Field(description="of all rivals, in the first job")
-    roofline: Roofline | None = Field(description="null where the row's work is not counted")
-    items_per_second: Estimate | None = Field(description="images; null where a row has none")
+    trials: tuple[Trial, ...] = Field(description="trials of all candidates, in the first job")
+    roofline: Roofline | None = Field(description="null if the row's work is not counted")
+    items_per_second: Estimate | None = Field(description="images per second; null for other rows")
     peak_memory_bytes: int | None = Field(description="largest over the jobs")
     energy_joules: float | None = Field(description="per call; median over the jobs")
     flops_per_joule: float | None
     kernel_seconds: float | None = Field(
-        default=None, description="on the GPU alone, launching left out; median over the jobs"
+        default=None, description="time on the GPU alone, without launches; median over the jobs"
     )
     latency_seconds: float | None = Field(
-        default=None, description="until the host knows that a call is done; median over the jobs"
+        default=None,
+        description="time until the host knows that a call is done; median over the jobs",
     )
-    steal_share: float | None = Field(description="of CPU time; largest over the jobs")
+    steal_share: float | None = Field(
+        description="share of CPU time that the hypervisor took; largest over the jobs"
+    )
     wait_share: float | None = Field(
-        description="of the time in which its threads had work; largest over the jobs"
+        description="share of the time with work in which threads waited for a CPU; largest over "
+        "the jobs"
     )
-    throttled_samples: int = Field(description="taken while the device was slowed down")
-    throttled_left_out: int = Field(description="of these, not in the median")
-    outlier_samples: int = Field(description="flagged, all in the median")
-    multimodal_jobs: int = Field(description="whose samples gather around several values")
-    stopping: dict[str, int] = Field(description="number of jobs by why sampling ended")
+    throttled_samples: int = Field(description="samples taken while the device was throttled")
+    throttled_left_out: int = Field(description="throttled samples left out of the median")
+    outlier_samples: int = Field(description="samples flagged as outliers but kept in the median")
+    multimodal_jobs: int = Field(description="jobs whose samples cluster around several values")
+    stopping: dict[str, int] = Field(description="number of jobs by reason why sampling ended")
     provenance: tuple[Provenance, ...]
 
     def disturbances(self) -> Iterable[RowWarning]:
@@ -134,11 +138,11 @@ class Side(Record):
 class RowSamples:
     """One row's measurements over all of a target's jobs.
 
-    Figures are cached, so all measurements are added before the first figure is read.
+    Figures are cached, so add all measurements before reading the first figure.
     """
 
-    name: str  # the seed of the resampling
-    check_problem: str | None = None  # why a check of their owner lets none of them count
+    name: str  # seeds the resampling
+    check_problem: str | None = None  # why their owner's check disqualifies all of them
     measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
     unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
 
@@ -211,7 +215,7 @@ class RowSamples:
     def _odd_samples(self) -> dict[str, Any]:
         rows = self._rows
         during = [row.conditions_during for row in rows if row.conditions_during]
-        # Replicas that share cores wait for each other, which is no disturbance.
+        # Replicas that share cores wait for each other; that is not a disturbance.
         alone = [row.conditions_during for row in rows if row.conditions_during and not row.sharing]
         return {
             "steal_share": largest(conditions.cpu_steal_share for conditions in during),

@@ -45,12 +45,12 @@ class Chosen:
 
     @cached_property
     def label(self) -> str:
-        """The target and the run's id, which tells any two apart."""
+        """Unique name: the target and the run's id."""
         return f"{self._target} in {self.run.run_id}"
 
     @property
     def name(self) -> str:
-        """The same with the run in words."""
+        """Readable name: the target and the run in words."""
         suites = suite_names(job.planned.suite for job in self.run.jobs)
         began = min((job.started_at for job in self.run.jobs), default=None)
         when = f"{began:%Y-%m-%d %H:%M}" if began else ""
@@ -92,8 +92,8 @@ class Chosen:
             if len(group) > 1:
                 types = ", ".join(part.pooled.instance_type for part in group)
                 raise CollectError(
-                    f"{self.label} ran on several instance types ({types}), so it has no single "
-                    "time; the run's report compares each of them"
+                    f"{self.label} ran on several instance types ({types}), so there is no single "
+                    "timing to compare; the run's report has each instance type by itself"
                 )
         return {target.suite: target for (target,) in groups}
 
@@ -175,9 +175,9 @@ class _Extent(NamedTuple):
     """How many jobs and samples measured a row."""
 
     measured: int  # jobs
-    unsettled: int  # jobs: noise, which comes and goes
+    unsettled: int  # jobs whose times did not settle, which may be chance
     lost: int  # jobs that failed, or did not measure it for another reason
-    stopped: int  # of these, jobs that were interrupted before they came to it
+    stopped: int  # of these, jobs that were interrupted before they reached the row
     samples: int
 
     @classmethod
@@ -216,7 +216,7 @@ def verdict(row: Row) -> Verdict:
         return VERDICTS[sign]
     if row.same_cpu:
         return "not comparable"
-    # Without an interval no difference was looked for, however large, or could be found.
+    # Without an interval, no difference could have been found, however large.
     seen = row.speedup.interval and row.noise.smallest_detectable_change <= SMALL_CHANGE
     return "no difference" if seen else "not known yet"
 

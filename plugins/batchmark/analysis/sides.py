@@ -26,7 +26,7 @@ class PricedTarget:
     pooled: TargetJobs
     prices: PriceTable
     calibration: NoiseTable | None = None  # names the target, but may no longer fit
-    file_system_usd_per_hour: float | None = None  # that the run stands up; None if it is unknown
+    file_system_usd_per_hour: float | None = None  # of the run's own file system; None if unknown
     _judged: dict[tuple[str, RowKey], Judgement] = field(default_factory=dict)
 
     @cached_property
@@ -101,10 +101,10 @@ def priced_targets(
 
 
 def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
-    """The CPU that both targets' jobs ran on, if one has a GPU that no job used."""
+    """The CPU model that both targets ran on, if one is a GPU target that fell back; else None."""
     ours, theirs = first.jobs[0].document, second.jobs[0].document
     model = ours.environment.cpu_model
     fell_back = first.fell_back or second.fell_back
-    on_cpus = ours.actual_device is theirs.actual_device  # a GPU may be held against another target
+    on_cpus = ours.actual_device is theirs.actual_device  # the other may have used its GPU
     is_same = model == theirs.environment.cpu_model and ours.target != theirs.target
     return model if fell_back and on_cpus and is_same else None

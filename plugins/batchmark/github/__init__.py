@@ -1,1 +1,1 @@
-"""What action.yml needs of GitHub: the main branch's results, and the pull request's comment."""
+"""GitHub access for action.yml: the main branch's results and the pull request's comment."""

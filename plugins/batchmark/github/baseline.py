@@ -22,22 +22,22 @@ class Baseline(NamedTuple):
 
 
 def find(place: str, event: Event, into: Path) -> Baseline | None:
-    """Fetch it into a folder; None where there is none yet.
+    """Fetch the baseline into a folder; return None if there is none yet.
 
     Raises:
-        GitHubError: there can be none in such a place, or it could not be asked.
+        GitHubError: the place isn't valid, or it couldn't be read.
     """
     if place.startswith(S3):
         if not re.fullmatch(r"s3://[^/]+/.+", place):
-            raise GitHubError(f"the baseline {place} is no folder; give one: s3://bucket/folder/")
+            raise GitHubError(f"the baseline {place} isn't an S3 folder: s3://bucket/folder/")
         programs.output("aws", "s3", "cp", "--recursive", "--only-show-errors", place, str(into))
         return Baseline(into, markdown(place)) if into.is_dir() else None
     if is_artifact(place):
         if not re.fullmatch(ARTIFACT, place):
-            raise GitHubError(f"the baseline {place!r} is no artifact's name: letters, digits, ._-")
+            raise GitHubError(f"the artifact name {place!r} is not letters, digits and ._- only")
         return _artifact(place, event, into)
     if not Path(place).is_dir():
-        raise GitHubError(f"the baseline {place} is not a folder; give one, or an artifact's name")
+        raise GitHubError(f"the baseline {place} is neither a folder nor an artifact's name")
     return Baseline(Path(place), markdown(place))
 
 
@@ -46,7 +46,7 @@ def is_artifact(place: str) -> bool:
 
 
 def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
-    """Of the newest run on the main branch that passed and left one."""
+    """Download the artifact of the newest successful run on the main branch that has one."""
     found = programs.api(f"repos/{event.repository}/actions/artifacts?name={name}&per_page=100")
     newest_first = sorted(found["artifacts"], key=lambda one: str(one["created_at"]), reverse=True)
     for one in newest_first:
@@ -62,6 +62,6 @@ def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
 
 
 def _is_of_main(run: Mapping[str, Any], event: Event) -> bool:
-    """Forks have branches of this name, too."""
+    """Whether a run is of our main branch: a fork may have one of the same name."""
     is_ours = run["head_repository_id"] == run["repository_id"]
     return bool(is_ours and run["head_branch"] == event.main)

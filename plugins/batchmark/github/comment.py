@@ -1,4 +1,4 @@
-"""The one comment on a pull request."""
+"""Keeps a single comment on a pull request up to date."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from batchmark.core.errors import GitHubError
 from batchmark.github import programs
 
-AUTHOR = "github-actions[bot]"  # whom a job's own token writes as
+AUTHOR = "github-actions[bot]"  # the author of comments written with a job's token
 MOST_CHARACTERS = 65_536
 CUT = "\n\nThe rest is in the job's summary.\n"
 
 
 def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
-    """Write the comment of this name, or write it anew; False where the token may not.
+    """Create or update the comment with this name; return False if the token may not.
 
     Raises:
-        GitHubError: GitHub could not be asked.
+        GitHubError: a call of GitHub's API failed for another reason.
     """
     marker = f"<!-- batchmark: {name} -->\n"
     body = json.dumps({"body": _fitting(marker + text)})
@@ -38,7 +38,7 @@ def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
 
 
 def _is_ours(comment: Mapping[str, Any], marker: str) -> bool:
-    """Anybody may write the marker, and change what stands under their own name."""
+    """Whether we wrote the comment: anybody can copy the marker, but not the author."""
     author = (comment["user"] or {}).get("login")
     return author == AUTHOR and comment["body"].replace("\r\n", "\n").startswith(marker)
 

@@ -1,4 +1,4 @@
-"""What a workflow runs for: a pull request, the main branch, or neither."""
+"""Tells whether a workflow runs for a pull request, the main branch, or neither."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 
 from batchmark.github import programs
 
-# Those that run the branch's own code. Others, such as pull_request_target, name the main branch,
-# and may have checked out anything.
+# Events that run the branch's own code. Others, such as pull_request_target, report the main branch
+# but may have checked out anything.
 OF_A_BRANCH = ("push", "schedule", "workflow_dispatch")
 
 
@@ -22,10 +22,10 @@ class Event(NamedTuple):
 
     @classmethod
     def read(cls, repository: str, name: str, ref: str, commit: str, payload: Path) -> Self:
-        """From the runner's variables, and the file with the event itself."""
+        """Build the event from the runner's variables and the file with its payload."""
         told = json.loads(payload.read_text())
         main = told.get("repository", {}).get("default_branch")
-        if main is None:  # a schedule may not tell it
+        if main is None:  # a schedule's payload may lack it
             main = programs.api(f"repos/{repository}")["default_branch"]
         pull_request = told.get("pull_request")
         return cls(
@@ -33,6 +33,6 @@ class Event(NamedTuple):
             main,
             name in OF_A_BRANCH and ref == f"refs/heads/{main}",
             pull_request["number"] if pull_request else None,
-            # The runner's commit of a pull request is a merge that nobody knows.
+            # For a pull request, the runner's commit is a temporary merge.
             pull_request["head"]["sha"] if pull_request else commit,
         )

@@ -1,4 +1,4 @@
-"""`batchmark pull-request`: what action.yml does before measuring and after it."""
+"""`batchmark pull-request`: what action.yml does before and after measuring."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from batchmark.runs.document_files import read_documents
 Compare = Callable[[Sequence[str]], int]
 BEGUN, SUMMARY, NEW = "begun.json", "summary.md", "new"
 NO_COMMENT = (
-    "No comment: the job's token may not write one. A fork's never may; for others, give the job "
-    "`permissions: pull-requests: write`. The job's summary says the same."
+    "No comment: the job's token may not write one. From a fork it never may; otherwise, give the "
+    "job `permissions: pull-requests: write`. The job's summary has the same text."
 )
 
 
 class Begun(Record):
-    """What is known before anything is measured."""
+    """What `begin` stores for `end`: the event, the baseline and the options."""
 
     name: str
     event: Event
-    place: str  # of the baseline
+    place: str  # of the baseline: a folder, an S3 address or an artifact's name
     baseline: Baseline | None
     least_percent: float
     allow_missing: bool
@@ -44,7 +44,7 @@ class Begun(Record):
 
 
 def main(argv: Sequence[str], compare: Compare) -> int:
-    """Run one of the two; the verdict is among the step's outputs, not the exit code."""
+    """Run `begin` or `end`; the verdict is in the step's outputs, not the exit code."""
     options = _parser().parse_args(argv)
     try:
         if options.command == "begin":
@@ -60,24 +60,24 @@ def main(argv: Sequence[str], compare: Compare) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="batchmark pull-request", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    begin = commands.add_parser("begin", help="check all that is asked, and fetch the baseline")
-    end = commands.add_parser("end", help="compare with it, write summary, outputs and comment")
-    of_runner = "as GitHub's runner names it"
+    begin = commands.add_parser("begin", help="check the inputs and fetch the baseline")
+    end = commands.add_parser("end", help="compare; write summary, outputs and comment")
+    of_runner = "as given by GitHub's runner"
     for each in (begin, end):
         each.add_argument("--results", type=Path, required=True, help="folder for all files")
         each.add_argument("--step-outputs", type=Path, required=True, help=f"file, {of_runner}")
-    begin.add_argument("--name", type=_name, required=True, help="of the comment and artifacts")
+    begin.add_argument("--name", type=_name, required=True, help="name of comment and artifacts")
     begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
     for switch, words in (
         ("--allow-missing", "as in `batchmark compare`"),
         ("--require-decided", "as in `batchmark compare`"),
-        ("--require-baseline", "fail where there is none yet"),
-        ("--gate", "fail where the comparison fails"),
-        ("--comment", "write one on the pull request"),
+        ("--require-baseline", "fail if there is no baseline yet"),
+        ("--gate", "fail if the comparison fails"),
+        ("--comment", "comment on the pull request"),
     ):
         begin.add_argument(switch, type=_switch, required=True, help=f"{words}: true or false")
-    begin.add_argument("--measured", help="folder with what is to be compared, if it is there")
+    begin.add_argument("--measured", help="folder with results, if they exist already")
     for option in ("--repository", "--event-name", "--ref", "--commit"):
         begin.add_argument(option, required=True, help=of_runner)
     begin.add_argument("--event", type=Path, required=True, help=f"file, {of_runner}")
@@ -118,10 +118,10 @@ def _begin(options: argparse.Namespace) -> None:
 
 
 def _take(measured: Path, folder: Path) -> None:
-    """Copy documents to where jobs here leave theirs, and by names as these give them.
+    """Copy existing results to the folder and file names that jobs on the runner use.
 
     Raises:
-        CollectError: they are no side of a comparison.
+        CollectError: they can't be read as one side of a comparison.
     """
     documents = read_documents(measured)
     folder.mkdir()
@@ -147,7 +147,7 @@ def _end(options: argparse.Namespace, compare: Compare) -> None:
     outputs = {
         "artifact": begun.place if is_kept else f"{begun.name}-results",
         "keep": begun.place if event.on_main and begun.place.startswith(baselines.S3) else "",
-        # What was merged is the next baseline, slower or not: else main would stay red.
+        # Merged code becomes the next baseline, slower or not; otherwise main would stay red.
         "code": code if begun.gate and not event.on_main else 0,
     }
     _tell(options.step_outputs, outputs)
@@ -160,7 +160,7 @@ def _tell(step_outputs: Path, values: Mapping[str, object]) -> None:
 
 
 def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare) -> tuple[int, str]:
-    """The exit code of the comparison, and what it says."""
+    """Compare; return the exit code and the summary in Markdown."""
     summary, errors = results / SUMMARY, io.StringIO()
     given = ["compare", str(baseline.folder), str(results / NEW), "--gate", "--same-machine"]
     given += [f"--least-percent={begun.least_percent}", f"--markdown={summary}"]
@@ -175,9 +175,9 @@ def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare)
 
 
 def _without(begun: Begun) -> tuple[int, str]:
-    """The same of a run without a baseline."""
+    """Like `_compared`, for a run without a baseline."""
     told = (
-        "**No baseline yet**, so nothing was compared: the next run on "
-        f"{markdown(begun.event.main)} that passes leaves one.\n"
+        "**No baseline yet**, so nothing was compared: the next successful run on "
+        f"{markdown(begun.event.main)} leaves one.\n"
     )
     return int(begun.require_baseline), told

@@ -1,4 +1,4 @@
-"""The programs that a runner has, with the token and credentials of its job."""
+"""Runs programs of the runner, with the token and credentials of its job."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from batchmark.core.errors import GitHubError
 
-REFUSED = "Resource not accessible by integration"  # what the job's token has no right to
+REFUSED = "Resource not accessible by integration"  # the job's token lacks the permission
 
 
 def output(*command: str, given: str | None = None) -> str:
-    """What a program prints.
+    """Run a program and return what it prints.
 
     Raises:
-        GitHubError: it isn't installed, or it failed.
+        GitHubError: the program isn't installed, or it failed.
     """
     try:
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
@@ -30,5 +30,5 @@ def output(*command: str, given: str | None = None) -> str:
 
 
 def api(*arguments: str, given: str | None = None) -> Any:
-    """GitHub's answer."""
+    """Call GitHub's API and return its parsed answer."""
     return json.loads(output("gh", "api", *arguments, given=given))

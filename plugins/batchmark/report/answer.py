@@ -39,7 +39,7 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     section = "changes" if report.tells_of_changes else None
     changed = (
-        "Not known: this run was not held against earlier ones. The log of its task "
+        "Not known: this run was not compared with earlier ones. The log of its task "
         "detect_regressions says why."
     )
     if report.changes:
@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """What a run cost, in words; `told` holds its stories."""
+    """Say what a run cost; `told` holds its stories."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
@@ -75,7 +75,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
 
 
 def _in_short(told: Sequence[Story]) -> tuple[str, str]:
-    """A run's verdict in a word or two and its sentence, from the first study it ran."""
+    """A short verdict and a sentence, from the run's first study."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)
@@ -83,7 +83,7 @@ def _in_short(told: Sequence[Story]) -> tuple[str, str]:
 
 
 class RunSummary(Record):
-    """What the list of all runs shows about a run, readable without its report."""
+    """What the list of all runs shows about a run, stored apart from its report."""
 
     run_id: str
     created_at: AwareDatetime
@@ -92,14 +92,14 @@ class RunSummary(Record):
     cpus: tuple[str, ...]
     verdict: str = Field(description="the answer in a word or two")
     sentence: str
-    cost: str = Field(description="what it cost, in words")
+    cost: str = Field(description="the run's cost, in words")
     worse: int | None = Field(
-        ge=0, description="changes for the worse that it found; null if none was looked for"
+        ge=0, description="number of changes for the worse; null if none was searched for"
     )
     too_early: bool = Field(
-        default=False, description="no change could have shown yet: too few runs came before"
+        default=False, description="whether too few runs came before for any change to show"
     )
-    usd: float | None = Field(description="of all its jobs; null where that is not known")
+    usd: float | None = Field(description="cost of all its jobs; null if unknown")
 
 
 def summarize(report: Report) -> RunSummary:

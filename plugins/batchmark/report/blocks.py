@@ -45,9 +45,9 @@ class Text(NamedTuple):
 
 
 class ComparedFigure(NamedTuple):
-    """A figure rounded to the same last digit as those it is compared with in its column.
+    """A figure rounded to the same last digit as the figures it is compared with in its column.
 
-    They are the ones with the same `among`, by default all. Without an estimate it is a dash.
+    It is compared with those that share its `among`, by default all. No estimate makes a dash.
     """
 
     estimate: Estimate | None
@@ -61,8 +61,8 @@ ColumnValue: TypeAlias = Figure | ComparedFigure | str | int | None
 class Table(NamedTuple):
     """Rows of figures or words; a narrow terminal drops some columns.
 
-    On a narrow screen a wide table becomes a list of cards, any other scrolls. Without a title it
-    comes under its section's.
+    On a narrow screen a wide table becomes a list of cards; any other scrolls. A table without a
+    title goes under its section's title.
     """
 
     title: str
@@ -85,7 +85,7 @@ class Table(NamedTuple):
         folded: bool = False,
         on_page_alone: frozenset[str] = frozenset(),
     ) -> Self:
-        """One row per item; `columns` maps each heading to the function that gives its cell.
+        """Build one row per item; `columns` maps each heading to the function that makes its cell.
 
         None makes a dash; columns in `without` are left out.
         """
@@ -106,7 +106,7 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """Shown on the page only; tables hold the same figures."""
+    """Charts, shown on the page only; tables hold the same figures."""
 
     caption: str
     charts: Sequence[Chart]
@@ -124,7 +124,7 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions and answers; without a title they come under their section's."""
+    """Questions and answers; without a title they go under their section's title."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -193,7 +193,7 @@ class Uncompared(NamedTuple):
 
 
 class HistoryChart(NamedTuple):
-    """A figure's runs and its two levels, in percent of the chart's width and height."""
+    """A figure over runs and its two levels, in percent of the chart's width and height."""
 
     low: str
     high: str
@@ -279,7 +279,7 @@ class StudyAnswer(NamedTuple):
 
     @classmethod
     def unknown(cls, question: str, why: str, remedy: str, cautions: Iterable[str] = ()) -> Self:
-        """No answer: the reason, and the remedy."""
+        """Build an answer that is not known, with the reason and the remedy."""
         return cls(question, NOT_KNOWN, f"{why.rstrip('.')}. {remedy}", list(cautions))
 
     @property
@@ -327,7 +327,7 @@ class Story(NamedTuple):
     title: str  # of the run's page
     answers: Sequence[StudyAnswer]
     trust: str  # how far the figures can be trusted, in a sentence or two
-    meaning: Sequence[str]  # how to read them
+    meaning: Sequence[str]  # how to read the figures
     lines: Sequence[Line] = ()
     matrices: Sequence[Matrix] = ()
     not_paid: tuple[str, str] | None = None  # what the cost excludes: a name and a sentence

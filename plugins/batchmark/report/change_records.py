@@ -22,8 +22,8 @@ from batchmark.changes.shares import Rate
 from batchmark.changes.suspects import too_early
 from batchmark.core.record import Record
 
-MOST_RUNS = 60  # shown by a trace
-RUNS_BEFORE = 20  # of these, kept from before the change
+MOST_RUNS = 60  # in a trace
+RUNS_BEFORE = 20  # of these, from before the change
 
 
 class SeriesTrace(Record):
@@ -31,7 +31,7 @@ class SeriesTrace(Record):
 
     series: SeriesKey
     metric: Metric
-    first_run_id: str = Field(description="of the change point that the trace is for")
+    first_run_id: str = Field(description="first run of the traced change point")
     first: int = Field(ge=0, description="index of that run among the values")
     recorded_at: tuple[AwareDatetime, ...]
     values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
@@ -57,19 +57,19 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """What the search of the history found for a run."""
+    """Changes that the search of the history found for a run."""
 
     changes: tuple[Change, ...] = Field(description="in the order shown")
     confirmations: tuple[Confirmation, ...] = Field(
-        default=(), description="of every suspect of this run, refuted ones too"
+        default=(), description="re-runs of this run's suspects, including refuted ones"
     )
-    traces: tuple[SeriesTrace, ...] = Field(default=(), description="of the changes' points")
-    series: int = Field(ge=0, description="searched")
-    runs: int = Field(ge=0, description="with a figure, of the longest of these")
+    traces: tuple[SeriesTrace, ...] = Field(default=(), description="one per change point")
+    series: int = Field(ge=0, description="number of series searched")
+    runs: int = Field(ge=0, description="number of runs in the longest of these")
     notes: tuple[str, ...] = Field(
         default=(),
-        description="such as suspects that the budget left no re-run for, or series that are hard "
-        "to watch",
+        description="such as suspects not re-run for lack of budget, or series that are hard to "
+        "watch",
     )
 
     @classmethod
@@ -122,10 +122,9 @@ class AlertLine(Record):
     state: State
     since_run_id: str
     since: str | None = Field(default=None, description="that run in words")
-    change: float = Field(description="after / before - 1, of the largest of its points")
+    change: float = Field(description="after / before - 1, at its largest point")
     change_url: str | None = Field(
-        description="of the page with the form that changes its state; null without an address "
-        "of Airflow"
+        description="page with the form that changes its state; null without Airflow's address"
     )
     note: str | None = None
 
@@ -136,7 +135,7 @@ class AlertBoard(Record):
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(
         default=None,
-        description="of all alerts ever that were acknowledged, fixed, recovered or called "
-        "invalid, those that were not called invalid; null where there is none",
+        description="share not called invalid of all alerts ever acknowledged, fixed, recovered "
+        "or called invalid; null without any",
     )
     how_to_change: str = Field(default="", description="instructions; the last line is a command")

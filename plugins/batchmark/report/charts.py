@@ -1,4 +1,4 @@
-"""Time and dollars over size: one chart per workload, with all targets.
+"""Charts time and dollars over size: one chart per workload, with all targets.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
@@ -39,7 +39,7 @@ NAMED_MARK = re.compile(
     r'<(path|line)( aria-label="([^"]*)" role="graphics-symbol" '
     r'aria-roledescription="(?:point|rule mark)"[^>]*)/>'
 )
-MOST_CHARTS = 24  # of a page: each has some 15 kB
+MOST_CHARTS = 24  # on a page: each takes some 15 kB
 WIDTH, HEIGHT = 460, 200
 FONT_SIZE = 12
 ROOM = 1.1  # above the highest value of a linear axis
@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A size from which a target stays ahead."""
+    """A size to mark, such as one from which a target stays ahead."""
 
     size: float
     text: str
@@ -94,7 +94,7 @@ class SizeChart(NamedTuple):
             )
 
     def cell(self, size: float, point: Point) -> Cell:
-        """A target's point at a size in words, beside those of the others."""
+        """Describe a target's point at a size, rounded to match the others'."""
         rivals = [of[size].seconds for of in self.targets.values() if size in of]
         cold = point.cold_seconds
         return Cell(
@@ -122,8 +122,8 @@ class Cell(NamedTuple):
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
     """One chart per workload and dtype, along the axis with the most sizes.
 
-    GPU targets come first. Where two suites share a row, the first one's is shown. Tasks that
-    share a device have curves of their own.
+    GPU targets come first. If two suites share a row, the first suite's is shown. Tasks that share
+    a device are left out: they have their own curves.
     """
     rows = [(pair, row) for pair in pairs for row in pair.rows if not Place.of(row.parameters)]
     measured = [
@@ -155,7 +155,7 @@ def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
 def _crossovers(
     pairs: Sequence[Pair], name: tuple[str, str], chart: SizeChart
 ) -> dict[Measure, list[Mark]]:
-    """The size from which each GPU target beats the CPU target; none if there are several."""
+    """Mark where each GPU target and the CPU target break even; none with several CPU targets."""
     found: dict[Measure, list[Mark]] = {measure: [] for measure in Measure}
     if len({pair.cpu.target for pair in pairs}) > 1:
         return found
@@ -232,7 +232,7 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
 def figure_of(
     name: str, size: float, figure: Estimate, text: str, **more: float | None
 ) -> dict[str, Any]:
-    """A point of a curve as Vega-Lite takes it."""
+    """A point of a curve as data for Vega-Lite."""
     low, high = ends(figure)
     amounts = {"amount": figure.value, "low": low, "high": high}
     return {"name": name, "size": size, "text": text, **amounts, **more}
@@ -261,7 +261,7 @@ def ends(figure: Estimate) -> tuple[float, float]:
 
 
 def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
-    """Points coloured by name."""
+    """Base chart of points coloured by name."""
     scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
         x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
@@ -329,7 +329,7 @@ def log_ticks(low: float, high: float) -> Any:
 
 
 def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
-    """A labelled line at each size from which a target stays ahead."""
+    """Draw a labelled line at each mark."""
     if not marks:
         return []
     values = [mark._asdict() for mark in marks]
@@ -344,7 +344,7 @@ def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
 
 
 def embedded(chart: Any) -> str:
-    """A chart as SVG in the page's text colour; hidden from screen readers if a table has it."""
+    """Render as SVG in the page's text colour, hidden from screen readers: tables have the data."""
     svg = str(vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict()))
     svg = NAMED_MARK.sub(r"<\1\2><title>\3</title></\1>", svg)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)

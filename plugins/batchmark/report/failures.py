@@ -16,7 +16,7 @@ MOST_TOLD_LINES = 10  # in a message
 
 
 def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
-    """Each kind of failure once, with the log's end from the first job that failed that way."""
+    """List each kind of failure once, with the end of the log of its first job."""
     if not failed:
         return None
     shown: list[blocks.Block] = []
@@ -39,13 +39,13 @@ def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
 
 
 def title(of: Sequence[FailedJob]) -> str:
-    """Such as "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
+    """A title such as "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
     targets = formatting.shortened_list(list(dict.fromkeys(job.target for job in of)))
     return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
 
 
 def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
-    """What was not run: one sentence per reason."""
+    """Say which jobs were not run: one sentence per reason."""
     for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
         each = grouped((job.planned.target, job) for job in jobs)
         where = ", ".join(f"{len(of)} of {target}" for target, of in each.items())

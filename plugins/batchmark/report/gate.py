@@ -15,15 +15,15 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Compares the first side, the new one, with the second, the baseline."""
+    """Judges a comparison whose first side is new and whose second is the baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
     missing_before: int  # rows of the new side that the baseline lacks
-    measured: str  # on both sides, in words
+    measured: str  # repeats and samples of both sides, in words
     least_percent: float
     allow_missing: bool = False
-    same_machine: bool = False  # what is slower on another one passes
+    same_machine: bool = False  # slower rows pass if the machines differ
     require_decided: bool = False  # a row without a verdict fails
 
     @property
@@ -47,12 +47,12 @@ class Gate(NamedTuple):
 
     @property
     def compared(self) -> int:
-        """How many rows could be."""
+        """Number of rows that could be compared."""
         return len(self.comparison.rows) - len(self.comparison.not_comparable)
 
     @property
     def undecided(self) -> int:
-        """How many of these have no verdict."""
+        """Number of compared rows without a verdict."""
         return len(self.comparison.not_known_yet)
 
     @property
@@ -63,7 +63,7 @@ class Gate(NamedTuple):
 
     @property
     def reasons(self) -> Iterator[str]:
-        """A line for each row that keeps it from passing, and for each property of a machine."""
+        """Yield a line per row that fails the gate, and per machine property that differs."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:
@@ -75,7 +75,7 @@ class Gate(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """In a line, with the count of each kind of row."""
+        """The result in one line, with the count of each kind of row."""
         barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"
         if not self.compared:

@@ -12,11 +12,11 @@ from batchmark.report.words import machine_property, measured_target
 from batchmark_job.result.own_job import UNKNOWN
 
 NONE = "none"
-OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
+OF_ONE_JOB = {"availability_zone"}  # may differ between a target's jobs
 
 
 class Machines(NamedTuple):
-    """Each property known of any target's environment, and whether the targets differ."""
+    """Properties known of at least one target, with all targets' values and whether they differ."""
 
     names: list[str]
     rows: list[tuple[str, list[str], bool]]
@@ -52,7 +52,7 @@ class JobLine(NamedTuple):
     job: JobRecord
     seconds: float | None
     cost: JobCost | None
-    where: str = ""  # which of its suite's sizes it measured
+    where: str = ""  # the place in its study, such as a size
 
 
 def job_lines(
@@ -60,7 +60,7 @@ def job_lines(
     costs: Iterable[JobCost],
     where: Mapping[str, str] | None = None,
 ) -> list[JobLine]:
-    """The targets' jobs as lines; `where` gives each job's place."""
+    """List the targets' jobs; `where` maps job ids to places."""
     by_job = {cost.job_id: cost for cost in costs}
     lines = []
     for target in targets:

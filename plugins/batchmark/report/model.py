@@ -29,7 +29,7 @@ class Report(Comparison):
     report_version: Literal[2, 3, 4, 5, 6, 7] = REPORT_VERSION
     created_at: AwareDatetime
     changes: ChangesSection | None = Field(
-        default=None, description="null where the history was not searched"
+        default=None, description="null if the history was not searched"
     )
     alerts: AlertBoard | None = Field(default=None, description="null where none were read")
 
@@ -59,7 +59,7 @@ class Report(Comparison):
 
     @property
     def tells_of_changes(self) -> bool:
-        """Whether there is more about changes and alerts than the first screen says."""
+        """Whether there is more to say about changes and alerts than the first screen does."""
         is_open, found = self.alerts and self.alerts.lines, self.changes
         told = found and (not found.too_early or found.notes or found.confirmations)
         return bool(is_open or told)
@@ -72,7 +72,7 @@ def build_report(
     changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
-    """Combine a run's comparison with what its history, if any, says."""
+    """Combine a run's comparison with the changes and alerts from its history, if any."""
     compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
     return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
 

@@ -1,4 +1,4 @@
-"""Pages as self-contained HTML: no script, nothing loaded from elsewhere."""
+"""Renders pages as self-contained HTML: no script, nothing loaded from elsewhere."""
 
 from __future__ import annotations
 

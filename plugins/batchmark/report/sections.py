@@ -1,4 +1,4 @@
-"""How far a report can be trusted and what it cost, in a few lines each."""
+"""Says how far a report can be trusted and what the run cost, in a few lines each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Fact = tuple[str, str]
 
 
 def trust(report: Report) -> list[Fact]:
-    """How far the figures can be trusted, question by question."""
+    """Say how far the figures can be trusted, one fact per question."""
     rows = [row for pair in report.pairs for row in pair.rows]
     calls = [row for pair in report.pairs if not words.is_own_job(pair) for row in pair.rows]
     return [
@@ -115,7 +115,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
     compared = formatting.count(measured, "compared row")
     own = all(words.is_own_job(pair) for pair in report.pairs)
     checked = "as their owner asked" if own else "against a reference"
-    text = f"{compared}, checked {checked} on both sides." if measured else "No row compares."
+    text = f"{compared}, checked {checked} on both sides." if measured else "No row was compared."
     if missing:
         text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."
@@ -146,8 +146,8 @@ def _machine(target: TargetRecord) -> str:
 
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
-    """What the run cost, by target, cold starts and Spot."""
-    left_out = ["Instances also bill while they start and end."]
+    """Say what the run cost, also by target, and what Spot and cold starts contribute."""
+    left_out = ["Instances are also billed while they start and stop."]
     left_out += [story.not_paid[1] for story in told if story.not_paid]
     of_pairs = [start for pair in report.pairs for start in pair.cold_starts]
     return [
@@ -171,7 +171,7 @@ def _by_target(report: Report) -> Iterator[Fact]:
 
 
 def _spot(report: Report) -> Iterator[Fact]:
-    """What Spot saved against On-Demand, where that price is known."""
+    """Say what Spot saved over On-Demand, for targets with a known On-Demand price."""
     prices = [basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price)]
     prices += [study.price for study in report.studied]
     bases = {basis.instance_type: basis.usd_per_hour for basis in prices}

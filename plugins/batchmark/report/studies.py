@@ -1,7 +1,7 @@
 """Collects what each kind of study in core/kinds says about a run.
 
-A room has two functions for others: `story`, its part of the first screen, and `sections`, with the
-details. One with a page beside the report has `beside`, too.
+Each kind's package exports `story`, its part of the first screen, and `sections`, its details. One
+with an extra page also exports `beside`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
 def worst_case_table(worst: WorstCase) -> Table:
-    """Each target's jobs and the most they can cost, with the sum."""
+    """List each target's jobs and the most they can cost, with the sum."""
     rows = [
         (
             target.target,

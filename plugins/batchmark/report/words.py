@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
-AGAIN = "Mend that, then run it again."  # where nothing could be told of what was measured
+AGAIN = "Fix that, then run it again."  # if no answer could be drawn from the results
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
-NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
+NOT_COMPARABLE = "not comparable"  # because both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
 IMAGE_RATE = "images/s"
-CALLS, JOB = "million calls", "job"  # that dollars are told for
+CALLS, JOB = "million calls", "job"  # for which dollars are given
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
 JOB_COSTS = "container time of all attempts, each at the price it was bought at"
@@ -65,7 +65,7 @@ def measured_target(target: TargetRecord) -> str:
 
 
 def is_simulated(target: TargetRecord) -> bool:
-    """Whether its GPUs were simulated, which their model's name tells."""
+    """Whether its GPUs were simulated, according to their model's name."""
     model = target.environment.gpu_model if target.environment else None
     return (model or "").startswith("simulated")
 
@@ -84,7 +84,7 @@ def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
 
 
 def undecided(changes: Iterable[float]) -> str:
-    """Why sides with jobs enough can't be told apart, and what would help; of the noisiest."""
+    """Say why sides with enough jobs can't be told apart, by the noisiest, and what would help."""
     most = formatting.difference_text(max(changes, default=0.0))
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
@@ -101,7 +101,7 @@ def noise(noise: RowNoise) -> str:
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
-    """The number comes from point estimates, so it is rounded to the digits they carry."""
+    """Say from how many calls on the GPU pays; rounded, as it comes from point estimates."""
     number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} in one job on."
 
@@ -180,9 +180,9 @@ def price_cautions(report: Report) -> list[str]:
 
 
 def price_notes(pair: Pair) -> list[str]:
-    """Why dollars are missing, and what jobs' costs are based on."""
+    """Say why dollars are missing, and what the jobs' costs are based on."""
     if outside_ec2((pair.gpu, pair.cpu)):
-        return []  # said of the run's cost
+        return []  # the run's cost says so
     notes = [pair.gpu_price.note, pair.cpu_price.note, *(cost.reason for cost in pair.job_costs)]
     return list(dict.fromkeys(note for note in notes if note))
 
@@ -210,7 +210,7 @@ def has_intervals(pair: Pair) -> bool:
 
 
 def why_some_have_no_interval(pair: Pair) -> str | None:
-    """One reason for all rows; None if every median has an interval."""
+    """One sentence for all rows; None if every median has an interval."""
     medians = (side.median_seconds for row in pair.rows for side in (row.gpu, row.cpu))
     if all(median.interval for median in medians):
         return None
@@ -218,7 +218,7 @@ def why_some_have_no_interval(pair: Pair) -> str | None:
 
 
 def side_facts(side: Side, other: Side | None = None) -> Iterable[tuple[str, str]]:
-    """A target's figures for a row, as names and values, rounded to match `other`."""
+    """Yield a target's figures for a row as names and values, rounded to match `other`."""
     yield "code", implementation(side.implementation)
     if side.roofline:
         yield from _rates(side.roofline, other.roofline if other else None)
@@ -304,7 +304,7 @@ def row_name(row: Crossover | RowName) -> str:
 
 
 def crossover_figures(crossover: Crossover, pair: Pair) -> list[str]:
-    """Where its targets break even, in each measure."""
+    """Say where its targets break even, in each measure."""
     names = pair.gpu.target, pair.cpu.target
     return [f"{kind} {break_even(found, *names)}" for kind, found in _by_kind(crossover, pair)]
 
@@ -347,7 +347,7 @@ def cold_start_span(start: ColdStart) -> str:
 
 
 def metric(summary: MetricSummary) -> str:
-    """Mean and range."""
+    """A metric's mean and range in words."""
     extent = f"at most {summary.maximum:.4g}"
     if summary.minimum is not None:
         extent = f"{summary.minimum:.4g} to {summary.maximum:.4g}"
@@ -355,7 +355,7 @@ def metric(summary: MetricSummary) -> str:
 
 
 def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
-    """Where two targets break even, or that they don't within the measured sizes."""
+    """Say where two targets break even, or that they don't within the measured sizes."""
     leader = f"{cpu} ahead from " if found.ahead_above == "cpu" else ""
     if found.outcome == "crossover":
         return _crossing(found, leader)

@@ -53,8 +53,8 @@ def test_a_command_takes_its_usual_port_or_number_of_jobs(module, given, expecte
 
 
 NOT_KNOWN = (
-    "Does the GPU pay off? Not known. No GPU target was compared with a CPU target. Run it on a "
-    "target of each."
+    "Does the GPU pay off? Not known. No GPU target was compared with a CPU target. Run it on "
+    "at least one of each."
 )
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
 ELSEWHERE = "make -C batchmark "  # in a clone beside the user's repository

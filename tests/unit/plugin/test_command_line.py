@@ -294,7 +294,7 @@ def test_repeats_without_a_settled_figure_are_named(tmp_path, old, compare):
     stored(new / "2.json", build_row([0.5] * 20, **drifting))
     _, out = compare(old, new)
     assert "with 2 repeats a side, equal jobs may differ by more than tenfold." in out
-    assert "In 1 of these, repeats are left out that measured no settled figure." in out
+    assert "In 1 of these, repeats that did not settle are left out." in out
 
 
 def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, monkeypatch):

@@ -30,7 +30,7 @@ class SelfCheck(Record):
 class Calibration(Record):
     table: NoiseTable
     self_check: SelfCheck | None = Field(description="null with too few jobs for two halves")
-    notices: tuple[str, ...] = Field(description="to be read before any figure")
+    notices: tuple[str, ...] = Field(description="caveats to read before any figure")
 
 
 class CalibrationReport(Record):

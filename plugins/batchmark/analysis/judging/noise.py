@@ -26,7 +26,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device, Measurement
 from batchmark_job.result.values import Parameter
 
-FEWEST_JOBS = 2  # a standard deviation needs them
+FEWEST_JOBS = 2  # needed for a standard deviation
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
 
 
@@ -34,7 +34,7 @@ class SideNoise(Record):
     """One target's job-to-job scatter on a row."""
 
     floor: float = Field(description="sd from job to job, relative to the median")
-    degrees: float | None = Field(description="of freedom of that estimate; null if assumed")
+    degrees: float | None = Field(description="degrees of freedom of the floor; null if assumed")
     source: NoiseSource
 
 
@@ -49,13 +49,15 @@ class RowNoise(Record):
     cpu: SideNoise
     floor: float = Field(description="job-to-job sd of the noisier target, relative to its median")
     smallest_detectable_change: float = Field(
-        description="relative; found in 95 of 100 runs with this run's number of jobs"
+        description="relative; 95 of 100 runs with this run's number of jobs would find it"
     )
     critical_change: float = Field(
         description="relative; noise alone exceeds it in 1 of 200 comparisons"
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
-    note: str | None = Field(default=None, description="why undecided, and how the noise is known")
+    note: str | None = Field(
+        default=None, description="why the row is undecided, and the source of the noise"
+    )
 
 
 class RowName(Record):
@@ -76,7 +78,7 @@ class RowScatter(Record):
     row: RowName
     implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
     jobs: int = Field(ge=FEWEST_JOBS)
-    median_seconds: float = Field(gt=0, description="of the jobs' medians")
+    median_seconds: float = Field(gt=0, description="median of the jobs' medians")
     floor: float = Field(gt=0, description="sd from job to job, relative to the median")
     floor_upper: float = Field(gt=0, description=f"its one-sided {CONFIDENCE_TEXT} upper bound")
     smallest_detectable_change: dict[int, float] = Field(
@@ -116,7 +118,7 @@ class NoiseTable(Record):
         return self.model_dump_json(indent=2)
 
     def outlives(self, other: NoiseTable) -> str | None:
-        """Why this table stays in use instead of another one; None if the other is better."""
+        """Explain why to keep this table rather than another; None if the other replaces it."""
         if other.created_at < self.created_at:
             return f"its jobs ended later, at {self.created_at:%Y-%m-%d %H:%M}"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
@@ -126,7 +128,7 @@ class NoiseTable(Record):
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """List changes of the target since then that affect its noise."""
+        """List changes of the target since the calibration that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))

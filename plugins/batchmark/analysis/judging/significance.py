@@ -2,7 +2,7 @@
 
 A job's figure is the log of its median. Logs of equal jobs scatter with a standard deviation s, so
 a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n) and is held
-against Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics Bulletin 2 (1946)
+to Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics Bulletin 2 (1946)
 110).
 """
 
@@ -29,7 +29,7 @@ INTERVAL_LEVEL = 1 - CONFIDENCE
 POWER = 0.95
 # A decided row also needs its interval to exclude 1, so the t-test may miss only half as often.
 T_TEST_POWER = 1 - (1 - POWER) / 2
-ENOUGH_REPEATS = 3  # jobs from which their own scatter is used
+ENOUGH_REPEATS = 3  # from this many jobs on, their own scatter is used
 # For jobs of unknown noise: with one job a side, only a factor of 2.7 or more counts.
 ASSUMED_LOG_SD = 0.25
 # A handful of equal medians does not prove a smaller scatter.
@@ -38,7 +38,7 @@ LEAST_LOG_SD = 0.001
 # this many degrees of freedom, and for a mean of m jobs with m times as many. Chosen by simulation:
 # with skewed and heavy-tailed noise, false calls stay below 2 x LEVEL from 1 job a side on.
 DEGREES_PER_JOB = 2
-QUANTILES = 50  # of a scatter's distribution, which the power is averaged over
+QUANTILES = 50  # of a scatter's distribution, over which the power is averaged
 
 
 @dataclass(frozen=True)

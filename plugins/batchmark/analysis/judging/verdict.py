@@ -41,7 +41,7 @@ class Judgement:
     faster: Literal["first", "second"] | None
     ratio: Estimate  # the second's time over the first's
     noise: RowNoise
-    same_cpu: str | None = None  # that both ran on, one in place of its GPU
+    same_cpu: str | None = None  # its model, if both ran on it because a GPU target fell back
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:

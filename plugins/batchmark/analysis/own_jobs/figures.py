@@ -55,7 +55,7 @@ def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
 
 
 def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:
-    """Build the figure of a place; several rows are an error, as our documents have one each."""
+    """Build a place's figure; several rows are an error, as a document has one per size."""
     samples, place = side.pooled.samples[keys[0]], place_of(keys[0], axis)
     several = f"its documents have {len(keys)} rows for this size instead of one" * (len(keys) > 1)
     problem = several or samples.problem
@@ -82,7 +82,7 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
 
 
 def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
-    """What a job's result was checked by; an output by its path."""
+    """Name the checks that a job's result went through; an output's checksum by its path."""
     output = job.planned.own_job and job.planned.own_job.output
     hashed = check and check.output_sha256 and output
     if check and not (hashed and check.kind == "checksum"):
@@ -119,7 +119,7 @@ def _metrics(side: PricedTarget, place: Place, axis: str | None) -> Iterator[Met
                 value=told.estimate(found),
                 values=samples.median.samples.size,
                 jobs=len(samples.measured),
-                # A sample of a rate is the seconds of one.
+                # A rate's sample is the seconds that one unit takes.
                 usd_per_unit=usd_per_job(found, side.price) if is_rate else None,
             )
 

@@ -43,7 +43,7 @@ class MetricFigure(Record):
 
     @property
     def told(self) -> ToldMetric:
-        """Name, unit and direction, which another side's metric must share to be compared."""
+        """Name, unit and direction; only metrics that share all three are compared."""
         return ToldMetric(self.metric, self.unit, self.higher_is_better)
 
 
@@ -51,15 +51,15 @@ class JobFigure(Record):
     """The figures of a side's jobs at one place."""
 
     place: Place
-    seconds: Estimate | None = Field(description="from start to stop; null if no job is valid")
+    seconds: Estimate | None = Field(description="time from start to stop; null if no job is valid")
     problem: str | None = Field(default=None, description="why no job is valid")
-    longest_seconds: float | None = Field(default=None, description="of the valid jobs")
+    longest_seconds: float | None = Field(default=None, description="longest of the valid jobs")
     jobs: int = Field(ge=0, description="number of valid jobs")
-    command_seconds: float | None = Field(description="of the command alone; median")
-    waiting_seconds: float | None = Field(description="from submission to start; median")
-    usd_per_job: Estimate | None = Field(description="On-Demand; null without a price")
+    command_seconds: float | None = Field(description="median time of the command alone")
+    waiting_seconds: float | None = Field(description="median time from submission to start")
+    usd_per_job: Estimate | None = Field(description="at On-Demand prices; null without one")
     checked_by: tuple[str, ...] = Field(
-        description="kinds of OwnersCheck; an output's checksum in words, with its path"
+        description="kinds of OwnersCheck; for an output's checksum, words with its path"
     )
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline that all its jobs met and that its median meets with confidence."""
+        """Shortest deadline that all its jobs and the upper end of its interval, if any, meet."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -89,7 +89,7 @@ class JobSide(Record):
         description="bad lines of all jobs, each distinct line once"
     )
     bad_lines_by_job: tuple[int, ...] = Field(
-        default=(), description="number of bad lines of each job that had any"
+        default=(), description="number of bad lines in each job that had any"
     )
     bad_lines_left_out: int = 0
     metrics_left_out: int = 0
@@ -100,9 +100,9 @@ class JobSide(Record):
 
     @property
     def idle_gpu_samples(self) -> int:
-        """How often the GPUs of jobs that count were looked at; 0 if one was busy, however little.
+        """Number of GPU-use samples of valid jobs if all are 0 %; 0 if any GPU was busy.
 
-        Few samples tell nothing: a short job's kernels may run between two.
+        Also 0 with few samples, which prove nothing: a short job's kernels may run between two.
         """
         found = [
             one
@@ -140,11 +140,11 @@ class DeadlineStep(Record):
     """The shortest deadline from which a side is the cheapest to meet it."""
 
     from_seconds: float = Field(
-        description="the longest of a side's jobs, or the upper end of its interval if that is more"
+        description="a side's longest job, or the upper end of its interval if that is longer"
     )
-    target: str = Field(description="the cheapest by its figure alone, where there are rivals")
+    target: str = Field(description="the cheapest side; if there are rivals, by its figure alone")
     rivals: tuple[str, ...] = Field(
-        default=(), description="others that meet the deadline and are not surely dearer"
+        default=(), description="other sides that meet the deadline and aren't surely dearer"
     )
     usd_per_job: float
     jobs: int = Field(ge=1, description="the target's jobs, all of which met the deadline")
@@ -154,7 +154,7 @@ class Best(Record):
     """The best sides at one place."""
 
     place: Place
-    fastest: str | None = Field(description="null where it is not known")
+    fastest: str | None = Field(description="fastest side; null if unknown")
     cheapest: str | None = Field(description="cheapest side with a price; null if unknown")
     unpriced: tuple[str, ...] = Field(
         default=(), description="sides with a time but no price, ignored for cheapest"
@@ -174,7 +174,7 @@ class OwnJobStudy(Study):
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
-        default=False, description="a comparison: others may use its queues, too"
+        default=False, description="whether it is a comparison, whose queues others may use, too"
     )
     sides: tuple[JobSide, ...]
     duels: tuple[Duel, ...] = Field(description="one for every pair of sides")

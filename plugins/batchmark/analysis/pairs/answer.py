@@ -1,7 +1,7 @@
 """Answers whether the GPU pays off: each GPU target against the best CPU target, row by row.
 
-A run may pair several GPU targets with several CPU targets. A GPU pays off where it beats the CPU
-target that is best at the row, so that target is its rival; verdicts are those of the pair.
+A run may pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
+CPU target that is best in that row, so the row's verdict is the verdict of that pair.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Standing(Record):
     duels: tuple[Duel, ...]
     axis: str | None = Field(default=None, description="axis along which the workload's sizes vary")
     crossover: BreakEven | None = Field(
-        default=None, description="null where there is none, several, or several rivals"
+        default=None, description="null if there is none or several, or with several CPU targets"
     )
 
     def rows(self, winner: Winner) -> int:
@@ -60,7 +60,7 @@ class Standing(Record):
 class WorkloadAnswer(Record):
     workload: str
     dtype: str
-    standings: tuple[Standing, ...] = Field(description="one for each GPU target that has rows")
+    standings: tuple[Standing, ...] = Field(description="one per GPU target with rows")
     best: tuple[Duel, ...] = Field(description="the best GPU target's duels, row by row")
 
 
@@ -76,13 +76,13 @@ class Answer(Record):
         return tuple(dict.fromkeys(names))
 
     def rows(self, *winners: Winner) -> int:
-        """Count the rows that the best GPU target wins, loses or leaves open."""
+        """Count the rows with these winners among the best GPU targets' duels; default: all."""
         best = [duel.winner for workload in self.workloads for duel in workload.best]
         return sum(winner in winners for winner in best) if winners else len(best)
 
 
 def find_answer(pairs: Iterable[Pair], measure: Measure) -> Answer:
-    """Combine a run's pairs into one answer, without pairs whose GPU target ran on a CPU."""
+    """Combine a run's pairs into one answer, except those whose GPU target ran on a CPU."""
     contests: dict[tuple[str, str], dict[object, list[tuple[Pair, Row]]]] = {}
     for pair in pairs:
         for row in () if pair.cpu_fallback else pair.rows:

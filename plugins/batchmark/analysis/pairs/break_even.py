@@ -34,16 +34,16 @@ class BreakEven(Record):
     """Where two curves cross, as far as the measured sizes show.
 
     With the outcome "crossover", each side is surely ahead at some size, and a missing end of the
-    interval lies outside the sizes measured. Where only one side is surely ahead anywhere, the
-    outcome names it. Without an interval the outcome is undecided, whatever the best guess.
+    interval lies outside the sizes measured. If only one side is surely ahead anywhere, the outcome
+    names it. Without an interval the outcome is undecided, even if there is a best guess.
     """
 
     outcome: BreakEvenOutcome
-    ahead_above: Leader = Field(default="gpu", description="who stays ahead from `size` on")
+    ahead_above: Leader = Field(default="gpu", description="which side stays ahead from `size` on")
     size: float | None = Field(
         default=None,
-        description="best guess, also of an undecided outcome without an interval; null "
-        "outside the range",
+        description="best guess, also if the outcome is undecided for lack of an interval; null "
+        "outside the measured range",
     )
     low: float | None = Field(
         default=None, description=f"lower end of the {CONFIDENCE_TEXT} interval"
@@ -97,8 +97,8 @@ def break_even(
     Args:
         sizes: at least two, ascending and positive.
         gpu, cpu: costs at these sizes, in one unit.
-        verdicts: for each size 1 where the GPU is surely ahead, -1 where the CPU is, else 0. None
-            where the curves' own draws decide, by their intervals.
+        verdicts: for each size, 1 if the GPU is surely ahead, -1 if the CPU is, else 0. None to
+            decide by the intervals of the curves' draws.
 
     Raises:
         ValueError: fewer than two sizes, or not ascending.
@@ -175,7 +175,7 @@ def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
     slopes = np.diff(y, axis=-1) / np.diff(x)
     from_left, from_right = at - x[left], at - x[left + 1]
     chord = y[..., left] + slopes[..., left] * from_left
-    if len(x) == 2:  # nothing tells how curved it is
+    if len(x) == 2:  # too few points to tell the curvature
         inside = (from_left > 0) & (from_right < 0)
         low, high = y.min(axis=-1, keepdims=True), y.max(axis=-1, keepdims=True)
         return np.where(inside, low, chord), np.where(inside, high, chord)

@@ -58,8 +58,8 @@ class Row(RowName):
     cpu: Side
     speedup: Estimate
     verdict: Faster = Field(
-        description="undecided where the interval holds 1 or is missing, where noise from job to "
-        "job may explain the difference, and where both ran on the same CPU"
+        description="undecided if the interval contains 1 or is missing, if noise from job to job "
+        "may explain the difference, or if both ran on the same CPU"
     )
     same_cpu: str | None = Field(
         default=None,
@@ -69,19 +69,19 @@ class Row(RowName):
     warnings: tuple[str, ...] = ()
     efficiency: Efficiency
     cheaper: Cheaper | None = Field(
-        description="by the rule of the verdict on time; null without an efficiency, and where "
-        "the GPU target's jobs ran on the CPU"
+        description="judged like the time; null without an efficiency, or if the GPU target's jobs "
+        "ran on the CPU"
     )
     gpu_usd_per_million_calls: Estimate | None = None
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
         default=None,
-        description="for a row that is a whole own job, instead of gpu_usd per million calls",
+        description="if the row is a whole own job; replaces gpu_usd_per_million_calls",
     )
     cpu_usd_per_job: Estimate | None = Field(default=None, description="as gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(
-        description="calls in one job from which the GPU's takes less time, counted from its "
-        "process's start; only where the GPU target is faster"
+        description="number of calls from which a GPU job takes less time than a CPU job, both "
+        "from process start; only if the GPU target is faster"
     )
 
     @property
@@ -96,7 +96,7 @@ class Row(RowName):
 
 
 class UncomparedRow(RowName):
-    """A point of the grid that only one target measured, or neither."""
+    """A point of the grid without a valid figure from both targets."""
 
     reason: str
     gpu: Side | None
@@ -119,7 +119,7 @@ class TotalTime(Record):
 
 
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
-    """Compare both targets' samples of a row that at least one of them measured."""
+    """Compare both targets' samples of a row, or say why that is impossible."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
     sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
@@ -169,7 +169,7 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
     speedup = None
     reason = _different_work(gpu.pooled, cpu.pooled) or _different_work(cpu.pooled, gpu.pooled)
     if not (gpu_median and cpu_median):
-        reason = "a target has no job that ran to its end"
+        reason = "a target has no complete job"
     elif not reason:
         speedup = ratio(cpu_median, gpu_median)
     return TotalTime(
@@ -213,7 +213,7 @@ def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict
 
 
 def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
-    """Why whole jobs can't be compared: the targets measured different rows. Else None."""
+    """Why whole jobs can't be compared, if `target` measured rows that `other` lacks; else None."""
     measured = {key for key, samples in target.samples.items() if samples.measured}
     complete = {
         key for key, samples in other.samples.items() if samples.measured and not samples.unmeasured

@@ -53,7 +53,7 @@ class Crossover(Record):
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
     cold_seconds: BreakEven | None = Field(
-        description="crossover of jobs with one call; null for own jobs, whose rows are whole jobs"
+        description="for jobs with one call; null for own jobs, whose rows are whole jobs"
     )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")
@@ -129,7 +129,7 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
 def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
     """Group rows that differ along one axis only, in ascending order, each group with its axis.
 
-    The axis is the parameter with the most values; the batch only where nothing else varies.
+    The axis is the parameter with the most values; it is the batch only if nothing else varies.
     """
     workloads: dict[tuple[str, str], list[RowKey]] = defaultdict(list)
     for key in keys:
@@ -153,7 +153,7 @@ def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
 
 
 def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
-    """Positive values of each parameter that has several."""
+    """Positive values of each parameter that has two or more."""
     values: dict[str, set[Parameter]] = defaultdict(set)
     for _, parameters, _ in rows:
         for name, value in parameters:
@@ -193,7 +193,7 @@ def _warm(target: TargetJobs, keys: Sequence[RowKey], noises: Sequence[SideNoise
 
 
 def _unresampled(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
-    """Standard deviation of a log mean over jobs that resampling the jobs fails to show.
+    """The part of a log mean's standard deviation over jobs that resampling the jobs misses.
 
     The error of a mean follows Student's t where its scatter is known with few degrees of freedom;
     resampling n jobs reproduces (n - 1) / n of their variance.

@@ -1,4 +1,4 @@
-"""Notes that a reader needs beside a comparison's figures."""
+"""Notes that explain or qualify a comparison's figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import START
 from batchmark_job.result.values import Parameter
 
-# Said once of a pair, after "In n of m rows".
+# Each stated once per pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {
     "incomplete": "some jobs have no result",
     "throttled": "samples were taken while the device was throttled",
@@ -39,7 +39,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """Notes to read before any figure; `compared`: a GPU and a CPU target share a suite."""
+    """Notes to read before any figure; `compared` tells whether the run has a pair or study."""
     yield from run.notes
     # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Note on too few jobs with the commonest start: the other may be just a queue's first job."""
+    """Warn of few jobs with the most common start; the other may be just a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -140,9 +140,9 @@ def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None =
     """Note on a target with too few own jobs, each of which is one sample.
 
     Args:
-        jobs: number of valid jobs whose instances started alike.
+        jobs: number of valid jobs with this kind of start.
         of: number of all valid jobs at this size on this target.
-        start: how those instances started, cold or warm; None if unknown.
+        start: how their instances started, cold or warm; None if unknown.
     """
     text = f"A target has {_only(jobs)} to go by"
     if start and of and of > jobs:

@@ -69,11 +69,11 @@ class Pair(Record):
         description="efficiency at both targets' Spot prices, divided by that at On-Demand prices"
     )
     job_costs: tuple[JobCost, ...] = Field(description="the GPU target's jobs, then the CPU's")
-    crossovers: tuple[Crossover, ...] = Field(description="none where no GPU was measured")
+    crossovers: tuple[Crossover, ...] = Field(description="empty if no GPU was measured")
     cold_starts: tuple[ColdStart, ...] = Field(
         alias="ledgers", description="from submission to steady state, by target"
     )
-    summary: str | None = Field(description="who is faster and who is cheaper, in how many rows")
+    summary: str | None = Field(description="in how many rows each target is faster or cheaper")
 
 
 def find_pairs(
@@ -126,7 +126,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
 
 
 def _is_excluded(key: RowKey) -> bool:
-    """Whether a row is no time of a target: a metric, or a run with a replica made to fail."""
+    """Whether a row isn't an ordinary time: a metric, or a test with a disturbed replica."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None
@@ -136,6 +136,6 @@ def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tu
     verdicts = {
         row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise)
         for row in rows
-        if not Place.of(row.parameters)  # a number of replicas is no size
+        if not Place.of(row.parameters)  # a number of replicas isn't a size
     }
     return find_crossovers(gpu, cpu, verdicts)

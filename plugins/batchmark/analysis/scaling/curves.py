@@ -27,21 +27,19 @@ class Measured(NamedTuple):
 
 class CurvePoint(Record):
     nodes: int
-    batch: int = Field(description="images of each device at each step")
+    batch: int = Field(description="images per device and step")
     images_per_second: Estimate
     speedup: Estimate = Field(
-        description="images per second over those of the fewest nodes; on a strong curve that is "
-        "the fewest nodes' seconds per step over these nodes'"
+        description="images per second relative to the fewest nodes; on a strong curve, the same "
+        "as the inverse ratio of step times"
     )
-    efficiency: Estimate = Field(description="the speedup over the growth of the nodes")
+    efficiency: Estimate = Field(description="speedup divided by the growth in nodes")
 
 
 class Curve(Record):
     kind: Kind
-    images: int = Field(
-        description="weak: of each device at each step; strong: of all devices at each step"
-    )
-    base_nodes: int = Field(description="the fewest nodes, which the others are held against")
+    images: int = Field(description="per step: of each device if weak, of all devices if strong")
+    base_nodes: int = Field(description="the fewest nodes, the baseline of the others")
     points: tuple[CurvePoint, ...] = Field(description="by the number of nodes; two or more")
 
     def point(self, nodes: int) -> CurvePoint | None:

@@ -20,7 +20,7 @@ class Split(Record):
 
     data_seconds: float = Field(description="waiting for the next batch")
     compute_seconds: float
-    communication_seconds: float = Field(description="what the computing does not hide")
+    communication_seconds: float = Field(description="the part that computing doesn't hide")
 
     @property
     def parts(self) -> dict[str, float]:
@@ -39,25 +39,25 @@ class Split(Record):
 
 class TrainingPoint(Record):
     nodes: int
-    devices: int = Field(description="of each node")
-    batch: int = Field(description="images of each device at each step")
-    images: int = Field(description="of all devices at each step")
+    devices: int = Field(description="devices per node")
+    batch: int = Field(description="images per device and step")
+    images: int = Field(description="images of all devices per step")
     jobs: int
     samples: int
-    seconds: Estimate = Field(description="of a step")
+    seconds: Estimate = Field(description="time of a step")
     images_per_second: Estimate
     images_per_second_per_device: Estimate
     split: Split | None = Field(description="null if a job did not report it")
     gpu_busy_share: float | None = Field(
-        description="while steps were timed; mean over all GPUs, median over the jobs"
+        description="share of the timed steps; mean over all GPUs, median over the jobs"
     )
     first_loss: float | None
     last_loss: float | None
     gradient_bytes: int | None = Field(
         description="gradient bytes that each device exchanges per step"
     )
-    usd_per_epoch: Estimate | None = Field(description="null where there is no price")
-    usd_per_million_images: Estimate | None = Field(description="as usd_per_epoch")
+    usd_per_epoch: Estimate | None = Field(description="null without a price")
+    usd_per_million_images: Estimate | None = Field(description="null without a price")
     remarks: tuple[str, ...] = Field(description="remarks on the nodes")
     warnings: tuple[str, ...]
     provenance: tuple[Provenance, ...]

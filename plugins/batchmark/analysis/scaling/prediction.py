@@ -16,13 +16,13 @@ from batchmark.analysis.scaling.step_model import MISS, Draws, Step, StepModel, 
 from batchmark.core.intervals import Estimate, Interval, interval_of, no_interval, overlap
 from batchmark.core.record import Record
 
-MOST_RANKS = 160  # as many GPUs as the point that others published
-LEAST_CHECKED = 3  # numbers of nodes, of which the largest is kept for the check
-LEAST_TWO_CHECKED = 5  # numbers of nodes, of which the two largest are
-Held = Literal["wrong", "too_noisy", "holds"]  # the worst first
+MOST_RANKS = 160  # the number of GPUs of the published point
+LEAST_CHECKED = 3  # node counts from which the largest is kept for the check
+LEAST_TWO_CHECKED = 5  # node counts from which the two largest are
+Held = Literal["wrong", "too_noisy", "holds"]  # worst first
 Outcome = Literal[Held, "not_checked", "not_known"]
-UNSURE = 0.15  # of an efficiency: what leaves room for more checks nothing
-ONE_MACHINE = "its nodes share one machine, or may do so, so no network lies between them"
+UNSURE = 0.15  # of an efficiency: a check with a larger uncertainty proves nothing
+ONE_MACHINE = "its nodes share one machine, or may, so no network between them was measured"
 ONLY_LEAST = "on fewer nodes, compute hid all of the exchange, so only a bound can be checked"
 ONE_CURVE = "this takes two node counts with the same batch per device"
 
@@ -33,7 +33,7 @@ class PredictedPoint(Record):
     efficiency: Estimate
     images_per_second: Estimate
     communication_seconds: Estimate = Field(description="time per step that compute doesn't hide")
-    measured: bool = Field(description="it was measured, too")
+    measured: bool = Field(description="whether this node count was also measured")
 
 
 class CheckedPoint(Record):
@@ -44,8 +44,8 @@ class CheckedPoint(Record):
     measured: Estimate
     error: float = Field(description="predicted / measured - 1")
     outcome: Held = Field(
-        description="holds: off by 5 % or less, or by what the samples leave open, which is 15 % "
-        "or less; of a least efficiency, what is above it holds"
+        description="holds: off by at most 5 %, or within the samples' uncertainty of at most "
+        "15 %; a lower bound holds for any efficiency above it"
     )
 
 
@@ -53,37 +53,37 @@ class Prediction(Record):
     """Predicted efficiency of a weak scaling curve; not a measurement."""
 
     outcome: Outcome = Field(
-        description="whether it holds at numbers of nodes that it was not fitted to; too_noisy: "
-        "the samples can't tell; not_known: there is none"
+        description="whether it holds at node counts that it was not fitted to; too_noisy: the "
+        "samples can't tell; not_known: there is no prediction"
     )
-    reason: str | None = Field(default=None, description="why it is not checked, or not known")
-    batch: int | None = Field(default=None, description="images of each device at each step")
-    devices: int | None = Field(default=None, description="of each node")
+    reason: str | None = Field(default=None, description="why it was not checked or is unknown")
+    batch: int | None = Field(default=None, description="images per device and step")
+    devices: int | None = Field(default=None, description="devices per node")
     base_nodes: int | None = None
     fitted_nodes: tuple[int, ...] = Field(
-        default=(), description="all that were measured; if it is wrong, those of the check"
+        default=(), description="all measured; if the model is wrong, all but the checked ones"
     )
     at_least: bool = Field(
         default=False,
-        description="computing hides all of the exchange on the nodes it was fitted to, and maybe "
-        "more: efficiencies are the least that they may be",
+        description="whether efficiencies are lower bounds: computing hid all of the exchange that "
+        "was measured and could hide more",
     )
     by_all_reduce: bool = Field(
         default=False,
-        description="the network's figures are of all-reduces measured by themselves; else of what "
-        "they add to steps, so that nothing is known of the hidden part",
+        description="whether the network's figures come from separate all-reduces; else from what "
+        "all-reduces add to steps, which leaves the hidden part unknown",
     )
-    latency_seconds: Estimate | None = Field(default=None, description="of a hop between ranks")
+    latency_seconds: Estimate | None = Field(default=None, description="per hop between ranks")
     bytes_per_second: Estimate | None = Field(
-        default=None, description="of a link; null where the fit leaves no time for bytes"
+        default=None, description="bandwidth of a link; null if the fit leaves no time for bytes"
     )
     hidden_seconds: Estimate | None = Field(
         default=None,
-        description="of the all-reduce, behind computing, at the most nodes; below 0 the training "
-        "exchanges more slowly than the all-reduce by itself",
+        description="time of the all-reduce hidden behind computing, on the most nodes; negative "
+        "if the training exchanges more slowly than a separate all-reduce",
     )
     local_seconds: Estimate | None = Field(
-        default=None, description="of a step, without the exchange: computing and data"
+        default=None, description="time of a step without the exchange: computing and data"
     )
     gradient_bytes: int | None = None
     points: tuple[PredictedPoint, ...] = ()
@@ -106,7 +106,7 @@ def predict(
     """Predict a weak curve, given a training's points and the all-reduces of the same target.
 
     Args:
-        apart: whether each node is a machine of its own.
+        apart: whether each node is its own machine.
     """
     if curve is None or not apart:
         return _unknown(ONE_CURVE if apart else ONE_MACHINE)

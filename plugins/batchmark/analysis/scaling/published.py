@@ -15,14 +15,14 @@ POINT = Path(__file__).with_name("published.json")
 
 class PublishedPoint(Record):
     name: str
-    read_on: date = Field(description="when it was copied")
+    read_on: date = Field(description="date of our copy")
     model: str
     instance_type: str
     gpu: str
     nodes: int
     gpus_per_node: int
-    batch: int = Field(description="images of each GPU at each step")
-    images_per_second: int = Field(description="of all GPUs, about: no spread was given")
+    batch: int = Field(description="images per GPU and step")
+    images_per_second: int = Field(description="approximate, of all GPUs: no spread was published")
     claim: str = Field(description="the source's wording about scaling")
     claimed_from_gpus: int = Field(description="the fewest GPUs that the claim is about")
     vendor_images_per_second: int = Field(

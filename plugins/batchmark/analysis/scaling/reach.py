@@ -14,52 +14,52 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 
-# Efficiencies from which scaling counts as good, and below which as poor; judgment.
+# Efficiencies from which scaling is good, and below which it is poor; judgment.
 WELL, POOR = 0.9, 0.8
-MAIN_CAUSE = 0.5  # of the lost time, which the cause alone explains
-TOO_MUCH = 1.2  # of the lost time: a part that grew by more contradicts the step
-ABOVE_ONE = 1.05  # an efficiency that says that the fewest nodes were slow
-WAITING = 0.1  # share of a step that waits for data already on the fewest nodes
+MAIN_CAUSE = 0.5  # share of the lost time that a cause must explain by itself
+TOO_MUCH = 1.2  # share of the lost time: a part that grew by more contradicts the step
+ABOVE_ONE = 1.05  # a higher efficiency means that the fewest nodes were slow
+WAITING = 0.1  # share of a step spent waiting for data on the fewest nodes
 Limit = Literal["data", "compute", "communication"]
 
 
 class Reach(Record):
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
-        description="by intervals. scales: at some number of nodes the efficiency is 0.9 or more, "
-        "and at no smaller one less; falls_short: already at the second one it is less"
+        description="judged by intervals. scales: the efficiency is 0.9 or more at some node count "
+        "and less at no smaller one; falls_short: it is less already at the second node count"
     )
     nodes: int | None = Field(
-        default=None, description="scales: the largest such number; falls_short: the second one"
+        default=None, description="scales: the largest such count; falls_short: the second one"
     )
-    efficiency: Estimate | None = Field(default=None, description="there")
+    efficiency: Estimate | None = Field(default=None, description="efficiency on `nodes`")
     open_ended: bool = Field(
-        default=False, description="scales: at no larger number is the efficiency less, either"
+        default=False, description="scales: the efficiency is less at no larger node count, either"
     )
     poor_from: int | None = Field(
-        default=None, description="the fewest nodes from which on every efficiency is below 0.8"
+        default=None, description="node count from which on every efficiency is below 0.8"
     )
     above_one: int | None = Field(
-        default=None, description="the fewest nodes whose efficiency is above 1.05"
+        default=None, description="smallest node count with an efficiency above 1.05"
     )
     limit: Limit | None = Field(
-        default=None, description="what explains half or more of the time that is lost"
+        default=None, description="what explains half or more of the lost time"
     )
-    limit_share: float | None = Field(default=None, description="of the time lost there")
+    limit_share: float | None = Field(default=None, description="share of the lost time")
     limit_reason: str | None = Field(default=None, description="why the limit is not known")
     limit_nodes: int | None = Field(
-        default=None, description="that lose most; null where nothing surely is lost"
+        default=None, description="node count that loses most; null if none surely loses time"
     )
     waits_for_data: float | None = Field(
-        default=None, description="share of a step on the fewest nodes, where it is much"
+        default=None, description="share of a step on the fewest nodes, if large"
     )
-    reason: str | None = Field(default=None, description="why it is not known")
+    reason: str | None = Field(default=None, description="why the verdict is not known")
 
 
 def reach_of(curve: Curve | None, points: Sequence[TrainingPoint]) -> Reach:
-    """Return how far a curve scales; `points` are all the training's, with the curve's."""
+    """Return how far a curve scales; `points` are all points of the training."""
     if curve is None:
         return Reach(verdict="not_known", reason=_too_few(points))
-    # A curve has one batch at each number of nodes.
+    # A curve has one batch per node count.
     own = {(point.nodes, point.batch): point for point in points}
     base = own[curve.points[0].nodes, curve.points[0].batch]
     waits = base.split.shares["data"] if base.split else 0.0

@@ -12,7 +12,7 @@ from batchmark.core.intervals import Median, known_median
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.values import Parameter
 
-MOST = 10**6  # of nodes, devices, images: more is no count of them
+MOST = 10**6  # nodes, devices or images: a larger number can't be a count of them
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"
 
 
@@ -49,7 +49,7 @@ class NodesSamples:
 
     @property
     def median(self) -> Median | None:
-        """Median seconds per call of all nodes; None if there is no figure."""
+        """Median seconds per call, made by all nodes together; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
     @property
@@ -66,7 +66,7 @@ class NodesSamples:
         return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:
-        """How the row contradicts the nodes its parameters name; None if it doesn't."""
+        """How the row's results contradict its parameters; None if they don't."""
         nodes, devices, batch = self.nodes, self.devices, self.number("batch")
         for _, row in self.pooled.measured:
             told = [node.devices for node in row.scaling.nodes] if row.scaling else []

@@ -24,9 +24,9 @@ from batchmark.core.intervals import Median, interval_of
 
 Draws = NDArray[np.float64]  # the figure itself, then its bootstrap draws; shape (1 + draws,)
 
-MOST_EXCHANGED = 1 - 1e-9  # of a step: some of it computes
+MOST_EXCHANGED = 1 - 1e-9  # of a step: some computing must remain
 HARDLY = 0.01  # of a step: an exchange that adds less may be hidden altogether
-MISS = 0.05  # of an efficiency: a smaller error matters to nobody, however sure it is
+MISS = 0.05  # of an efficiency: a smaller error doesn't matter, however certain
 
 
 class Ring(NamedTuple):
@@ -66,7 +66,7 @@ def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> 
 
 
 class Step(NamedTuple):
-    """A step as measured on one number of nodes."""
+    """A step as measured on one node count."""
 
     nodes: int
     ranks: int
@@ -84,8 +84,8 @@ class StepModel:
     hidden: Draws
     size_bytes: int
     devices: int
-    at_least: bool  # more may be hidden
-    by_all_reduce: bool  # the ring is fitted to all-reduces, and not to what they add to steps
+    at_least: bool  # whether more may be hidden
+    by_all_reduce: bool  # whether the ring is fitted to all-reduces, not to what they add to steps
 
     def exchange(self, nodes: int) -> Draws:
         whole = self.ring.seconds(nodes * self.devices, self.size_bytes)
@@ -99,9 +99,9 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Build a step whose two parts each vary as the whole does, for want of better data."""
+    """Build a step; for lack of better data, both its parts vary as the whole does."""
     point, split = one.point, one.point.split
-    assert split is not None  # noqa: S101 - looked at before
+    assert split is not None  # noqa: S101 - checked before
     total = _with_draws(one.median)
     exchange = split.communication_seconds if point.ranks > 1 else 0.0
     exchange = min(exchange, MOST_EXCHANGED * point.seconds.value)
@@ -113,7 +113,7 @@ def step_of(one: Measured) -> Step:
 def fit(
     steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
 ) -> StepModel | str:
-    """Fit the model, or say why that is impossible; links only show on two nodes or more."""
+    """Fit the model, or say why that is impossible; only two or more nodes show the links."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
     fitted = {step.nodes for step in remote}
@@ -144,7 +144,7 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Whether the exchange adds no more than noise could."""
+    """Whether compute hides all of the exchange: it adds no more than noise could."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 

@@ -33,7 +33,7 @@ from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from batchmark_job.result.values import Parameter
 
 FILES = "files"  # of the parameter data
-OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart
+OF_POINT = {"nodes", "batch"}  # parameters that differ between a training's points
 
 
 class Unmeasured(Record):
@@ -44,45 +44,45 @@ class Unmeasured(Record):
 
 
 class Training(Record):
-    """A training, as told apart by all settings except nodes and batch."""
+    """A training at one or more node counts and batches, with all other settings fixed."""
 
     workload: str
     parameters: dict[str, Parameter] = Field(description="all but nodes and batch")
     dtype: str
     settings: TrainingSettings | None = Field(
-        description="of the first point; null where no job tells"
+        description="settings of the first point; null if no job reported them"
     )
     learning_rate: float | None = Field(
-        default=None, description="for 256 images of a step, as the run was given it"
+        default=None, description="scaled to 256 images per step, as in the run's settings"
     )
     codes: tuple[Implementation, ...]
     points: tuple[TrainingPoint, ...] = Field(description="by nodes, then batch")
-    weak: tuple[Curve, ...] = Field(description="equal batch of each device")
-    strong: tuple[Curve, ...] = Field(description="equal batch of all devices")
-    reach: Reach = Field(description="of the first weak curve, else of the first strong one")
+    weak: tuple[Curve, ...] = Field(description="curves with equal batches per device")
+    strong: tuple[Curve, ...] = Field(description="curves with equal batches over all devices")
+    reach: Reach = Field(description="reach of the first weak curve, else the first strong one")
     prediction: Prediction
 
     @property
     def is_variant(self) -> bool:
-        """Whether it is a variant, with other settings than the run's own."""
+        """Whether its settings differ from the run's own."""
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
 class ScalingStudy(TargetStudy):
-    """All that a target's multi-node jobs measured."""
+    """Everything that a target's multi-node jobs measured in one number format."""
 
-    dtype: str = Field(description="that its jobs were asked for")
-    backend: str | None = Field(description="of torch.distributed; null where no job tells")
+    dtype: str = Field(description="number format that its jobs were planned with")
+    backend: str | None = Field(description="torch.distributed backend; null if no job reported it")
     loopback: bool = Field(
-        description="its nodes were on one machine: they met at addresses of its own"
+        description="whether nodes shared one machine: they had loopback addresses"
     )
-    price: PriceBasis = Field(description="of one node; all nodes are paid for")
+    price: PriceBasis = Field(description="price of one node; all nodes are paid for")
     file_system_usd_per_hour: float | None = Field(
         default=None,
-        description="in the dollars of trainings that read files; null where it is not known, and "
-        "then in none",
+        description="included in the dollars of trainings that read files; if unknown, null and "
+        "not included",
     )
-    refused: str | None = Field(description="why there is nothing of it")
+    refused: str | None = Field(description="why nothing was judged")
     trainings: tuple[Training, ...]
     all_reduces: tuple[AllReducePoint, ...]
     readings: tuple[ReadingPoint, ...]
@@ -127,7 +127,7 @@ def _on_one_machine(scaling: Scaling) -> bool:
 
 
 def _on_separate_machines(scaling: Scaling) -> bool:
-    """Whether each node is a machine of its own, as EC2 instances are; others may share one."""
+    """Whether each node surely is its own machine; outside EC2, nodes may share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 
@@ -194,7 +194,7 @@ def _own(samples: NodesSamples) -> dict[str, Parameter]:
 
 
 def _unmeasured(rows: Sequence[NodesSamples]) -> Iterator[Unmeasured]:
-    """List the gaps; a single rank has nothing to reduce, so that is no gap."""
+    """List rows without a figure, except all-reduces of one rank, which has nothing to reduce."""
     for samples in rows:
         if samples.problem and not (samples.workload == ALL_REDUCE and samples.ranks < 2):
             row = samples.pooled.row

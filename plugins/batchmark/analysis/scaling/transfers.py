@@ -35,19 +35,21 @@ class AllReducePoint(Record):
 
 
 class ReadingPoint(Record):
-    """A pass over all files, in which each node reads its own share."""
+    """A pass over all files; each node reads its own share."""
 
     nodes: int
     devices: int
-    kind: Pass = Field(description="cold: the run's first, which takes from S3 what is not there")
+    kind: Pass = Field(
+        description="cold: the run's first pass, which fetches missing files from S3"
+    )
     jobs: int
     samples: int
     seconds: Estimate
-    bytes_per_second: Estimate = Field(description="of all nodes together")
+    bytes_per_second: Estimate = Field(description="rate of all nodes together")
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
-    """Points by node count and size, without single ranks, which have nothing to reduce."""
+    """Points by node count and size; single ranks, which have nothing to reduce, are left out."""
     points = []
     for samples in found:
         mib, median, ranks = samples.number("mib"), samples.median, samples.ranks

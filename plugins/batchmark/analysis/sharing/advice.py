@@ -21,27 +21,27 @@ class Choice(Record):
     """A number of replicas compared with one task alone."""
 
     replicas: int
-    at_least: bool = Field(description="more may add more: the knee is not seen, or not certain")
-    gain: Estimate = Field(description="throughput over that of one task alone")
-    price: Estimate = Field(description="of a step, over that of one task alone")
-    p95_seconds: float | None = Field(description="of a step, of the slowest replica")
-    p95_alone: float | None = Field(description="seconds of a step of one task alone")
+    at_least: bool = Field(description="whether more replicas may add more: the knee isn't certain")
+    gain: Estimate = Field(description="throughput relative to one task alone")
+    price: Estimate = Field(description="price of a step relative to one task alone")
+    p95_seconds: float | None = Field(description="step time of the slowest replica")
+    p95_alone: float | None = Field(description="step time of one task alone, in seconds")
     usd_per_1000_steps: Estimate | None
     usd_alone: Estimate | None
 
 
 class Advice(Record):
     verdict: Verdict = Field(
-        description="share: it surely adds throughput; alone: surely less than is worth having"
+        description="share: sharing surely adds throughput; alone: it surely adds too little"
     )
-    mode: SharingMode | None = Field(description="that it is about; null where none was measured")
+    mode: SharingMode | None = Field(description="mode judged; null if none was measured")
     form: Form = "processes"
     choice: Choice | None = Field(default=None, description="null unless sharing pays")
     equals: tuple[SharingMode, ...] = Field(
-        default=(), description="other modes that may add as much, by the overlap of intervals"
+        default=(), description="other modes that may add as much: their intervals overlap"
     )
     reason: str | None = Field(
-        default=None, description="why it is not known, or what sharing adds"
+        default=None, description="why the verdict is not known, or what sharing adds"
     )
 
 
@@ -60,7 +60,7 @@ def advise(curves: Sequence[Curve]) -> Advice:
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
             return found[0]
-    reason = "tasks at once was not measured"
+    reason = "running tasks at once was not measured"
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 

@@ -21,7 +21,7 @@ from batchmark_job.result.sharing_options import MOST_REPLICAS
 from batchmark_job.result.values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]
-STEPS = 1_000  # that dollars are told for
+STEPS = 1_000  # for which dollars are given
 
 
 class Point(Record):
@@ -31,13 +31,13 @@ class Point(Record):
     jobs: int
     samples: int
     throughput: Estimate = Field(description="steps per second of all replicas together")
-    items_per_second: Estimate | None = Field(description="images; null where a step has none")
+    items_per_second: Estimate | None = Field(description="images per second; null for other steps")
     gain: Estimate | None = Field(
-        description="throughput over that of one task alone; null where none was measured alone"
+        description="throughput relative to one task alone; null if none was measured alone"
     )
-    usd_per_1000_steps: Estimate | None = Field(description="null where there is no price")
+    usd_per_1000_steps: Estimate | None = Field(description="null without a price")
     interference: float | None = Field(
-        description="median step of the slowest replica over that of a task alone"
+        description="median step of the slowest replica relative to a task alone"
     )
     figures: ReplicaFigures
     starved: tuple[Starved, ...]
@@ -63,15 +63,15 @@ class Alone(Record):
 class Curve(Record):
     mode: SharingMode
     form: Form
-    mps_threads: int | None = Field(description="per cent of the GPU's, for each client of MPS")
-    mps_memory_mib: int | None = Field(description="of GPU memory, for each client of MPS")
+    mps_threads: int | None = Field(description="percent of the GPU's threads per MPS client")
+    mps_memory_mib: int | None = Field(description="GPU memory per MPS client")
     alone: Alone | None = Field(
-        description="in exclusive mode, else the mode's only replica; null where neither was "
+        description="a task alone in exclusive mode, else in this mode; null if neither was "
         "measured"
     )
     points: tuple[Point, ...] = Field(description="by the number of replicas")
     unmeasured: tuple[Unmeasured, ...]
-    knee: Knee | None = Field(description="null in turn, where more replicas can't add anything")
+    knee: Knee | None = Field(description="null in exclusive mode: more replicas add nothing")
 
     def point(self, replicas: int) -> Point | None:
         return next((point for point in self.points if point.replicas == replicas), None)
@@ -99,7 +99,7 @@ class Place(Record):
 
 @dataclass(frozen=True)
 class SharedSamples:
-    """A row's samples from all of a target's jobs, with how the device was shared."""
+    """A row's samples from all of a target's jobs, and how the device was shared."""
 
     place: Place
     pooled: RowSamples
@@ -107,7 +107,7 @@ class SharedSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples, price: PriceBasis) -> Self | None:
-        """Wrap a row; None if its task shared nothing."""
+        """Wrap a row; None if its task did not share a device."""
         place = Place.of(pooled.row.parameters)
         if place is None or not all(row.sharing for _, row in pooled.measured):
             return None

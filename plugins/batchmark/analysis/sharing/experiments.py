@@ -21,16 +21,16 @@ class Experiment(Record):
     form: Form
     replicas: int
     disturbance: Disturbance = Field(description="what the first replica was made to do")
-    first: ReplicaEnd | None = Field(description="what became of it; null where nobody tells")
-    ended: tuple[ReplicaEnd, ...] = Field(description="others that did not run to their end")
+    first: ReplicaEnd | None = Field(description="how the first replica ended; null if unknown")
+    ended: tuple[ReplicaEnd, ...] = Field(description="other replicas that did not complete")
     others: Estimate | None = Field(
-        description="throughput of the other replicas, over that of the same ones undisturbed"
+        description="throughput of the other replicas relative to the same ones undisturbed"
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
-        description="others: one ended early, none made a step any more, or together they surely "
+        description="others: one ended early, all stopped making steps, or together they surely "
         "made less than WORTH of their undisturbed steps"
     )
-    reason: str | None = Field(default=None, description="why it is not known")
+    reason: str | None = Field(default=None, description="why their throughput is not known")
 
 
 def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
@@ -65,9 +65,9 @@ def _skipped(samples: SharedSamples) -> bool:
 def _others_throughput(
     samples: SharedSamples, undisturbed: SharedSamples | None
 ) -> tuple[Estimate | None, str | None]:
-    """The other replicas' throughput relative to undisturbed, or why it is unknown.
+    """The other replicas' throughput relative to the undisturbed row, or why it is unknown.
 
-    A disturbed row's samples cover the others only; from an undisturbed row they get a share.
+    A disturbed row's samples cover only the others; of an undisturbed row, their share counts.
     """
     if samples.place.replicas < 2:
         return None, "there were no others"

@@ -15,26 +15,27 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 # The package kneed finds the sharpest bend of one smooth line; users can check a share of the best,
 # and resampled curves show whether noise decides it.
-WORTH = 0.95  # of the best throughput: what more replicas add beyond is not worth having
+WORTH = 0.95  # of the best throughput: what more replicas add beyond that is not worth it
 
 
 class Knee(Record):
     """The smallest number of replicas that reaches WORTH of the curve's best throughput."""
 
     outcome: Literal["found", "still_rising", "not_known"] = Field(
-        description="still_rising: only the largest number measured has it, so more may add more"
+        description="still_rising: only the largest measured number reaches WORTH, so more "
+        "replicas may add more"
     )
     replicas: int | None = Field(
-        description="found: the knee; still_rising: it is at least that; not known: by the medians "
-        "alone; null with fewer than two numbers of replicas"
+        description="found: the knee; still_rising: a lower bound; not_known: a guess from the "
+        "medians; null with fewer than two numbers of replicas"
     )
     low: int | None = Field(
         default=None, description=f"lower end of its {CONFIDENCE_TEXT} interval"
     )
     high: int | None = Field(
-        default=None, description="upper end; may be more where it is the largest number measured"
+        default=None, description="upper end; open if it is the largest number measured"
     )
-    reason: str | None = Field(default=None, description="why it is not known")
+    reason: str | None = Field(default=None, description="why the knee is not known")
 
 
 def find_knee(seconds: Mapping[int, Median]) -> Knee:

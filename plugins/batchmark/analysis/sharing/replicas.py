@@ -16,9 +16,9 @@ from batchmark.core.record import Record
 from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing
 
 STARVED_SHARE = 0.5  # of the mean share of its group
-STARVED_GAP = 10  # of its own median steps, without one that ends
+STARVED_GAP = 10  # in its own median steps, without completing one
 OUTCOMES = {
-    ReplicaOutcome.RAN: "ran to its end",
+    ReplicaOutcome.RAN: "completed",
     ReplicaOutcome.OUT_OF_MEMORY: "ran out of memory",
     ReplicaOutcome.CRASHED: "crashed",
     ReplicaOutcome.HUNG: "hung",
@@ -38,19 +38,19 @@ class ReplicaFigures(Record):
     """Figures of a row's replicas; medians over the jobs unless noted otherwise."""
 
     devices: int = Field(description="GPUs that they ran on: pods may be on several; 1 on a CPU")
-    slowest: StepTimes = Field(description="of each quantile the largest over the replicas")
-    typical: StepTimes = Field(description="of each quantile the median over the replicas")
+    slowest: StepTimes = Field(description="each quantile's largest over the replicas")
+    typical: StepTimes = Field(description="each quantile's median over the replicas")
     fairness_worst: float | None = Field(
-        description="Jain's index of the steps within a group of processes, of the worst group"
+        description="Jain's index of the steps within a group of processes; worst group"
     )
-    fairness_median: float | None = Field(description="the same, median over the groups")
+    fairness_median: float | None = Field(description="the same; median over the groups")
     longest_gap_seconds: float | None = Field(description="largest over replicas and jobs")
-    startup_seconds: float | None = Field(description="of the replica that took longest")
+    startup_seconds: float | None = Field(description="start-up time of the slowest replica")
     device_memory_bytes: float | None = Field(
-        description="of the GPU for each replica, its context included; largest over the jobs"
+        description="GPU memory per replica, contexts included; largest over the jobs"
     )
     peak_memory_bytes: int | None = Field(
-        description="largest over replicas and jobs: torch's on CUDA, all of it on the CPU"
+        description="largest over replicas and jobs: torch's on CUDA, the process's on the CPU"
     )
 
     @classmethod
@@ -76,11 +76,11 @@ class Starved(Record):
     replica: int = Field(description="index, from 0")
     job_id: str
     group: int | None = Field(
-        default=None, description="of processes in which its share was too small, from 0"
+        default=None, description="index of the group in which its share was too small, from 0"
     )
-    share: float | None = Field(default=None, description="of the mean share of that group")
+    share: float | None = Field(default=None, description="relative to that group's mean share")
     gap_steps: float | None = Field(
-        default=None, description="its longest gap, in its own median steps, where too long"
+        default=None, description="its longest gap, in its own median steps, if too long"
     )
 
     def __str__(self) -> str:

@@ -32,10 +32,10 @@ class SharedTask(TargetStudy):
     dtype: str
     threads: int | None = Field(description="CPU threads of a replica; null if unknown")
     codes: tuple[Implementation, ...] = Field(
-        default=(), description="that replicas ran, each once: jobs choose each by itself"
+        default=(), description="distinct code that replicas ran; each job chooses its own"
     )
-    mig_enabled: bool = Field(default=False, description="a GPU of its jobs was split by MIG")
-    refused: str | None = Field(description="why there is nothing of it")
+    mig_enabled: bool = Field(default=False, description="whether MIG split a GPU of its jobs")
+    refused: str | None = Field(description="why nothing was judged")
     curves: tuple[Curve, ...]
     advice: Advice
     experiments: tuple[Experiment, ...]

@@ -1,1 +1,1 @@
-"""What changed against the history, re-runs and alerts."""
+"""Reports changes against the history, re-runs and alerts."""

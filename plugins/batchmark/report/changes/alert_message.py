@@ -1,4 +1,4 @@
-"""Alerts in words: the message of a run, in plain text for every channel, and the report's list."""
+"""Puts alerts into words: a run's plain-text message for every channel, and the report's list."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 @dataclass(frozen=True)
 class MessageContext:
-    """What a message says besides the changes."""
+    """What a message needs besides the changes."""
 
     installation: str
     run: str  # in words
     report_url: str
     log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by suite, target
-    airflow_url: str | None = None  # of Airflow's UI; none where it is not configured
+    airflow_url: str | None = None  # Airflow's UI; None if not configured
     unsure_runs: Sequence[str] = ()  # runs whose messages may not have arrived
     failures: Sequence[str] = ()  # what failed in this run, in lines
 
@@ -64,7 +64,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """A run's message, given all earlier alerts; None if nothing is new and nothing failed."""
+    """Build a run's message, given all earlier alerts; None if nothing is new or failed."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -95,7 +95,7 @@ def build_message(
             "subject": _subject(entries, context),
             "text": _text(entries, message, context),
             "attributes": {
-                # Channels filter by it: of metrics, too, it is slower or faster.
+                # Channels filter by kind, which is slower or faster for metrics, too.
                 "kind": tuple(dict.fromkeys([*(entry.change.kind for entry in entries), *failed])),
                 "state": tuple(dict.fromkeys([*(entry.state for entry in entries), *failed])),
             },
@@ -142,7 +142,7 @@ def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]
 
 
 def _counts(entries: Iterable[_Entry]) -> str:
-    """Such as '2 slower, 1 recovered'."""
+    """Count the entries by heading, such as '2 slower, 1 recovered'."""
     groups = groupby(entries, key=attrgetter("heading"))
     return ", ".join(f"{len(list(group))} {heading}" for heading, group in groups)
 

@@ -92,8 +92,8 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
     ]
     heads = ("Alert", "State", "Note", "Since run")
     caption = (
-        "Alerts that are not closed, with the figures that they were told with; those of the "
-        "changes above take in the runs since."
+        "Alerts that are not closed, with the figures they were raised with; the changes above "
+        "also count the runs since."
     )
     yield blocks.Table("Alerts", caption, heads, rows, wide=True)
     yield from map(blocks.Text, board.how_to_change.splitlines())

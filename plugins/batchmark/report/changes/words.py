@@ -35,7 +35,7 @@ ROWS = (
     "A row is a workload or job at one size, or one of its metrics there. A series is the figures "
     "of a row on one target, run after run."
 )
-# What a title names beside the version, where it changed: the first that did.
+# Causes that a title names besides the version; it names the first that changed.
 HOST_CAUSES = {
     "driver version": "driver",
     "CUDA version": "CUDA",
@@ -71,7 +71,7 @@ def title(change: Change) -> str:
 
 
 def _since(change: Change) -> str:
-    """From which version and which driver or the like on it is so; empty if both are the same."""
+    """Say since which version, and which driver or similar; empty if neither changed."""
     told = version.since(change.version_before, change.version)
     parts = [told] if told else []
     for found in change.causes:
@@ -84,7 +84,7 @@ def _since(change: Change) -> str:
 
 
 def kind(change: Change) -> str:
-    """A word such as slower; worse or better if only own jobs' metrics moved."""
+    """A word such as "slower"; "worse" or "better" if only own jobs' metrics changed."""
     return row_values.word(_told(change).series.values, change.kind)
 
 
@@ -116,12 +116,12 @@ def value(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """A figure as people read it: for an own job's metric, the metric's own value."""
+    """Convert a figure for display: an own job's metric has its own value."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 
 def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
-    """What `read` returns, with its unit."""
+    """Format what `read` returns, with its unit."""
     if metric == Metric.TIME:
         return row_values.value_text(series.values, amount)
     if metric == Metric.PRICE:
@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """A point's relative change with its sign, in figures as people read them."""
+    """A point's relative change with its sign, of figures as `read` returns them."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
@@ -188,7 +188,7 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """What the change costs per month, and per million calls or per job, as phrases."""
+    """Phrases on the change's cost per month, and per million calls or per job."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
     each = "" if len(change.targets) == 1 else " of each target"
@@ -287,7 +287,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
-    """What is known about a change besides its figures: names, each with phrases."""
+    """Yield what is known about a change besides its figures: names, each with phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     yield "suite", [first.series.suite]
     yield (
@@ -315,7 +315,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
 
 
 def first_run(change: Change) -> str:
-    """The first run since, in words."""
+    """The first run with the change, in words."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     when, suite = f"{first.first_recorded_at:%Y-%m-%d %H:%M}", suite_name(first.series.suite)
     return run_name(first.first_run_id, when, suite)

@@ -1,4 +1,4 @@
-"""Where an own job runs best, in words and figures."""
+"""Answers where an own job runs best, in words and figures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STARTS = "Cold or warm?"
 SECTION = "own-job-1"
 MEANING = (
     "Batch times an own job from its container's start to its stop: one figure per job. Waiting "
-    "for an instance is reported separately and counts in no time or price.",
+    "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
     "Jobs on cold instances, started for them, are never pooled with jobs on warm ones, which were "
     "already running.",
-    "A side keeps a deadline if all its jobs did and so does the upper end of its interval, if it "
-    "has one; that is no promise for the next job. Whether a result is right is for its owner to "
-    "say: by exit code, check command or checksum.",
+    "A side meets a deadline if all its jobs did and so does the upper end of its interval, if it "
+    "has one; the next job may still miss it. The owner decides whether a result is right: by exit "
+    "code, check command or checksum.",
 )
 MOST_METRICS = 3  # on the first screen
 
@@ -40,7 +40,7 @@ def question(study: OwnJobStudy) -> str:
 
 
 def story(report: Report) -> Story | None:
-    """Build the story; `pairs` say from which size a GPU is ahead."""
+    """Build the story; None if the run has no own jobs."""
     found = report.of(OwnJobStudy)
     if not found:
         return None
@@ -61,6 +61,7 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
+    """Answer for one own job; `pairs` say from which size a GPU is ahead."""
     found, asked = standings.main_places(study), question(study)
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
@@ -88,7 +89,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """What a job costs, if no two sides have dollars at the same place."""
+    """Say what a job costs if no two sides have dollars at the same place."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
@@ -115,7 +116,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """What is known if no two sides have a figure at the same place."""
+    """Say what is known if no two sides have a figure at the same place."""
     there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
@@ -136,9 +137,9 @@ def _amounts(figure: JobFigure) -> str:
 
 
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
-    """What prevents an answer, each with its remedy, once."""
+    """Yield what prevents an answer, each obstacle once and with its remedy."""
     if lacking := words.without_figure(study):
-        yield f"Without a figure: {formatting.shortened_list(lacking, most=2)}; why is told below."
+        yield f"Without a figure: {formatting.shortened_list(lacking, most=2)}; see below why."
     yield from words.idle_gpus(study)
     undecided = [win for win in (*time, *dollars) if not win.winner]
     if undecided and not _why_barred(study, undecided):
@@ -162,7 +163,7 @@ def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
 
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
-    """Why sides are undecided, and what would help; from the noisiest if jobs are enough."""
+    """Say why sides are undecided, by the noisiest if jobs are enough, and what would help."""
     fewest, of = min(
         (figure.jobs, side.jobs_at(win.place.size))
         for win in wins
@@ -204,7 +205,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """How jobs with the other kind of start compare; empty if all started alike."""
+    """Say how sides compare by jobs with another kind of start; empty if all started alike."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]
@@ -212,10 +213,12 @@ def _other_start(study: OwnJobStudy) -> str:
     for start in dict.fromkeys(place.start for place in told):
         own = [place for place in told if place.start == start]
         jobs = sum(figure.jobs for place in own for _, figure in standings.measured(study, place))
-        where = words.on_instances(own[0]) or "on instances of which that is not known"
+        where = words.on_instances(own[0]) or "on instances whose start is not known"
         wins = list(standings.by_time(study, own))
         text = (
-            sentences.ahead(study, own, wins, sentences.FASTEST) if wins else "No two sides compare"
+            sentences.ahead(study, own, wins, sentences.FASTEST)
+            if wins
+            else "No two sides can be compared"
         )
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
         open_still = any(not win.winner for win in wins)
@@ -225,7 +228,7 @@ def _other_start(study: OwnJobStudy) -> str:
 
 
 def trust(studies: Sequence[OwnJobStudy]) -> str:
-    """How far the figures can be trusted, in a sentence or two."""
+    """Say how far the figures can be trusted, in a sentence or two."""
     times = [duel for study in studies for duel in study.duels if duel.metric is None]
     duels = [duel for duel in times if not standings.barred(duel)]
     text = words.checks(studies)

@@ -1,4 +1,4 @@
-"""Time and dollars of an own job over its axis, and dollars over time.
+"""Charts time and dollars of an own job over its axis, and dollars over time.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
@@ -26,7 +26,7 @@ ROOM = 1.25  # beyond the outermost points, which lie close together without an 
 
 
 def job_charts(study: OwnJobStudy) -> list[Chart]:
-    """Charts of the kind of start that most jobs had."""
+    """Draw the jobs with the most common kind of start."""
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)

@@ -1,4 +1,4 @@
-"""One section per own job: charts, tables, unreadable metric lines, jobs."""
+"""Builds one section per own job: charts, tables, unreadable metric lines, jobs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MEANINGS = {
     "A job": "Dollars are at the whole instance's On-Demand price, however it was bought, as if "
     "nothing else ran on it.",
 }
-AXIS = ""  # in the place of its name, which may be that of another column
-MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
+AXIS = ""  # stands for the axis's name, which may be another column's
+MOST_ROWS = 12  # of metrics; more are folded, as the first screen has their answer
 
 
 def sections(report: Report) -> Iterator[blocks.Section]:
@@ -46,13 +46,13 @@ def sections(report: Report) -> Iterator[blocks.Section]:
 
 
 def on_aws(report: Report) -> Iterator[blocks.Section]:
-    """How a job that only ran on a laptop goes on to AWS."""
+    """Explain how to run a job on AWS that has only run on a laptop."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
             f"To run it on AWS, apply the file that has {formatting.shortened_list(names)} with "
             "your other inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
-            '-var-file=FILE. docs/own-jobs.md says more below "On AWS".'
+            '-var-file=FILE. docs/own-jobs.md says more under "On AWS".'
         )
         yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
 
@@ -95,7 +95,7 @@ def _jobs(study: OwnJobStudy, report: Report) -> blocks.Folded:
 
 
 def tables(study: OwnJobStudy) -> Iterator[Table]:
-    """Tables of times, metrics and deadlines, separately for each kind of start."""
+    """Yield tables of times, metrics and deadlines, separately for each kind of start."""
     found = standings.places(study)
     for start in dict.fromkeys(place.start for place in found):
         own = [place for place in found if place.start == start]
@@ -138,9 +138,9 @@ def _table(
     *,
     folded: bool = False,
 ) -> Table | None:
-    """A table with its explanation, without columns that are empty in every row.
+    """Build a table with its explanation, without columns that are empty in every row.
 
-    That sides are not comparable is said once, by the answer.
+    "Not comparable" counts as empty: the answer already says so.
     """
     if not rows:
         return None
@@ -202,7 +202,7 @@ class _Metric(NamedTuple):
     win: Win | None
 
     def compared(self, estimate: Estimate | None, form: Form) -> ComparedFigure:
-        """A figure of it, held against those of the same metric at the same place."""
+        """A figure to compare with those of the same metric at the same place."""
         return ComparedFigure(estimate, form, (self.place, self.metric.told))
 
 
@@ -220,7 +220,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     ]
     return _table(
         _title("Its metrics", own),
-        "As the jobs told them, medians over all values.",
+        "As the jobs reported them; medians over all values.",
         rows,
         {
             "Metric": lambda row: names[row.metric.told],
@@ -290,9 +290,8 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     upper = ", and the upper end of its interval does" if words.has_intervals(study) else ""
     return Table.of(
         _title("The cheapest within a deadline", own),
-        "A deadline is for a job from its start on, waiting left out. All jobs of a side kept its "
-        f"deadline{upper}; that is no promise for the next job. Shorter ones are kept by no side "
-        "with a price.",
+        "A deadline counts from a job's start, without waiting. All jobs of a side met its "
+        f"deadline{upper}; the next job may still miss it. No side with a price met shorter ones.",
         steps,
         {
             AXIS: lambda found: _at(study, found[0]),

@@ -1,4 +1,4 @@
-"""Short sentences on who is ahead by a measure, and who keeps a deadline."""
+"""Puts into short sentences who is ahead by a measure, and who meets a deadline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from batchmark.report.own_jobs.standings import Win, best_at, measured, priced_a
 from batchmark.report.words import NOT_KNOWN, extent, measured_target
 from batchmark_job.result.own_job import START
 
-MOST_SIZES = 6  # that are named
+MOST_SIZES = 6  # named in a sentence
 FASTEST, CHEAPEST = "Fastest", "Cheapest"
 BETTER = {FASTEST: "faster", CHEAPEST: "cheaper"}
 
@@ -27,7 +27,7 @@ def ahead(
     what: str,
     pairs: Sequence[Pair] = (),
 ) -> str:
-    """The fastest or cheapest side and its lead; by size if that changes."""
+    """Name the fastest or cheapest side and its lead; by size if the winner changes."""
     text = _winners(study, wins, what, _crossing(pairs, found[0], wins))
     lone = _lone(study, found) if what == FASTEST else ""
     return f"{text}; {lone}" if lone else text
@@ -81,12 +81,12 @@ def spread(
     notes: Mapping[str, str] | None = None,
     crossing: float | None = None,
 ) -> str:
-    """Winners by size, such as "a up to size 64, b from size 256".
+    """List winners by size, such as "a up to size 64, b from size 256".
 
     Args:
-        winners: None where it is not known.
-        notes: what is said behind each winner's place.
-        crossing: the size at which the second of two winners takes over, if that is known.
+        winners: the winner's name by size; None if unknown.
+        notes: text to append to each winner's place.
+        crossing: the size at which the second of two winners takes over, if known.
     """
     ordered = sorted(winners, key=lambda size: size or 0.0)
     of = grouped((winners[size], size) for size in ordered)
@@ -123,7 +123,7 @@ def _in_turn(
 
 
 def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
-    """The range from smallest to largest."""
+    """The range of the wins' ratios, from smallest to largest."""
     if len(wins) == 1 and interval:
         return str(formatting.factor(wins[0].ratio))
     ordered = sorted((win.ratio for win in wins), key=lambda ratio: ratio.value)
@@ -143,7 +143,7 @@ def usd_range(amounts: Sequence[float]) -> str:
 
 
 def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
-    """Who leads by the figures alone, if there is only one place."""
+    """Say who leads by the figures alone, if there is only one place."""
     if len(wins) > 1:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
@@ -152,7 +152,7 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """The sides that alone have figures at some sizes."""
+    """Name the sides that are alone in having figures at some sizes."""
     there = [(place.size, measured(study, place)) for place in found]
     lone = grouped((measured_target(of[0][0].target), size) for size, of in there if len(of) == 1)
     return ", ".join(
@@ -171,7 +171,7 @@ def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float
 def _passed(
     pairs: Sequence[Pair], place: Place, *, in_dollars: bool
 ) -> Iterator[tuple[str, str, float]]:
-    """Each crossover: the target ahead above it, the one ahead below it, and its size."""
+    """Yield each crossover: the target ahead above it, the one ahead below it, and its size."""
     crossovers = [(pair, one) for pair in pairs for one in pair.crossovers]
     for pair, one in crossovers:
         found = one.warm_usd if in_dollars else one.warm_seconds
@@ -183,7 +183,7 @@ def _passed(
 
 
 def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """The side to choose for the deadline; empty if none was set."""
+    """Name the side to choose for the deadline; empty if no deadline was set."""
     if study.deadline_seconds is None:
         return ""
     limit = f"Within {formatting.size(study.deadline_seconds)} s"
@@ -195,18 +195,18 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
     parts = [_steps(study, kept)] if kept else []
     if late:
         of = " with a price" if _unpriced(study, found) else ""
-        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} kept it")
+        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} met it")
     by = _all_jobs([step.jobs for step in kept.values()])
     return f"{limit}{by}: {'; '.join(parts)}"
 
 
 def _all_jobs(numbers: Sequence[int]) -> str:
-    """Says that all jobs kept the deadline; empty unless there were several."""
+    """Says that all jobs met the deadline; empty unless there were several."""
     if not numbers:
         return ""
     few, many = min(numbers), max(numbers)
     jobs = few if few == many else f"{few} to {many}"
-    return f" (all {jobs} jobs kept it)" if many > 1 else ""
+    return f" (all {jobs} jobs met it)" if many > 1 else ""
 
 
 def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> str:
@@ -218,13 +218,13 @@ def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> s
 
 
 def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
-    """The cheapest side by a deadline, or the sides it can't be told from."""
+    """Name the cheapest side within a deadline, and those it can't be told from."""
     names = words.names(study)
     return " or ".join(names[name] for name in (step.target, *step.rivals))
 
 
 def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
-    """Who keeps the deadline, if dollars are unknown."""
+    """Say who meets the deadline if dollars are unknown."""
     keeping = [
         (measured_target(side.target), figure)
         for place in found
@@ -237,4 +237,4 @@ def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str
         where = f"every {study.axis}" if every else at(study, [one.place.size for one in kept])
         parts.append(f"{name} at {where}" if len(found) > 1 else name)
     by = _all_jobs([figure.jobs for _, figure in keeping])
-    return f"{limit}{by}: {', '.join(parts) or 'no side kept it'}"
+    return f"{limit}{by}: {', '.join(parts) or 'no side met it'}"

@@ -1,4 +1,4 @@
-"""Who is ahead at each place of an own job, by time, dollars or a metric."""
+"""Finds the side that is ahead at each place of an own job, by time, dollars or a metric."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Win(NamedTuple):
     """The best side at a place, and how it compares with the next."""
 
     place: Place
-    winner: str | None  # None where it is not known
-    leader: str  # by the figures alone
+    winner: str | None  # None if unknown
+    leader: str  # the winner, else the best by the figures alone
     next: str
     ratio: Estimate  # of the next's amount to the leader's: above 1 the leader is ahead
     usd_per_job: Estimate | None = None  # of the leader, if that is what counts
@@ -44,7 +44,7 @@ def ranked(study: OwnJobStudy, place: Place) -> list[str]:
 
 
 def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]]:
-    """The sides with a figure in dollars at a place, with what a job costs."""
+    """The sides with a known cost at a place, each with the cost of a job."""
     return [
         (side, figure.usd_per_job)
         for side, figure in measured(study, place)
@@ -77,7 +77,7 @@ def best_at(study: OwnJobStudy, place: Place) -> Best | None:
 def duel_of(
     study: OwnJobStudy, place: Place, first: str, second: str, metric: ToldMetric | None = None
 ) -> Duel | None:
-    """Compare two sides; the ratio is how many times better `first` is."""
+    """Find the comparison of two sides; its ratio is how many times better `first` is."""
     for duel in study.duels:
         if (duel.place, duel.told) != (place, metric):
             continue
@@ -90,7 +90,7 @@ def duel_of(
 
 
 def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """The winner by time at each place that two or more sides measured."""
+    """Yield the winner by time at each place that two or more sides measured."""
     for place in of:
         names = ranked(study, place)
         best = best_at(study, place)
@@ -130,7 +130,7 @@ def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> It
 
 
 def metrics(study: OwnJobStudy) -> list[ToldMetric]:
-    """All metrics, in the order in which they were told."""
+    """All metrics, in the order in which they were reported."""
     all_told = (
         found.told for side in study.sides for figure in side.figures for found in figure.metrics
     )
@@ -138,7 +138,7 @@ def metrics(study: OwnJobStudy) -> list[ToldMetric]:
 
 
 def barred(duel: Duel) -> bool:
-    """Whether nothing would decide it, as both sides ran on the same machine."""
+    """Whether nothing could decide it, as both sides ran on the same CPU."""
     return (duel.noise.note or "").startswith(NOT_COMPARABLE)
 
 
@@ -149,7 +149,7 @@ def _win(
     winner: str | None,
     metric: ToldMetric | None = None,
 ) -> Win | None:
-    """Of the names, the best first; None where there are no two."""
+    """Compare the leader with the next of `names`, best first; None without two to compare."""
     if len(names) < 2:
         return None
     leader = winner if winner in names else names[0]

@@ -18,12 +18,12 @@ from batchmark_job.result.own_job import BadLine
 
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
-LEAST_USD = 0.01  # of an amount that is easily read
+LEAST_USD = 0.01  # smaller amounts are hard to read
 MANY = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "), (1e12, "trillion "))
 
 
 def names(study: OwnJobStudy) -> dict[str, str]:
-    """What each side is called, by its target."""
+    """Map each side's target to the name it is shown under."""
     return {side.target.target: measured_target(side.target) for side in study.sides}
 
 
@@ -32,13 +32,13 @@ def on_instances(place: Place) -> str:
 
 
 def at(study: OwnJobStudy, sizes: Iterable[JobSize | None]) -> str:
-    """Where, by the axis, such as "size 64, 256"; empty where there is none."""
+    """Name sizes with their axis, such as "size 64, 256"; empty without sizes."""
     known = [formatting.size(size) for size in sizes if size is not None]
     return f"{study.axis} {', '.join(known)}" if known else ""
 
 
 def sizes(study: OwnJobStudy) -> list[JobSize | None]:
-    """All that its jobs had, the smallest first; one None without an axis."""
+    """All sizes of its jobs, the smallest first; a single None without an axis."""
     found = {figure.place.size for _, figure in figures(study)}
     return sorted(found, key=lambda size: size or 0.0)
 
@@ -52,13 +52,13 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
 
 
 def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
-    """Dollars for a number of units that keeps `least` dollars readable.
+    """Dollars for as many units as keep the smallest amount readable.
 
     Args:
-        usd: for one unit.
-        rate: the unit that was told, which ends in /s.
-        least: of those that it is compared with.
-        beside: dollars of others for one unit.
+        usd: dollars per unit.
+        rate: the metric's unit, which ends in /s.
+        least: smallest dollars per unit of all sides.
+        beside: the others' dollars per unit, to round alike.
     """
     unit = rate.removesuffix("/s")
     factor, many = next((step for step in MANY if least * step[0] >= LEAST_USD), MANY[-1])
@@ -92,7 +92,7 @@ def options(side: JobSide) -> set[str]:
 
 
 def bought_otherwise(study: OwnJobStudy) -> str | None:
-    """Warns that dollars are On-Demand if only some sides ran on Spot."""
+    """Say that dollars are On-Demand if sides were bought differently; else None."""
     priced = [side for side in study.sides if side.price.usd_per_hour]
     if len({frozenset(options(side)) for side in priced}) < 2:
         return None
@@ -107,12 +107,12 @@ def bought_otherwise(study: OwnJobStudy) -> str | None:
 
 
 def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
-    """Sides that pay for a GPU and seem not to use it, each in a sentence."""
+    """Yield a sentence for each side that pays for a GPU but seems not to use it."""
     for side in study.sides:
         if samples := side.idle_gpu_samples:
             yield (
                 f"The GPU of {measured_target(side.target)} was at 0 % in all {samples} samples of "
-                "its use: see whether image and command use it."
+                "its use: check whether image and command use it."
             )
 
 
@@ -127,7 +127,7 @@ def images(study: OwnJobStudy) -> str | None:
 
 
 def checks(studies: Sequence[OwnJobStudy]) -> str:
-    """How results were checked, in a sentence; per side if that differs."""
+    """Say in a sentence how results were checked; by side if that differs."""
     counting = [
         (side, [figure for figure in side.figures if figure.seconds])
         for study in studies
@@ -143,7 +143,7 @@ def checks(studies: Sequence[OwnJobStudy]) -> str:
     )
     if not any(sides):
         failed = any(figure.checked_by for study in studies for _, figure in figures(study))
-        return "No result counts: each check failed." if failed else "No result is there to check."
+        return "No result counts: each check failed." if failed else "There is no result to check."
     if len(sides) == 1:
         return f"All results that count were checked {_by_kinds(next(iter(sides)))}."
     told = (
@@ -155,13 +155,13 @@ def checks(studies: Sequence[OwnJobStudy]) -> str:
 
 def _by_kinds(kinds: Sequence[str]) -> str:
     if not kinds:
-        return "in no way"
+        return "by nothing"
     alone = " alone" if list(kinds) == ["exit_code"] else ""
     return f"by {' and '.join(CHECKS.get(kind, kind) for kind in kinds)}{alone}"
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
-    """Why figures are missing, and cautions; shared reasons once."""
+    """Yield why figures are missing, and cautions; each reason once."""
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
@@ -179,7 +179,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     if study.existing and priced:
         yield (
             "With care: jobs of others may run on the same instances, which makes times longer. "
-            "Dollars are the whole instance's even then."
+            "Dollars are still for the whole instance."
         )
     yield from idle_gpus(study)
     if priced and (otherwise := bought_otherwise(study)):
@@ -189,7 +189,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
             yield (
                 f"{measured_target(side.target)}: "
                 f"{formatting.count(side.metrics_left_out, 'line')} of metrics left out, as a job "
-                "told more than are kept."
+                "reported more than are kept."
             )
 
 
@@ -227,7 +227,7 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """The jobs that charts and answer cover, if not all started alike."""
+    """Which jobs charts and answer cover: "on cold instances" or warm; empty if unknown."""
     return next(map(on_instances, main_places(study)), "")
 
 
@@ -241,12 +241,12 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """How many lines held no readable metric, per job; None if all did."""
+    """Say how many lines held no readable metric, also by job; None if there are none."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
         return None
-    lines = f"{formatting.count(number, 'line')} of {name} told no metric"
+    lines = f"{formatting.count(number, 'line')} of {name} held no metric"
     if not by_job:  # of a release that did not count them by job
         return lines
     each = f", {extent(by_job, str)} in each" if len(by_job) > 1 else ""
@@ -254,7 +254,7 @@ def bad_lines(side: JobSide) -> str | None:
 
 
 def place_of(line: BadLine) -> str:
-    """A line's place in its job's log or file; in an overlong log, among marked lines."""
+    """A line's place in its job's log or file; in an overlong log, its place among marked lines."""
     if line.source == "log" and line.log_line is None:
         return f"Marked line {line.number} of the log"
     return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

@@ -1,1 +1,1 @@
-"""Pages beside the report's own."""
+"""Builds the run's page and the pages beside it."""

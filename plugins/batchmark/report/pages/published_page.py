@@ -1,4 +1,4 @@
-"""The page of a table that others published: its title and a notice say so.
+"""Builds the page of a table that others published, as its title and a notice say.
 
 All its ratios have two digits, as the times they come from carry no more.
 """
@@ -36,7 +36,7 @@ COLOURS: dict[frozenset[Winner], blocks.Colour] = {
 
 
 def published_page() -> blocks.Page:
-    """The published table that ships with Batchmark."""
+    """Build the page of the published table that ships with Batchmark."""
     table, prices = published_table(), load_prices()
     factor = table.price_factor(prices)
     chart = _chart(table)
@@ -97,15 +97,15 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
         f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
         f"{formatting.two_digits(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
-        "noise alone does between two single runs of which nothing else is known. Not judged are "
-        "the row whose time is start-up, and the one that repeats another row's times.",
+        "noise alone does between two single runs of which nothing else is known. The row whose "
+        "time is start-up and the one that repeats another row's times are not judged.",
         "The crossover is given as the two sizes that it lies between with start-up counted: "
         "nothing places it better.",
     ]
 
 
 def published_summary() -> RunSummary:
-    """The table as the list of all runs shows it."""
+    """Build the table's entry in the list of all runs."""
     table, prices = published_table(), load_prices()
     (story,) = _screen(table, table.price_factor(prices), prices).stories
     (answer,) = story.answers
@@ -228,7 +228,7 @@ def _chart(table: PublishedTable) -> SizeChart:
 
 
 def _not_drawn(table: PublishedTable) -> str:
-    """Why the chart omits a size that the crossover includes."""
+    """Say why the chart omits a size that the crossover includes."""
     first = table.rows[0]
     return (
         f"Size {first.parameters['size']:,} is not drawn: the {first.gpu_seconds:g} s on "
@@ -274,7 +274,7 @@ def _word(winner: Winner, measure: Measure) -> str:
 
 
 def _defects(table: PublishedTable) -> list[tuple[str, str]]:
-    """What is wrong with the table, each with our figure."""
+    """List what is wrong with the table, each with our figure."""
     first, second = table.rows[:2]
     low, high = second.rounded
     cpu = sum(row.cpu_seconds for row in table.rows)
@@ -288,7 +288,7 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         ),
         (
             "Two decimals",
-            f"{second.cpu_seconds:.2f} s / {second.gpu_seconds:.2f} s, told as "
+            f"{second.cpu_seconds:.2f} s / {second.gpu_seconds:.2f} s, published as "
             f"{_ratio(second.speedup)}, may be anything from {formatting.two_digits(low)} to "
             f"{_ratio(high)} by rounding alone.",
         ),

@@ -1,4 +1,4 @@
-"""Self-test of the detector: steps found, delays, false alarms."""
+"""Builds the page of the detector's self-test: steps found, delays, false alarms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def self_test_page(report: SelfTest) -> Page:
 
 
 def _summary(report: SelfTest) -> list[str]:
-    """One sentence per suite and source, or a single one if nothing could be tested."""
+    """Build one sentence per suite and source, or a single one if nothing could be tested."""
     lines = []
     for suite in report.suites:
         for part in suite.parts:
@@ -114,7 +114,7 @@ def _delay(step: Steps) -> str:
 
 
 def _alarms(part: Part) -> str:
-    """Alarms raised; in real histories nobody knows which of them are false."""
+    """State the alarms raised; in a real history it is not known which of them are false."""
     found = part.alarms
     if found.high is None:
         return "No run could be checked for alarms."
@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Share of steps found over their size, early and late."""
+    """Chart the share of steps found over their size, early and late."""
     values = [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""Pages of an answer and tables: checks, diagnoses, plans, leaks, noise."""
+"""Builds pages with an answer and tables: checks, diagnoses, plans, leaks, noise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
-    """The environment's checks; those that need action first, the others folded."""
+    """Show the environment's checks: those that need action first, the others folded."""
     good, wanting = result.of("ok"), [one for one in STATUSES if one != "ok"]
     rows = [
         (check.name, check.target, check.status, check.seen, check.remedy)
@@ -94,9 +94,9 @@ def plan_page(
     forecast: str = "",
     where: str = "",
 ) -> Page:
-    """What a dry run would have submitted, and cost at most; `refused` says why it would not.
+    """Show what a run would submit and cost at most; `refused` says why it would be refused.
 
-    `where` follows the sum; `forecast` says what its schedule comes to.
+    `where` is appended to the cost; `forecast` says what its schedule will cost.
     """
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
@@ -113,7 +113,7 @@ def plan_page(
 
 
 def guard_page(report: GuardReport) -> Page:
-    """What is running, leaks first."""
+    """Show what is running, leaks first."""
     rows = [
         (
             f"{one.kind} {one.id}",
@@ -145,7 +145,7 @@ def guard_page(report: GuardReport) -> Page:
 
 
 def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
-    """Each target's noise; `kept` names the better table that stays in use."""
+    """Show each target's noise; `kept` says which older tables stay in use, and why."""
     found = report.calibrations
     floors = [row.floor for calibration in found for row in calibration.table.rows if row.floor < 1]
     if not found:

@@ -1,4 +1,4 @@
-"""A watched job's trends as a page that needs no Airflow."""
+"""Builds a page of a watched job's trends that needs no Airflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the GPU pay off? The answer over all pairs of targets, or what prevents one."""
+"""Answers whether the GPU pays off, over all pairs of targets, or says what prevents an answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALLS = (
 
 
 def story(report: Report) -> Story | None:
-    """The story; None if the run asked something else and compared no GPU with a CPU."""
+    """Build the story; None if the run has other studies but compared no GPU with a CPU."""
     if report.studied and not report.pairs:
         return None
     answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
@@ -74,7 +74,7 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
 
 
 def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
-    """A short verdict and a sentence; `known` holds the answers by time, then by dollars."""
+    """Build the answer; `known` holds what is known by time, then by dollars."""
     obstacles = list(_obstacles(report, known))
     if not known:
         return StudyAnswer.unknown(QUESTION, *_why_unknown(report), obstacles)
@@ -115,7 +115,7 @@ def _count(answer: Answer, rows: int) -> str:
 def _why_unknown(report: Report) -> tuple[str, str]:
     """Why there is no answer, and what to do."""
     if not report.pairs:
-        both = "Run it on a target of each."
+        both = "Run it on at least one of each."
         return "No GPU target was compared with a CPU target", both
     if all(pair.cpu_fallback for pair in report.pairs):
         return "No GPU was measured: all jobs ran on a CPU", "Run it on a machine with a GPU."
@@ -126,7 +126,7 @@ def _why_unknown(report: Report) -> tuple[str, str]:
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
-    """What prevents an answer, each with its remedy, once."""
+    """Yield what prevents an answer, each obstacle once and with its remedy."""
     if any(answer.rows("unknown") for answer in known):
         compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
         of_calls = [pair for pair in compared if not words.is_own_job(pair)]
@@ -165,8 +165,8 @@ def _caption(answer: Answer) -> str:
     rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
     amounts = "times" if answer.measure == Measure.TIME else "dollars"
     return (
-        f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the rows that "
-        "are decided, if any is."
+        f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the decided "
+        "rows, if any."
     )
 
 
@@ -201,7 +201,7 @@ def _word(
 
 
 def _ends(standing: Standing) -> list[Estimate]:
-    """The range of ratios over decided rows, or over all if none is decided."""
+    """The smallest and largest ratio of decided rows, or of all rows if none is decided."""
     decided = [duel for duel in standing.duels if duel.winner != "unknown"]
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value

@@ -1,4 +1,4 @@
-"""One section per pair of targets: rows, crossovers, cold starts, machines, jobs."""
+"""Builds one section per pair of targets: rows, crossovers, cold starts, machines, jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE_CALL = (
 
 
 def sections(report: Report) -> Iterator[blocks.Section]:
-    """Build the sections; with several pairs all but the summaries are folded."""
+    """Build the sections; with several pairs, everything but the summaries is folded."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
         priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"
@@ -69,8 +69,8 @@ def _meaning(pair: Pair) -> str:
     )
     if words.has_intervals(pair):
         text += (
-            f" The {CONFIDENCE_TEXT} interval holds the spread of the samples and what may lie "
-            "between the sizes measured."
+            f" The {CONFIDENCE_TEXT} interval covers the spread of the samples and what may happen "
+            "between the measured sizes."
         )
     return text + ("" if words.is_own_job(pair) else ONE_CALL)
 

@@ -1,4 +1,4 @@
-"""How far a run's trainings scale, in words and figures."""
+"""Answers how far a run's trainings scale, in words and figures."""
 
 from __future__ import annotations
 
@@ -72,22 +72,22 @@ def story(report: Report) -> Story | None:
 
 
 def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
-    """The file system, if any training read from it."""
+    """Say that the file system isn't in the cost, if any job read from it."""
     reading = [study for study in studies if study.reads_files]
     if not reading:
         return None
     hourly = reading[0].file_system_usd_per_hour
     price = f"at {formatting.usd_per_hour(hourly)}, " if hourly else ""
-    until = f"The file system bills, {price}from when it is stood up until it is gone."
+    until = f"The file system is billed, {price}from its creation until its deletion."
     return "the file system", until
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """One answer per training, known ones first; the last carries all cautions."""
+    """Build one answer per training, known ones first; the last one has all cautions."""
     found = [
         StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
-        if (reason := study.refused or ("" if study.trainings else "it has no row that trains"))
+        if (reason := study.refused or ("" if study.trainings else "it has no training row"))
     ]
     trainings = list(words.labelled(studies))
     found += [_answer(study, one, label) for study, one, label in trainings]
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Jobs per point, if too few to show how much jobs differ."""
+    """Jobs per point if too few to show how much jobs differ; else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -138,7 +138,7 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """The efficiencies where it still scales well, and beyond where it scales worst."""
+    """State the efficiency up to which it scales well, and the worst beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,7 +155,7 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """What takes the time that a step loses; None if it loses none for certain."""
+    """Say what causes the time that a step loses; None if it doesn't surely lose any."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
@@ -180,10 +180,10 @@ def _cautions(training: Training) -> Iterator[str]:
     if curve and curve.base_nodes > 1:
         yield (
             f"1 node was not measured: efficiencies are against {words.nodes(curve.base_nodes)}, "
-            "and leave out what going from one to those costs."
+            "and leave out what is lost up to there."
         )
     if curve and curve.kind == "strong":
-        yield "It is strong scaling: no two numbers of nodes had the same batch for each device."
+        yield "This is strong scaling: no two node counts had the same batch per device."
     if reach.poor_from:
         surely = "" if few else "surely "
         yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
@@ -204,10 +204,10 @@ def _cautions(training: Training) -> Iterator[str]:
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """What is missing, and why rented machines have no dollars."""
+    """Yield what is missing, and why rented machines have no dollars."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
-        yield f"Not measured: {names}; why is told below."
+        yield f"Not measured: {names}; see below why."
     environment = study.target.environment
     if study.price.note and environment and environment.instance_type:
         yield study.price.note
@@ -228,13 +228,13 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
         )
     elif environment and environment.instance_type is None:
         yield (
-            f"{name}: its nodes were no EC2 instances, and may share a machine. No efficiency is "
+            f"{name}: its nodes were not EC2 instances and may share a machine. No efficiency is "
             "EC2's."
         )
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """Speedup on the most nodes; None if weak scaling already tells it."""
+    """State the strong speedup on the most nodes; None unless weak scaling was measured, too."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -246,7 +246,7 @@ def _strong_scaling(training: Training) -> str | None:
 
 
 def _epoch_cost(training: Training) -> str | None:
-    """An epoch's cost on the fewest and most nodes; None without a price."""
+    """State an epoch's cost on the fewest and most nodes; None without a price."""
     priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
     if not priced or not training.settings:
         return None
@@ -272,7 +272,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """The prediction for the most devices and whether the model holds, or why there is none."""
+    """State the prediction for the most devices, with the model's check, or why there is none."""
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)
@@ -306,7 +306,7 @@ def least(prediction: Prediction) -> str:
 
 
 def held(prediction: Prediction) -> str:
-    """Whether the model holds beyond its fit, with figures."""
+    """Say whether the model holds beyond its fit, with figures."""
     if prediction.outcome not in HOLDS:
         return f"the model is not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
@@ -339,7 +339,7 @@ def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
 
 
 def _trust(studies: Sequence[ScalingStudy]) -> str:
-    """How far the curves can be trusted, in a sentence."""
+    """Say in a sentence how far the curves can be trusted."""
     trainings = [one for study in studies for one in study.trainings if one.points]
     points = [point for one in trainings for point in one.points]
     if not points:

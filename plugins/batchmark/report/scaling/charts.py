@@ -1,4 +1,4 @@
-"""Curves over the number of nodes, and the parts of a step.
+"""Charts curves over the number of nodes, and the parts of a step.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
@@ -24,11 +24,11 @@ from batchmark.report.words import IMAGE_RATE
 
 PREDICTED, MEASURED = "predicted", "measured"
 TIME = f"datum.value == 0 ? '0' : {charts.LABELS[Measure.TIME]}"
-CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this factor overlap
+CLOSE = 1.3  # labels nearer than this factor overlap on an axis by powers of two
 
 
 def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
-    """Charts of a training measured on two or more numbers of nodes."""
+    """Chart a training measured on two or more node counts."""
     found = []
     if of := (*training.weak, *training.strong):
         title = "Efficiency: images per second of each node, over those of the fewest"
@@ -43,7 +43,7 @@ def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
 
 
 def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) -> Chart:
-    """The prediction with its interval as a band, and measurements as points."""
+    """Chart the prediction with its interval as a band, and measurements as points."""
     devices = prediction.devices or 1
     name = "model" if prediction.outcome == "wrong" else PREDICTED
     found = [(name, point.ranks, point.efficiency) for point in prediction.points]

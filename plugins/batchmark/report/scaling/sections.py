@@ -1,4 +1,4 @@
-"""Sections on each training, on each target's network and files, and on more nodes."""
+"""Builds sections on each training, on each target's network and files, and on more nodes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _rest(study: ScalingStudy) -> Iterator[Block]:
 
 
 def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
-    """Speed and price, the parts of a step, and the curves one by one."""
+    """Yield tables of speed and price, of the curves one by one, and of the parts of a step."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
     yield Table.of(
@@ -120,7 +120,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
 
 
 def _paid(study: ScalingStudy, training: Training) -> str:
-    """What the dollars include."""
+    """Say what the dollars include."""
     text = "All nodes are paid for, at On-Demand prices, for as long as the steps take"
     if training.settings:
         images = f"{training.settings.images_per_epoch:,}"
@@ -134,12 +134,12 @@ def _paid(study: ScalingStudy, training: Training) -> str:
 
 
 def study_tables(study: ScalingStudy) -> Iterator[Table]:
-    """Settings against each other, and the network and the file system by themselves."""
+    """Yield tables that compare settings, and of separate all-reduces and file reads."""
     if variants := _variants(study):
         yield Table.of(
             "Settings",
             "The variants of the study, beside the run's own settings on the same nodes. Few steps "
-            "of made-up images say nothing of the accuracy in the end.",
+            "of made-up images say nothing about the final accuracy.",
             variants,
             {
                 "Settings": lambda found: words.variant(found[0]),
@@ -185,7 +185,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Our largest run beside a published point; None if nothing was measured."""
+    """Put our largest point beside a published one; None if nothing was measured."""
     other = published_point()
     ours = [
         _ours(study, training, label)
@@ -208,8 +208,8 @@ def published_table(study: ScalingStudy) -> Table | None:
         f"{other.gpus} GPUs {other.claim}, and lacks what that takes: the speed of one node, a "
         "spread, the number format, and the share of a step that waits for data. Each GPU made "
         f"{formatting.percent(other.share_of_vendor)} of the {other.vendor_images_per_second:,} "
-        f"{IMAGE_RATE} that NVIDIA published for one, which is no efficiency, as the code is "
-        "another.",
+        f"{IMAGE_RATE} that NVIDIA published for one; that isn't an efficiency, as the code "
+        "differs.",
         ("Who", "On", IMAGES, "Per device", "Efficiency"),
         [*ours, theirs],
     )
@@ -229,8 +229,8 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
 
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
-    """Predictions only, even for sizes that were measured."""
-    caption = "Intervals hold what the samples leave open"
+    """Tabulate predictions only, even for node counts that were measured."""
+    caption = "Intervals cover what the samples leave open"
     caption += (
         ", and how far off the model was where it was checked." if prediction.checked else "."
     )
@@ -298,7 +298,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
 
 
 def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
-    """Variants, beside the run's own settings on the same nodes."""
+    """List variants, and points of the run's own settings on the same nodes."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}

@@ -1,4 +1,4 @@
-"""The what-if page: what more nodes would bring."""
+"""Builds the what-if page: what more nodes would bring."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 FILE = "scaling.html"
 NOTICE = (
-    "Predicted by a model that is fitted to what was measured. Nothing on this page was measured, "
-    "unless it says so."
+    "Predicted by a model that is fitted to measurements. Nothing on this page was measured unless "
+    "it says so."
 )
 VERDICTS = {
     "holds": "The model holds",
@@ -33,16 +33,16 @@ ASSUMPTIONS = (
     "and 2(n-1)/n of the bytes on each link. NCCL may choose trees or levels of rings, which take "
     "fewer hops.",
     "Each hop takes as long and each link is as fast as where it was measured: no "
-    "switch further up is narrower, and nobody else uses it.",
+    "switch further up is slower, and nobody else uses it.",
     "As much of the exchange stays hidden behind computing as on the most nodes measured. Where "
     "all of it was hidden, more might be, so the efficiency is then at least what is predicted.",
     "Intervals come from the samples, and are widened by how far off the model was where it was "
-    f"checked. How wrong it is further out, towards {MOST_RANKS} devices, nobody has measured.",
+    f"checked. How wrong it is further out, towards {MOST_RANKS} devices, is unknown.",
 )
 
 
 def beside(report: Report) -> blocks.Beside | None:
-    """The page, or None if nothing can be predicted."""
+    """Build the page; None if nothing can be predicted."""
     studies = report.of(ScalingStudy)
     if not any(one.prediction.points for study in studies for one in study.trainings):
         return None
@@ -91,7 +91,7 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
-    """The model's figures, and how each was measured."""
+    """Yield the model's figures, and how each was measured."""
     source = "all-reduces by themselves" if prediction.by_all_reduce else "what they add to steps"
     if prediction.local_seconds:
         yield "Compute and data", f"{formatting.time(prediction.local_seconds)} of each step."

@@ -21,7 +21,7 @@ from batchmark_job.result.scaling import TrainingSettings
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 
 BACKENDS = {"nccl": "NCCL"}
-OWN = "the run's own"  # settings
+OWN = "the run's own"  # names the settings that aren't a variant's
 DATA = {"synthetic": "synthetic images", "files": "images from files"}
 
 
@@ -47,7 +47,7 @@ def nodes(number: int) -> str:
 
 
 def machine(study: ScalingStudy) -> str:
-    """Its devices' model."""
+    """The model of its GPUs, else of its CPUs."""
     environment = study.target.environment
     model = environment and (environment.gpu_model or environment.cpu_model)
     return model or NOT_KNOWN
@@ -59,7 +59,7 @@ def trainings(study: ScalingStudy) -> list[Training]:
 
 
 def training_name(study: ScalingStudy, training: Training) -> str:
-    """Its workload, what sets it apart, and where it ran."""
+    """Name a training by its workload, what sets it apart, and where it ran."""
     parts = (training.workload, *_parts(study, training), f"on {target_and_gpu(study.target)}")
     return ", ".join(parts)
 
@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Each training at the run's own settings, with what distinguishes it, if anything."""
+    """Yield trainings at the run's own settings, each with what distinguishes it, if anything."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
@@ -101,7 +101,7 @@ def data_source(training: Training) -> str:
 
 
 def _parts(study: ScalingStudy, training: Training) -> list[str]:
-    """What distinguishes a training from others."""
+    """List what may distinguish a training from others."""
     own = {
         name: value
         for name, value in training.parameters.items()
@@ -130,7 +130,7 @@ def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
 
 
 def about(study: ScalingStudy, training: Training) -> str:
-    """Its suite, code and settings, and the price."""
+    """State a training's suite, code and settings, and the price."""
     codes = " and ".join(map(implementation, training.codes)) or NOT_KNOWN
     parts = "; ".join(filter(None, (f"Code: {codes}", _settings(training))))
     paid = on_demand(study.price, "each node")
@@ -151,7 +151,7 @@ def _settings(training: Training) -> str | None:
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """What was not measured, and cautions; shared reasons once."""
+    """Yield what was not measured, and cautions; each reason once."""
     missing = grouped((one.reason, one.name) for one in study.unmeasured)
     yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (
@@ -165,6 +165,6 @@ def remarks(study: ScalingStudy) -> Iterator[str]:
 
 
 def job_nodes(study: ScalingStudy) -> dict[str, str]:
-    """On how many nodes the jobs with a figure ran, by their ids."""
+    """Map the ids of jobs with a figure to the number of nodes they ran on, in words."""
     points = [point for training in study.trainings for point in training.points]
     return {job.job_id: f"on {nodes(point.nodes)}" for point in points for job in point.provenance}

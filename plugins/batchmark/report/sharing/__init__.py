@@ -1,4 +1,4 @@
-"""Tasks that share a device, as words, curves and tables."""
+"""Reports tasks that share a device, in words, charts and tables."""
 
 from batchmark.report.sharing.answer import story
 from batchmark.report.sharing.sections import sections

@@ -1,4 +1,4 @@
-"""How many of a run's tasks may share a device, in words and figures."""
+"""Answers how many of a run's tasks may share a device, in words and figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTION = "How many of these tasks may share the device?"
 MEANING = (
     f"A knee is the smallest number of replicas with {formatting.percent(WORTH)} of the best "
     f"throughput of its curve. It is known if {CONFIDENCE_TEXT} of the curves resampled "
-    "from the samples have theirs there.",
+    "from the samples have their knee there.",
     "Fairness is Jain's index of the replicas' step counts: 1 if all made equally many, 1/n if one "
     "of n made them all. A replica starves if it makes less than half the mean number of steps, or "
     "ever waits longer than 10 of its own median steps for one to end.",
@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Whether more may be possible, what is equally good, and who starves."""
+    """Yield whether more may be possible, what is equally good, and who starves."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -107,7 +107,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
     yield from (f"{one.replicas} replicas: {one.reason}." for one in curve.unmeasured)
     if advice.equals:
         names = [words.mode_name(task, mode, advice.form) for mode in advice.equals]
-        yield f"By the intervals as good: {formatting.shortened_list(names)}."
+        yield f"Equally good, by the intervals: {formatting.shortened_list(names)}."
     if point := curve.point(choice.replicas):
         if (devices := point.figures.devices) > 1:
             yield f"They ran on {devices} GPUs: the gain includes what the extra GPUs add."
@@ -115,7 +115,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Why a rented machine has no dollars, or dollars include unused GPUs."""
+    """Yield why a rented machine has no dollars, or that dollars include unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
@@ -145,7 +145,7 @@ def _disclaimers(task: SharedTask) -> Iterator[str]:
 
 
 def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
-    """Where 1,000 steps cost least; None unless two priced targets share a task."""
+    """Say where 1,000 steps cost least; None unless two priced targets ran the same task."""
     offers = []
     for task in tasks:
         found = [
@@ -171,14 +171,14 @@ def _least(name: str, offers: Sequence[tuple[Estimate, str]]) -> str:
     equals = [other for usd, other in ranked[1:] if overlap(usd, least)]
     text = f"{name}: {where}, {formatting.usd_figure(least)} for {STEPS:,} steps"
     return (
-        f"{text}; by the intervals as cheap: {formatting.shortened_list(equals)}."
+        f"{text}; equally cheap, by the intervals: {formatting.shortened_list(equals)}."
         if equals
         else f"{text}."
     )
 
 
 def _trust(tasks: Sequence[SharedTask]) -> str:
-    """How far the curves can be trusted, in a sentence."""
+    """Say in a sentence or two how far the curves can be trusted."""
     points = [point for task in tasks for curve in task.curves for point in curve.points]
     if not points:
         return "Nothing was measured."

@@ -1,4 +1,4 @@
-"""Curves over the number of replicas, one line per mode.
+"""Charts curves over the number of replicas, one line per mode.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
@@ -37,7 +37,7 @@ AXES: dict[Amount, str] = {
 
 
 def sharing_charts(task: SharedTask) -> list[Chart]:
-    """One chart per amount known at two or more numbers of replicas."""
+    """Draw one chart per amount known at two or more numbers of replicas."""
     found = []
     for amount, title in TITLES.items():
         values = _values(task, amount)
@@ -75,7 +75,7 @@ def _said(amount: Amount, figure: Estimate, beside: Others) -> str:
 
 
 def _knees(task: SharedTask) -> list[charts.Mark]:
-    """A line at each known knee, labelled with its modes."""
+    """Mark each known knee, labelled with its modes."""
     modes = grouped(
         (curve.knee.replicas, words.curve_name(task, curve))
         for curve in task.curves

@@ -1,4 +1,4 @@
-"""One section per task that shared a device: curves, tables, experiments, jobs."""
+"""Builds one section per task that shared a device: curves, tables, experiments, jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
         yield Text(f"Not judged: {task.refused}", "notice")
     yield Charts(
         f"Medians over the number of replicas, and their {CONFIDENCE_TEXT} intervals as bands. A "
-        "dotted upright line marks a knee.",
+        "dotted vertical line marks a knee.",
         sharing_charts(task),
     )
     yield from (curve_table(task, curve) for curve in task.curves if curve.points)

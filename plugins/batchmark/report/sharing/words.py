@@ -39,7 +39,7 @@ def own_parameters(task: SharedTask) -> str:
 
 
 def about(task: SharedTask) -> str:
-    """Its suite, what a replica runs, and the price."""
+    """State a task's suite, the code of a replica, and the price."""
     codes = " and ".join(map(implementation, task.codes)) or NOT_KNOWN
     paid = on_demand(task.price, "the whole instance")
     return " ".join(filter(None, (f"Suite {task.suite}. Code: {codes}.", paid)))
@@ -61,7 +61,7 @@ def curve_name(task: SharedTask, curve: Curve) -> str:
 
 
 def starving(point: Point) -> list[str]:
-    """The replicas that starved, each once, from its worst job."""
+    """Describe the replicas that starved, each once, by its worst job."""
     seen = {one.replica: one for one in sorted(point.starved, key=lambda one: -(one.share or 1))}
     return [f"{seen[replica]} (job {seen[replica].job_id})" for replica in sorted(seen)]
 
@@ -80,7 +80,7 @@ def knee(curve: Curve) -> str | None:
 
 
 def memory_note(task: SharedTask, curve: Curve) -> str:
-    """What the memory column counts, also if that differs by row."""
+    """Say what the memory column counts, and where that differs by row."""
     if task.target.actual_device is Device.CPU:
         return "Memory is the most that a replica's process held."
     own = "the most that torch held for a replica, without its context"
@@ -94,7 +94,7 @@ def memory_note(task: SharedTask, curve: Curve) -> str:
 
 
 def experiment(found: Experiment) -> str:
-    """Who suffered in an experiment, in a sentence."""
+    """Say in a sentence who suffered in an experiment."""
     text = SUFFERED[found.suffered]
     parts = [str(end) for end in found.ended]
     others = formatting.count(found.replicas - 1, "other")
@@ -113,10 +113,10 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
 
 
 def remarks(task: SharedTask) -> Iterator[str]:
-    """What was not measured, who starved, and cautions."""
+    """Yield what was not measured, who starved, and cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
-        # A mode that is skipped has one reason for all.
+        # A skipped mode has the same reason for all numbers of replicas.
         unmeasured = grouped((one.reason, one.replicas) for one in curve.unmeasured)
         for reason, numbers in unmeasured.items():
             yield f"Not measured: {name}, replicas {', '.join(map(str, numbers))}: {reason}"

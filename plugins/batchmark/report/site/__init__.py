@@ -1,1 +1,1 @@
-"""Pages rendered on request: runs, trends, comparisons, alerts, costs."""
+"""Renders pages on request: runs, trends, comparisons, alerts, costs."""

@@ -1,4 +1,4 @@
-"""All alerts, what is known of each, and the states a person may set."""
+"""Lists all alerts, what is known of each, and the states a person may set."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from batchmark.report.changes import words as change_words
 class AlertView(NamedTuple):
     alert: Alert
     title: str
-    since: str  # the run
+    since: str  # the first run with the change, in words
     facts: list[tuple[str, list[str]]]
-    states: list[State]  # that it may become, by hand
+    states: list[State]  # that a person may set next
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
-    """A summary, how often alerts were right, and the alerts: those to look at first, then new."""
+    """Return a summary, how often alerts were right, and the alerts: urgent, then newest first."""
     ordered = sorted(alerts, key=lambda one: one.transitions[0].at, reverse=True)
     ordered.sort(key=lambda one: LISTED.index(one.state) if one.state in LISTED else len(LISTED))
     views = [

@@ -1,4 +1,4 @@
-"""Two targets side by side: as a page, and as CSV, JSON or Markdown to download."""
+"""Shows two targets side by side: as a page, and as CSV, JSON or Markdown to download."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from batchmark.report.words import row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
 
-TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
+TENFOLD = 9.0  # a relative change; the exact size of a larger one is of no use
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
 CSV_COLUMNS = (
     "suite",
@@ -70,7 +70,7 @@ class Comparison:
     first: str
     second: str
     suites: list[SideBySide]
-    follows: bool = True  # the first is what came of the second
+    follows: bool = True  # whether the first is a later measurement of the second's target
 
     @property
     def rows(self) -> list[Row]:
@@ -87,7 +87,7 @@ class Comparison:
 
     @property
     def not_comparable(self) -> list[Row]:
-        """Rows that nothing can decide, as both sides ran on the same CPU."""
+        """Rows that no measurement can decide, as both sides ran on the same CPU."""
         return [row for row in self.rows if verdict(row) == "not comparable"]
 
     @property
@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """The name of the ratio of both sides' figures."""
+        """What the ratio of both sides' figures is called."""
         return "ratio" if any(map(_is_metric, self.rows)) else "speedup"
 
     @property
@@ -134,18 +134,18 @@ class Comparison:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether any ratio has an interval; then both its sides have one."""
+        """Whether any row's ratio has an interval; then both its sides have one."""
         return any(row.speedup.interval for row in self.rows)
 
     @property
     def _since(self) -> str:
-        """Since which version; empty if both are the same, or no order is known."""
+        """Say since which version; empty if both are the same or their order is unknown."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
     @property
     def remedy(self) -> str | None:
-        """Why rows are undecided and what would decide them; None if all are decided."""
+        """Say why rows are undecided and what would decide them; None if all are decided."""
         reasons = [
             f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same "
             f"CPU, {model}."
@@ -170,16 +170,16 @@ class Comparison:
         if not self.not_known_yet:
             return "compare one target with itself, or with figures of another machine"
         if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
-            return "look at the trend of cold starts, to which each run adds: more repeats run warm"
+            return "look at the trend of cold starts over several runs: more repeats would run warm"
         if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
             return "measure more repeats, or on a quieter machine"
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
-        """How much equal jobs may differ on undecided rows."""
+        """Say how much equal jobs may differ in undecided rows."""
         if not rows:
             return
-        # Own jobs are of one size each, so none of them has all rows.
+        # An own job measures one size, so none of them has all rows.
         suites = [one for one in self.suites if not is_own_job(one.suite)]
         counts = [len(side.jobs) for one in suites for side in (one.first, one.second)]
         fewest = min(counts, default=0)
@@ -195,16 +195,16 @@ class Comparison:
             f"{formatting.count(_repeats(rows), 'repeat')} a side, equal jobs may differ by {most}."
         )
         if lacking:
-            yield f"In {lacking} of these, repeats are left out that measured no settled figure."
+            yield f"In {lacking} of these, repeats that did not settle are left out."
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval that excludes 1× may not be enough, and what stands out."""
+        """List the remedy, why an interval without 1× may not be enough, and what stands out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 
     def _far_slower(self) -> Iterator[str]:
-        """Undecided rows that took far longer than noise explains."""
+        """Yield the undecided rows that took far longer than noise explains."""
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
@@ -218,7 +218,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """Differences between both environments: name and both values."""
+        """List the differences between both environments: name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)

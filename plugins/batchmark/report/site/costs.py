@@ -1,4 +1,4 @@
-"""Costs of past runs by month and target, and of scheduled ones."""
+"""Shows the costs of past runs by month and target, and forecasts those of scheduled runs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Month:
             text += f", {len(self.unfinished)} not finished"
         if any(run.reserved_usd != 0 for run in runs if not run.finished):
             text += (
-                ", counted at the most that they can cost; for one that was stopped, clear its "
-                "task collect_results, which books what it did cost"
+                ", counted at the most that they can cost; if one was stopped, clear its task "
+                "collect_results to book what it did cost"
             )
         return text
 
@@ -63,10 +63,10 @@ class Forecast:
     """What next month's scheduled runs will cost, estimated from the latest."""
 
     what: str  # a DAG's id, or an own job
-    runs: int | None  # of the schedule next month; None where Airflow has no schedule
+    runs: int | None  # scheduled next month; None if Airflow has no readable schedule
     paused: bool
     recent_usd: Sequence[float] = ()  # of the latest settled runs
-    most_usd: float | None = None  # that a run can cost, for as long as none is settled
+    most_usd: float | None = None  # the most that a run can cost; used while none is settled
 
     @property
     def text(self) -> str:
@@ -76,10 +76,10 @@ class Forecast:
             return f"{self.what} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
         if not self.recent_usd:
-            costs = "; what one costs is not known yet: its first run tells"
+            costs = "; the cost of one is not known yet: the first run tells"
             if self.most_usd is not None:
                 each, every = map(formatting.usd, (self.most_usd, self.runs * self.most_usd))
-                costs = f", {every} at most, as one can cost {each}; the first tells what one does"
+                costs = f", {every} at most ({each} each); the first run shows the actual cost"
             return f"{times} of {self.what} next month{costs}."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):

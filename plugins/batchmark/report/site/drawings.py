@@ -1,4 +1,4 @@
-"""Charts of a series and of a comparison, as SVG for a page or PNG to download."""
+"""Draws charts of a series and of a comparison, as SVG for a page or PNG to download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
 def series_svg(trend: Trend, width: int = WIDTH) -> str:
-    """A series over its runs, without links: the table below has them."""
+    """Draw a series over its runs, without links: the table below has them."""
     values = [
         {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
         for place, run in enumerate(trend.runs)
@@ -71,7 +71,7 @@ def series_svg(trend: Trend, width: int = WIDTH) -> str:
 
 
 def comparison_chart(found: SideBySide) -> Any:
-    """How many times as fast the first side is, row by row, with intervals."""
+    """Chart how many times better the first side is, row by row, with intervals."""
     values = [_bar(row) for row in found.rows]
     names = [value["row"] for value in values]
     base = alt.Chart(alt.InlineData(values=values)).encode(
@@ -103,7 +103,7 @@ def comparison_chart(found: SideBySide) -> Any:
 
 
 def png(charts: Sequence[Any]) -> bytes:
-    """A PNG for pull requests: dark on white, whatever the page's colours."""
+    """Render a PNG for pull requests: dark on white, whatever the page's colours."""
     style = chart_style(INK) | {"background": "white", "padding": 12}
     styled = alt.vconcat(*charts).configure(**style)
     return bytes(vl_convert.vegalite_to_png(styled.to_dict(), scale=PNG_SCALE))

@@ -1,4 +1,4 @@
-"""What all pages inside Airflow share: the navigation and the visitor."""
+"""Holds what all pages inside Airflow share: the navigation and the visitor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAVIGATION = {
 
 @dataclass(frozen=True)
 class Visit:
-    """Where the pages are, and what the visitor may do."""
+    """A request's view of the site: where its pages are, and what the visitor may do."""
 
     root: str  # path of all pages, such as /batchmark
     may_edit: bool = False
@@ -41,7 +41,7 @@ class Visit:
         current: str = "",
         again_seconds: int | None = None,
     ) -> str:
-        """A page with one message, which may reload itself while something is under way."""
+        """Render a page with one message; it reloads itself every `again_seconds`, if given."""
         return self.render(
             "message",
             current=current,
@@ -52,7 +52,7 @@ class Visit:
         )
 
     def within(self, html: str, *, current: str) -> str:
-        """A stored page with the navigation above it."""
+        """Put the navigation above a stored page."""
         bar = page_templates().get_template("site/_navigation.jinja")
         navigation = bar.render(visit=self, navigation=NAVIGATION, current=current)
         return html.replace("<body>", f"<body>\n{navigation}", 1)

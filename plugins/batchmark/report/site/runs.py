@@ -1,4 +1,4 @@
-"""A run in the list of all runs, with or without a report."""
+"""Describes a run in the list of all runs, with or without a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batchmark.core.version import NAMES, Version, shortened
 from batchmark.report.answer import OUTSIDE_EC2, RunSummary
 from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
-# Airflow's states, and what they mean to somebody who waits for a report.
+# Airflow's states, in words for somebody who waits for a report.
 STATES = {
     "queued": "waits for its start",
     "running": "is running",
@@ -39,9 +39,9 @@ WITHOUT_REPORT = {
 class RunLine:
     run_id: str
     at: datetime
-    dag_id: str  # empty where nobody knows it
+    dag_id: str  # empty if unknown
     suite: str
-    state: str | None  # Airflow's; None where it does not know the run
+    state: str | None  # Airflow's; None if it does not know the run
     summary: RunSummary | None = None
     imported: bool = False
     plan: RunPlan | None = None
@@ -49,7 +49,7 @@ class RunLine:
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """Its jobs' values of each version field, measured or planned."""
+        """Values of each version field over its jobs, as measured, else as planned."""
         if self.measured or self.plan is None:
             return self.measured
         given = [job.version.model_dump() for job in self.plan.jobs if job.version]
@@ -81,7 +81,7 @@ class RunLine:
 
     @property
     def about(self) -> str:
-        """Its kind of run, and its state."""
+        """The kind of run and its state."""
         return ", ".join(filter(None, (title(self.dag_id), self.state_text)))
 
     @property
@@ -122,7 +122,7 @@ class RunLine:
         if self.summary is None:
             return "-"
         if self.summary.worse is None:
-            return "not judged: not held against earlier runs"
+            return "not judged: not compared with earlier runs"
         if self.summary.worse:
             return formatting.count(self.summary.worse, "change") + " for the worse"
         return f"{NOT_KNOWN}: too few runs" if self.summary.too_early else "nothing worse"
@@ -137,14 +137,14 @@ class RunLine:
 
 
 def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tuple[str, str]]:
-    """The values of a version field among the runs, in order, with the chosen one."""
+    """List a version field's values among the runs in order, including the chosen one."""
     found = dict.fromkeys(one for line in lines for one in line.versions.get(name, ()))
     known = [chosen] if chosen and chosen not in found else []
     return [(one, shortened(name, one)) for one in (*known, *found)]
 
 
 def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
-    """A page's runs in a sentence: the latest answer and open alerts."""
+    """Summarise a page's runs: the latest answer and open alerts."""
     if first and not lines:
         return "No run yet. Trigger the DAG GPU-CPU benchmark: its report appears here."
     latest = next((line.summary for line in lines if line.summary), None)
@@ -155,13 +155,13 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:
-    """Why some runs on the page have no dollars."""
+    """Say why some runs on the page have no dollars; None if that is not the reason."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 
 
 def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
-    """The failure reasons of a run without a report."""
+    """Say why a run without a report failed."""
     told = [
         f"{task}: {reason}" if reason else f"{task}: its log says why"
         for task, reason in dict.fromkeys(failures)
@@ -171,7 +171,7 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
 
 
 def without_report(state: str | None) -> str:
-    """Why there is no report to see, and what to do."""
+    """Say why there is no report to see."""
     if state is None:
         return "Neither Airflow nor the result bucket has a report of it."
     return WITHOUT_REPORT.get(state, f"Airflow says: {state}.")

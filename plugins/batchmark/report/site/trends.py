@@ -1,4 +1,4 @@
-"""Every series over its latest runs, with alerts and environment changes marked."""
+"""Shows every series over its latest runs, with alerts and environment changes marked."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ MARKS: dict[MarkKind, str] = {
 
 
 class Mark(NamedTuple):
-    """What happened at a run, in words."""
+    """An alert or environment change at a run, in words."""
 
     place: int  # of the run among those drawn
     kind: MarkKind
     text: str
-    names: tuple[str, ...] = ()  # of what changed
+    names: tuple[str, ...] = ()  # of the things that changed
 
 
 class Run(NamedTuple):
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     day: str
     value: float
     text: str
-    version: str = ""  # what it measured, in words
+    version: str = ""  # the version it measured, in words
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Trend:
     marks: list[Mark]
     standing: Standing  # of the latest run
     fell_back: bool = False
-    missed: bool = False  # by the newest run of the suite
+    missed: bool = False  # whether the suite's newest run lacks it
     since: str = ""  # the version of its last change
 
     @property
@@ -84,7 +84,7 @@ class Trend:
 
     @property
     def target(self) -> str:
-        """The target, and the one it is compared with."""
+        """The target, and the one it is compared with, if any."""
         target = formatting.target_label(self.key.target, fell_back=self.fell_back)
         if not self.key.against:
             return target
@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The latest run's verdict, whether it is the newest run, and the last change."""
+        """The latest run's verdict, whether the newest run lacks it, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
@@ -117,7 +117,7 @@ class Trend:
         return "; ".join(parts)
 
     def _against(self, level: Level) -> str:
-        """The latest run's difference from its level, and the verdict on it."""
+        """The latest run's difference from the level before, and the verdict on it."""
         value = change_words.read(level.median, self.metric, self.key)
         if self.standing.word is None:
             return f"{self._text(value)} before"
@@ -146,13 +146,13 @@ class Trend:
 
     @property
     def released(self) -> str:
-        """Names of what changed at the dashed lines."""
+        """Names of the things that changed at the dashed lines."""
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
         return formatting.shortened_list(list(names))
 
     @property
     def _is_published(self) -> bool:
-        """Whether it comes from the undated published table, dated by when it was read."""
+        """Whether it comes from the published table, which is dated by when we read it."""
         return self.key.target.endswith(OTHERS)
 
     def when(self, run: Run) -> str:
@@ -193,7 +193,7 @@ class Trend:
 
 
 def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
-    """The trends in a sentence."""
+    """Summarise the trends in a sentence or two."""
     if not found:
         what = f"Suite {suite} has no {METRICS[metric]} yet." if suite else "The history is empty."
         return f"{what} A trend begins with a run's first results."
@@ -205,7 +205,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
         return f"{text} {missing}"
     if any(trend.standing.word == NOT_KNOWN for trend in found):
         text += (
-            f" What a newest run is worth is {NOT_KNOWN} until {LEAST_BEFORE} runs came before it, "
+            f' A newest run reads "{NOT_KNOWN}" until {LEAST_BEFORE} runs came before it, '
             f"{LEAST_ON_LEVEL} of them on its level."
         )
     return text
@@ -227,8 +227,8 @@ def trends(
 ) -> list[Trend]:
     """Every series with a usable figure, sorted by workload, row and target.
 
-    `standings` are of each series' newest run. `newest` is the suite's newest run, if series are to
-    say that it did not measure them.
+    `standings` judge each series' newest run. `newest` is the suite's newest run, to mark series
+    that it did not measure; None marks none.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -283,7 +283,7 @@ def trends(
 def _releases(
     key: SeriesKey, runs: Sequence[Run], conditions: Mapping[tuple[str, str], RunConditions]
 ) -> list[Mark]:
-    """Where the image, driver, AMI, price or similar changed."""
+    """Mark where the image, driver, AMI, price or similar changed."""
     marks = []
     for place, (before, after) in enumerate(pairwise(runs), start=1):
         one, other = (conditions.get((run.run_id, key.target)) for run in (before, after))
@@ -296,10 +296,10 @@ def _releases(
 
 
 def median_speedups(found: Iterable[Series]) -> list[Series]:
-    """Median speedup over all rows, one series per pair of targets.
+    """Median speedup over the rows, one series per pair of targets.
 
-    It has those of each row's newest runs that measured the most rows. Cold starts of own jobs are
-    left out: which sizes have one differs from run to run.
+    Of each row's newest runs it keeps those that measured the most rows. Cold starts of own jobs
+    are left out: which sizes have one differs from run to run.
     """
     warm = (one for one in found if one.key.values.get(START) != COLD)
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
@@ -307,10 +307,9 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
-    """Why targets have no speedup, one line per suite; `measured` holds suites and targets.
+    """Say why targets have no speedup, one line per suite; `measured` holds suites and targets.
 
-    Nodes that measure together are held against fewer of them, and not against a CPU; an own job
-    against any other target.
+    Multi-node suites and own jobs are skipped: they need no GPU and CPU in one run.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))

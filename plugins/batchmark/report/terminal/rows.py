@@ -27,8 +27,8 @@ class _Layout(NamedTuple):
     separator: str = "\n"  # between a value and its interval
     noise: bool = True
     ceilings: bool = True
-    counts: bool = True  # of samples, and the efficiency; the verdict has its gist
-    jobs: bool = True  # by their numbers in the list below
+    counts: bool = True  # samples, and the efficiency, which the verdict sums up
+    jobs: bool = True  # as numbers in the list below
 
     def headings(self, pair: Pair) -> Iterator[tuple[str, ...]]:
         """Headings, one list of lines per column."""
@@ -83,8 +83,8 @@ class _Layout(NamedTuple):
         return self.separator.join(filter(None, (value, speedup.interval)))
 
 
-LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
-# The first that fits the console is taken, else the last.
+LONGEST_WORKLOAD = len("attention_backward")  # the longest of ours; a narrower column would cut it
+# The first one that fits the console is used, else the last.
 LAYOUTS = (
     _Layout(separator=" "),
     _Layout(separator=" ", ceilings=False),
@@ -134,7 +134,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
 
 
 def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
-    """Print a comparison; `names` head the two sides' columns."""
+    """Print a comparison; `names` are the headings of the two sides' columns."""
     print_text(console, comparison.answer)
     for one, rows in comparison.views():
         if one.refused:

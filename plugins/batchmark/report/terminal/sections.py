@@ -20,7 +20,7 @@ STYLES = {"notice": "yellow"}
 
 
 def print_page(page: blocks.Page, console: Console) -> None:
-    """Print a page; a short answer comes last, where a reader of a log looks first."""
+    """Print a page; a short answer comes last, where log readers look first."""
     for notice in page.notices:
         print_text(console, notice, "bold yellow")
     print_text(console, f"{page.title}: {page.about}")
@@ -87,7 +87,7 @@ def _jobs(block: blocks.Jobs, _: list[str]) -> Iterator[str]:
         yield f"{target}: {formatting.count(jobs, 'job')}; logs and documents: see the page"
 
 
-# Formats each block that is lines of text; notes in the list are not repeated.
+# Formats blocks that are lines of text; notes in the passed list are not repeated.
 LINES: dict[type, Callable[[Any, list[str]], Iterable[str]]] = {
     blocks.Text: lambda block, _: [" ".join(filter(None, (block.text, str(block.link or ""))))],
     blocks.ChangeDetails: lambda block, _: [block.title, *(f"  {line}" for line in block.lines)],
@@ -144,7 +144,7 @@ def _table(shown: blocks.Table) -> Table:
 
 
 def notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
-    """The notes not yet in `said`, which they are added to."""
+    """Yield the notes that are not yet in `said`, and add them to it."""
     for note in notes:
         if note and note not in said:
             said.append(note)

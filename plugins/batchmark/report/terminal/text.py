@@ -20,7 +20,7 @@ def bare_table(**options: Any) -> Table:
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:
-    """Print a line."""
+    """Print text as one line, unwrapped and free of markup."""
     console.print(plain(text, style=style), soft_wrap=True)
 
 

@@ -48,7 +48,7 @@ def main_branch(workflow, measure):
 
 def test_the_first_run_on_main_says_so_and_leaves_the_baseline(workflow, main_branch):
     assert main_branch.code == 0
-    assert "**No baseline yet**, so nothing was compared: the next run on main" in (
+    assert "**No baseline yet**, so nothing was compared: the next successful" in (
         main_branch.summary
     )
     assert main_branch.artifact == "batchmark-baseline"
@@ -225,9 +225,9 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
         ({"comment": "yes"}, "'yes' is neither true nor false"),
         ({"name": "a b"}, "'a b' is not 1 to 61 letters, digits and ._-"),
         ({"least-percent": "x"}, "'x' is not a percentage"),
-        ({"baseline": "./none"}, "the baseline ./none is not a folder; give one"),
-        ({"baseline": "a&b"}, "the baseline 'a&b' is no artifact's name"),
-        ({"baseline": "s3://bucket"}, "the baseline s3://bucket is no folder"),
+        ({"baseline": "./none"}, "the baseline ./none is neither a folder nor"),
+        ({"baseline": "a&b"}, "the artifact name 'a&b' is not letters, digits"),
+        ({"baseline": "s3://bucket"}, "the baseline s3://bucket isn't an S3 folder"),
         ({"event": "pull_request_target"}, "use pull_request"),
     ],
     ids=lambda value: str(value)[:20],

@@ -161,7 +161,7 @@ def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
 def test_one_side_alone_is_no_answer():
     answer, _ = asked(report_on(jobs(GPU, 1.0)))
     assert answer.verdict == "Not known"
-    compared = "No GPU target was compared with a CPU target. Run it on a target of each."
+    compared = "No GPU target was compared with a CPU target. Run it on at least one of each."
     assert answer.sentence == compared
 
 

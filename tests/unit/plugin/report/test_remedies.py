@@ -194,4 +194,4 @@ def test_that_no_result_was_checked_never_stands_above_checks_that_failed():
     failed = study(*two_at_64(None, None, problems={64: FAILED}))
     assert checks([failed]) == "No result counts: each check failed."
     unchecked = study(*two_at_64(None, None, problems={64: "lost"}, each={"checked_by": ()}))
-    assert checks([unchecked]) == "No result is there to check."
+    assert checks([unchecked]) == "There is no result to check."

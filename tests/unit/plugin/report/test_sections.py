@@ -158,4 +158,4 @@ def test_costs_of_nodes_count_them_and_name_the_file_system_that_they_leave_out(
     assert "file system" not in " ".join(told().values())
     read = told(data="files")
     assert read["This run"].endswith("(not included: the file system).")
-    assert "The file system bills, at $2.5 an hour," in read["Not included"]
+    assert "The file system is billed, at $2.5 an hour," in read["Not included"]

@@ -147,7 +147,7 @@ def test_an_interrupted_job_gives_rows_but_no_total():
     assert len(pair.rows) == 1
     assert "interrupted: SIGTERM" in pair.uncompared[0].reason
     assert pair.totals[0].gpu_seconds is None
-    assert pair.totals[0].reason == "a target has no job that ran to its end"
+    assert pair.totals[0].reason == "a target has no complete job"
 
 
 def test_a_job_that_took_no_time_gives_no_total():

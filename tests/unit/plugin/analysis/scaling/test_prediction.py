@@ -232,7 +232,7 @@ def test_nodes_that_may_share_a_machine_predict_nothing():
     ]
     found = prediction_of(*map(job_of, off_ec2))
     assert found.outcome == "not_known"
-    assert found.reason.startswith("its nodes share one machine, or may do so")
+    assert found.reason.startswith("its nodes share one machine, or may, so")
 
 
 def test_a_bandwidth_is_that_of_most_draws():

@@ -74,6 +74,6 @@ def test_an_end_in_any_job_is_what_became_of_a_replica():
     fine, crashed = replica(), replica(outcome="crashed", reason="exit code 139")
     ends = ends_of([shared(fine, fine), shared(fine, crashed)])
     assert [str(end) for end in ends] == [
-        "replica 1 ran to its end",
+        "replica 1 completed",
         "replica 2 crashed (exit code 139)",
     ]

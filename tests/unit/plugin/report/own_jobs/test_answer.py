@@ -104,7 +104,7 @@ def test_a_side_whose_check_failed_is_named_with_why_below_and_not_for_that_size
     cpu = side(CPU, {64: 4.0, 256: None}, problems={256: problem})
     report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
     (found,) = answers(report)
-    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; why is told below."]
+    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; see below why."]
     for shown in (render_html(report), terminal(report)):
         assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
     assert found.verdict == "c5.2xlarge, where that is known"
@@ -128,13 +128,13 @@ def test_a_size_of_which_no_job_is_left_is_not_won():
     ("deadline", "told"),
     [
         (None, ""),
-        (9, "Within 9 s (all 6 jobs kept it): g5.xlarge at size 64, $0.0022 a job; none at size "),
+        (9, "Within 9 s (all 6 jobs met it): g5.xlarge at size 64, $0.0022 a job; none at size "),
         (9, "; none at size 256, 1024, 4096."),
         (
             60,
             ": c5.2xlarge at size 64, g5.xlarge at size 256, 1024, $0.0015 to $0.0056 a job; none",
         ),
-        (5, "Within 5 s: no side kept it."),
+        (5, "Within 5 s: no side met it."),
         (400, ": c5.2xlarge up to size 64, g5.xlarge from size 256, $0.0015 to $0.018 a job."),
     ],
 )
@@ -150,7 +150,7 @@ def test_sides_that_are_not_known_to_differ_in_dollars_share_a_deadline():
     step = best.within.model_copy(update={"rivals": (GPU,), "target": CPU})
     best = best.model_copy(update={"deadlines": (step,), "within": step})
     found = found.model_copy(update={"best": (best,)})
-    assert "Within 60 s (all 6 jobs kept it): c5.2xlarge or g5.xlarge, $" in answer(found).text()
+    assert "Within 60 s (all 6 jobs met it): c5.2xlarge or g5.xlarge, $" in answer(found).text()
     assert "c5.2xlarge or g5.xlarge " in terminal(own_job_report(found))
 
 
@@ -158,11 +158,11 @@ def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
     unpriced = side("c7i.large", {64: 16.0}, priced=False)
     found = answer(study(*sides_at_64(8.0, 16.0), unpriced, deadline_seconds=10))
     assert found.more[0].startswith("Cheapest of those with a price: c5.2xlarge (")
-    assert found.more[1] == "Within 10 s (all 6 jobs kept it): g5.xlarge, $0.0022 a job."
+    assert found.more[1] == "Within 10 s (all 6 jobs met it): g5.xlarge, $0.0022 a job."
     found = answer(study(side(GPU, {64: 8.0}), unpriced, deadline_seconds=5))
     assert found.more == [
         "Only g5.xlarge has a price: $0.0022 a job.",
-        "Within 5 s: no side with a price kept it.",
+        "Within 5 s: no side with a price met it.",
     ]
 
 
@@ -170,7 +170,7 @@ def test_without_prices_a_deadline_is_kept_in_time():
     found = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
     assert answer(study(*found, deadline_seconds=60)).more == [
         "What that costs is not known.",
-        "Within 60 s (all 6 jobs kept it): c5.2xlarge at size 64, c6i.2xlarge at size 64.",
+        "Within 60 s (all 6 jobs met it): c5.2xlarge at size 64, c6i.2xlarge at size 64.",
     ]
 
 
@@ -216,7 +216,7 @@ def test_a_side_that_cannot_be_pooled_is_named():
     (found,) = answers(report)
     assert found.verdict == "Nothing to compare"
     assert "Only g5.xlarge has a figure: size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
-    assert found.cautions == ["Without a figure: c5.2xlarge; why is told below."]
+    assert found.cautions == ["Without a figure: c5.2xlarge; see below why."]
     assert "Not compared: c5.2xlarge: its jobs ran in different environments" in terminal(report)
 
 
@@ -227,7 +227,7 @@ def test_a_lone_side_was_measured_alone():
         "Only g5.xlarge was measured: size 64: 8.0 s [7.8, 8.2], $0.00224 [0.00217, 0.00230] a "
         "job.",
     )
-    assert found.more == ["Within 9 s (all 6 jobs kept it): g5.xlarge, $0.0022 a job."]
+    assert found.more == ["Within 9 s (all 6 jobs met it): g5.xlarge, $0.0022 a job."]
 
 
 def test_nothing_measured_is_not_known():
@@ -235,7 +235,7 @@ def test_nothing_measured_is_not_known():
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
         "Not known",
-        "No job of thumbnails left a figure; the reasons are below. Mend that, then run it again.",
+        "No job of thumbnails left a figure; the reasons are below. Fix that, then run it again.",
     )
 
 
@@ -355,7 +355,7 @@ def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
     jobs = [job.model_copy(update={"failed": failed}) for job in gpu.target.jobs]
     target = gpu.target.model_copy(update={"jobs": tuple(jobs)})
     found = study(gpu.model_copy(update={"target": target}), side(CPU, {64: 40.0}))
-    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: see whether image and com"
+    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: check whether image and c"
     assert any(one.startswith(line) for one in answer(found).cautions) == said
     assert (line in terminal(own_job_report(found))) == said
 

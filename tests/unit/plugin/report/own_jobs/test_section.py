@@ -214,7 +214,7 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
     assert "5 lines more, not shown." in page
     assert "\x1b" not in text
     for shown in (html.unescape(page), text):
-        assert "8 lines of g5.xlarge told no metric" in shown
+        assert "8 lines of g5.xlarge held no metric" in shown
         assert "Line 17 of the log: no JSON: " in shown
         assert "Marked line 2 of the log: no JSON" in shown
         assert "Line 3 of the file: metric: no text" in shown
@@ -224,9 +224,9 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
 @pytest.mark.parametrize(
     ("by_job", "told"),
     [
-        ((2,), "2 lines of g5.xlarge told no metric, in 1 job"),
-        ((2, 2, 2), "6 lines of g5.xlarge told no metric, in 3 jobs, 2 in each"),
-        ((1, 4), "5 lines of g5.xlarge told no metric, in 2 jobs, 1 to 4 in each"),
+        ((2,), "2 lines of g5.xlarge held no metric, in 1 job"),
+        ((2, 2, 2), "6 lines of g5.xlarge held no metric, in 3 jobs, 2 in each"),
+        ((1, 4), "5 lines of g5.xlarge held no metric, in 2 jobs, 1 to 4 in each"),
     ],
 )
 def test_lines_without_a_metric_are_counted_in_each_job(by_job, told):

@@ -151,7 +151,7 @@ def test_nothing_that_trains_is_not_known():
     assert one.verdict == "Not known"
     assert (
         one.sentence
-        == "g5.xlarge, NVIDIA A10G: it has no row that trains. Mend that, then run it again."
+        == "g5.xlarge, NVIDIA A10G: it has no training row. Fix that, then run it again."
     )
     other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
     jobs = [*sweep(Cluster(), (1,)), *sweep(Cluster(), (2,), environment=other)]

@@ -17,7 +17,7 @@ def page_of(*jobs):
 
 def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
     page = page_of(*sweep(Cluster(), NUMBERS))
-    assert "Nothing on this page was measured, unless it says so." in page
+    assert "Nothing on this page was measured unless it says so." in page
     assert "<strong>The model holds.</strong>" in page
     assert "Predicted, not measured: efficiency 0.74" in page
     for text in ASSUMPTIONS:

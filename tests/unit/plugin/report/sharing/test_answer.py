@@ -88,7 +88,7 @@ def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
     ]
     (answer,) = answers(report(*rows))
     equal, starved = answer.cautions
-    assert equal == "By the intervals as good: time-slicing."
+    assert equal == "Equally good, by the intervals: time-slicing."
     assert starved.startswith(
         "At 4 replicas, replica 4 made 13 % of the mean number of steps (job "
     )
@@ -185,7 +185,7 @@ def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apar
     assert f"Where is it cheapest? {lines['Where is it cheapest?']}" in terminal(found)
     table = PRICES.model_copy(update={"on_demand": dict.fromkeys((GPU, "g6.xlarge"), 1.0)})
     same = terminal(report_of(build_run(*jobs), prices=table))
-    assert "by the intervals as cheap: g6.xlarge with 8 replicas, time-slicing" in same
+    assert "equally cheap, by the intervals: g6.xlarge with 8 replicas, time-slicing" in same
 
 
 def test_beside_a_cpu_target_both_questions_are_answered():

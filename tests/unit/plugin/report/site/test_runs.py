@@ -36,7 +36,7 @@ def test_a_run_without_a_result_is_named_by_what_it_planned():
 @pytest.mark.parametrize(
     ("worse", "too_early", "changed"),
     [
-        (None, False, "not judged: not held against earlier runs"),
+        (None, False, "not judged: not compared with earlier runs"),
         (1, False, "1 change for the worse"),
         (2, True, "2 changes for the worse"),
         (0, True, "not known yet: too few runs"),
