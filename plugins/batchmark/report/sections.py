@@ -52,7 +52,10 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
         yield "Noise from job to job", f"{floors} over {over}: {known}."
     changes = [row.noise.smallest_detectable_change for row in rows]
     unknown = sum(change >= 1 for change in changes)
-    text = f"Not known: the jobs were too few; use at least {MINIMUM_SAMPLES} repeats."
+    if min(min(row.gpu.jobs, row.cpu.jobs) for row in rows) < MINIMUM_SAMPLES:
+        text = f"Not known: the jobs were too few; use at least {MINIMUM_SAMPLES} repeats."
+    else:
+        text = "Not known: the jobs differ too much; use more repeats, or a quieter machine."
     if unknown < len(rows):
         text = f"{_span(changes)}: a change of this size would be found in 95 of 100 cases"
         if unknown:

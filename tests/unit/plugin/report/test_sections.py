@@ -72,6 +72,16 @@ def test_what_one_job_can_not_tell_is_not_known():
     )
 
 
+def test_what_noisy_jobs_can_not_tell_wants_more_than_six_of_them():
+    jobs = [
+        build_job(target, [build_row((10.0**n,) * 8)], repeat=n)
+        for target in ("g5.xlarge", "c5.2xlarge")
+        for n in range(1, 7)
+    ]
+    found = dict(trust(report_of(build_run(*jobs))))
+    assert found["Smallest change that shows"].startswith("Not known: the jobs differ too much;")
+
+
 def test_machines_shares_and_checks_are_told(trusted):
     assert "NVIDIA A10G" in trusted["Machines"]
     assert ", with a median of " in trusted["Share of what the machines can do"]
