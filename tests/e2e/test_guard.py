@@ -174,7 +174,7 @@ def test_a_job_of_a_run_that_is_unknown_here_is_told_and_left_alone(airflow, aws
     try:
         run_id = run_dag(airflow, GUARD, {"grace_minutes": 0}, "failed")
         assert look(aws, run_id)[job_id]["action"] == (
-            "Left alone: end_leaks does not name jobs_of_unknown_runs."
+            "Left alone: end_leaks does not include jobs_of_unknown_runs."
         )
         assert status(batch, job_id) not in ("FAILED", "SUCCEEDED")
     finally:

@@ -97,7 +97,7 @@ def test_signal_during_a_long_call(number, exit_code, start_job, moto_client, tm
     out, _ = ended(process, exit_code)
     used_since = os.times().children_user - before - used
     assert used_since < 5, "it waited for the call, which takes far longer"
-    assert "writing the 2 rows there are" in out
+    assert "writing the 2 rows measured so far" in out
     document = parse_document((tmp_path / "result.json").read_bytes())
     assert document.status == "interrupted"
     done, unfinished = document.measurements
