@@ -59,8 +59,8 @@ class State:
         except (OSError, ValidationError) as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else error
             raise LaptopError(
-                f"{path} can't be read ({problem}): restore it, or make sure that nothing of a "
-                f"check is left in the account, and remove {folder}"
+                f"{path} can't be read ({problem}): restore it, or make sure that no resources of "
+                f"an earlier check are left in the account, then remove {folder}"
             ) from error
 
     @property

@@ -310,9 +310,9 @@ class Measurement(Model):
             if not (self.correctness or self.check):
                 missing.append("correctness")
             if missing:
-                raise ValueError(f"a row with status 'ok' needs {', '.join(missing)}")
+                raise ValueError(f"a row with status 'measured' needs {', '.join(missing)}")
             if any(each and not each.passed for each in (self.correctness, self.check)):
-                raise ValueError("a row whose correctness check failed has status 'failed'")
+                raise ValueError("a row whose correctness check failed must have status 'failed'")
         elif not self.reason:
             raise ValueError(f"a row with status '{self.status}' needs a reason")
         for name in ("process_samples", "turn_samples"):

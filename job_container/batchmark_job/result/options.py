@@ -24,14 +24,14 @@ def option(
     flag: str | None = None,
     **form: Any,
 ) -> Any:
-    """Return the field of one option.
+    """Return the model field for an option.
 
     Args:
-        description: its text in the form; None leaves it out of the form.
-        command: its help on the command line; None leaves it out of the command.
-        flag: its name on the command line, if not the field's.
-        form: further settings of the form's field: its `section`, a text for each choice (`says`),
-            and `must` for a field that users have to fill in although its default is empty.
+        description: its text in the form; None keeps it off the form.
+        command: its help on the command line; None keeps it off the command line.
+        flag: its name on the command line, if it differs from the field's.
+        form: further settings of the form's field: its `section`, a label for each choice (`says`),
+            and `must` for a field that users have to fill in even though its default is empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}

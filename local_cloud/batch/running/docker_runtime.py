@@ -163,7 +163,7 @@ class DockerRuntime:
                     self._remove(container)
         except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
-                f"could not remove containers of jobs: {message_of(error)}"
+                f"could not remove job containers: {message_of(error)}"
             ) from error
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:

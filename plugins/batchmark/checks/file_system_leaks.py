@@ -1,4 +1,4 @@
-"""Finds the installation's file systems that no run needs; FSx bills all their storage."""
+"""Finds file systems of the installation that no run needs; FSx bills for their full size."""
 
 from __future__ import annotations
 

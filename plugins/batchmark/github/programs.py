@@ -30,5 +30,5 @@ def output(*command: str, given: str | None = None) -> str:
 
 
 def api(*arguments: str, given: str | None = None) -> Any:
-    """Call GitHub's API and return its parsed answer."""
+    """Call GitHub's API and return the parsed response."""
     return json.loads(output("gh", "api", *arguments, given=given))

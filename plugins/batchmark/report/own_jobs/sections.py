@@ -23,7 +23,7 @@ from batchmark.report.own_jobs import standings, words
 from batchmark.report.own_jobs.charts import job_charts
 from batchmark.report.own_jobs.sentences import step_names
 from batchmark.report.own_jobs.standings import Win
-from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
+from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target, outside_ec2
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 T = TypeVar("T")
@@ -43,9 +43,11 @@ def sections(report: Report) -> Iterator[blocks.Section]:
         shown = [*_blocks(study), _jobs(study, report)]
         title = f"{study.name} on {formatting.shortened_list(list(words.names(study).values()))}"
         yield blocks.Section(f"own-job-{number}", title, shown)
+    if outside_ec2(report.targets):
+        yield from _on_aws(report)
 
 
-def on_aws(report: Report) -> Iterator[blocks.Section]:
+def _on_aws(report: Report) -> Iterator[blocks.Section]:
     """Explain how to run a job on AWS that has only run on a laptop."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:

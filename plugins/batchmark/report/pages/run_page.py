@@ -12,7 +12,6 @@ from batchmark.report import blocks, failures, sections, studies, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import blocks as change_blocks
 from batchmark.report.model import Report
-from batchmark.report.own_jobs.sections import on_aws
 from batchmark.report.tables import amount
 
 FIGURES = (
@@ -57,9 +56,7 @@ def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Sec
     yield from studies.sections(report)
     if lost := [job for job in report.lost if not job.not_run]:
         yield blocks.Section("lost", "Lost jobs", [_lost(lost, report)])
-    if words.outside_ec2(report.targets):
-        yield from on_aws(report)
-    else:
+    if not words.outside_ec2(report.targets):
         yield _prices(report)
     meaning = [text for story in screen.stories for text in story.meaning]
     read = [FIGURES, *meaning, *([CHANGES] if report.changes and changes else [])]

@@ -154,7 +154,7 @@ def test_the_months_cap_counts_the_other_runs(store):
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     store.book(OTHER, reserved_usd=10.0)
     before = dict(store.memory.objects)
-    assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
     assert store.memory.objects == before
     assert reserved(store, cap=None, monthly_cap=30.61) is None
 
@@ -169,7 +169,7 @@ def test_a_booking_beside_anothers_gives_way_to_what_was_there(store, booked):
             store.book(OTHER, reserved_usd=10.0)
 
     store.memory.on_call = book_the_other
-    assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
     assert store.read(KEY) == before
 
 
