@@ -68,7 +68,7 @@ def test_a_broken_installation_stops_a_benchmark_before_it_costs_money(stack, ai
     told = "2 check(s) failed, so nothing is submitted:"
     log = failed_log(airflow, DAG_ID, run_id, "check_environment", told)
     assert "job queue of c5.2xlarge: batchmark-c5-2xlarge is DISABLED and VALID" in log
-    assert f"{image} is not in ECR. Remedy: `make image`" in log
+    assert f"{image} is not in ECR. Remedy: Run `make image`" in log
     states = {task["task_id"]: task["state"] for task in airflow.task_instances(DAG_ID, run_id)}
     assert states["plan_jobs"] == states["run_benchmark"] == "upstream_failed"
     assert job_ids(aws) == before

@@ -186,7 +186,7 @@ def test_a_killed_main_node_fails_the_job_and_ends_the_others(
     assert cloud.finish(job_id)["status"] == "FAILED"
     assert exit_codes(cloud, job_id, 2) == [137, 143]
     gone = faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill")
-    assert (gone.status_code, "is FAILED" in gone.json()["message"]) == (409, True)
+    assert (gone.status_code, "(FAILED) is not running" in gone.json()["message"]) == (409, True)
 
 
 @pytest.mark.parametrize("kind", ["SPOT", "FARGATE"])
