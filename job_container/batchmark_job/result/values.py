@@ -18,7 +18,7 @@ MOST_CHARACTERS = 2_000  # of a reason
 MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have up to 250
 MOST_KEYS = 100  # of an object; Measurement has a quarter of them
 BY_HAND = "local"  # job id outside Batch, and the target of a job that has none
-NO_RUN = "manual"  # run id of a job outside a run
+NO_RUN = "manual"  # run id of a job outside a run; the job definitions' default
 
 
 def _refuse_steering(text: str) -> str:

@@ -24,8 +24,8 @@ from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug, url_safe
+from batchmark_job.result.values import NO_RUN
 
-MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
 REASON = "Batchmark's leak guard: its Airflow run is over"
@@ -186,7 +186,7 @@ def _run_of(job: JobDescription) -> RunName | None:
     tags = job.get("tags", {})
     # An own job's parameters are its own.
     run_id = tags.get(RUN_ID_TAG) or job.get("parameters", {}).get("run_id")
-    if not run_id or run_id == MANUAL_RUN_ID:
+    if not run_id or run_id == NO_RUN:
         return None
     if tags.get(RUN_TAG) not in (slug(run_id), url_safe(run_id)):
         return None

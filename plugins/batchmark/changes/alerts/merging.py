@@ -138,7 +138,7 @@ class KnownChanges:
         return len(self.missing(change)) < len(change.points)
 
     def missing(self, change: Change) -> tuple[ChangePoint, ...]:
-        """The change's points that the alert lacks."""
+        """The change's points that are not known."""
         return tuple(
             point
             for point in change.points

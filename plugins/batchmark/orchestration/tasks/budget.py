@@ -93,8 +93,8 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
         store.write(PLAN, plan.model_dump_json(indent=2))
-        forecast = _forecast(context, plan, schedule, now)
-        tell(*filter(None, [forecast]))
+        if forecast := _forecast(context, plan, schedule, now):
+            tell(forecast)
         html = page_html(
             plan_page(plan, worst, reasons, forecast=forecast, where=_local_cost_suffix(store))
         )

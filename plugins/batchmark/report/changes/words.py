@@ -163,11 +163,11 @@ def cause(cause: Cause) -> str:
 
 
 def causes(change: Change) -> list[str]:
-    return [*_unit_hint(change.points[0]), *differences(change.causes)] or [NO_CAUSE]
+    return differences(change.causes, _unit_hint(change.points[0]))
 
 
-def differences(found: Iterable[Cause]) -> list[str]:
-    return list(map(cause, found)) or [NO_CAUSE]
+def differences(found: Iterable[Cause], hints: Iterable[str] = ()) -> list[str]:
+    return [*hints, *map(cause, found)] or [NO_CAUSE]
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
