@@ -86,7 +86,9 @@ class _Merger:
     def _join(self, points: tuple[ChangePoint, ...], change: Change) -> None:
         for alert in (self.watched[one] for one in self._earlier if one in self.watched):
             if KnownChanges([alert.change]).has(change):
-                joined = Joined(alert_id=alert.id, points=points, change=change)
+                joined = Joined(
+                    alert_id=alert.id, run_id=self._run_id, points=points, change=change
+                )
                 self.merged.joined += (joined,)
                 self.watched[alert.id] = alert.join(joined)
                 return

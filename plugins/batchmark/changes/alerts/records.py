@@ -74,6 +74,7 @@ class Joined(Record):
     """Series that a later run found to have moved together with an alert's."""
 
     alert_id: str
+    run_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
     change: Change = Field(
         description="as the later run sees it, without series that are not announced"
@@ -93,6 +94,9 @@ class Alert(Record):
         default=None,
         description="what differs between the last run on the worse level and the first one back; "
         "null until a series is back",
+    )
+    figures_run_id: Shown | None = Field(
+        default=None, description="the later run whose figures it has, since series joined it there"
     )
 
     @classmethod
@@ -153,7 +157,8 @@ class Alert(Record):
         # A later run that does not see all targets does not know the whole cost.
         if set(seen.targets) >= set(self.change.targets):
             update |= seen.model_dump(include={"usd_per_hour", "usd_per_month", "usd_reason"})
-        return self.model_copy(update={"change": self.change.model_copy(update=update)})
+        change = self.change.model_copy(update=update)
+        return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
         """Return the alert with its recovered series; if a person closed it, it stays closed."""

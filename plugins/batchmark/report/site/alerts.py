@@ -39,6 +39,14 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
 
 def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
     yield from change_words.facts(alert.change)
+    if alert.figures_run_id is not None:
+        yield (
+            "updated by",
+            [
+                f"run {alert.figures_run_id}, in which more rows had moved; "
+                "the alert's first message and report have the figures of their day"
+            ],
+        )
     if alert.cures is not None:
         yield "what changed when it recovered", change_words.differences(alert.cures)
 

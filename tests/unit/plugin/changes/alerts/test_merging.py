@@ -15,6 +15,7 @@ from tests.builders.alerts import (
     series,
     some_series,
 )
+from tests.builders.changed_series import run_id
 
 CURE = Cause(name="driver version", before="590.44.01", after="580.95.05")
 
@@ -73,6 +74,7 @@ def test_series_that_join_a_change_join_its_alert_and_count_for_its_recovery():
     assert [one.series for one in joined.points] == of[5:]
     extended = alert.join(joined)
     assert (extended.id, extended.transitions) == (alert.id, alert.transitions)
+    assert (alert.figures_run_id, extended.figures_run_id) == (None, run_id(30))
     assert extended.series == tuple(of)
     # All figures are of the same look; since when it is so is as it was told.
     assert {point.after.median for point in extended.change.points} == {0.013}

@@ -14,7 +14,7 @@ from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.routes import account
-from tests.builders.alerts import change, merged, point
+from tests.builders.alerts import change, merged, moved, point, series
 from tests.builders.history import NOON, two_targets
 from tests.builders.libraries import NOW
 
@@ -82,6 +82,18 @@ def test_a_recovered_alert_says_what_changed_then(pages, shelf, causes, told):
     alerts = AlertStore(shelf.store(""))
     alerts.change_alert(alert.id, methodcaller("recover", recovery))
     assert f"<dt>what changed when it recovered</dt>\n<dd>{told}</dd>" in pages.text("/alerts")
+
+
+def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
+    alert = shelf.alert()
+    assert "<dt>updated by</dt>" not in pages.text("/alerts")
+    (joined,) = merged(
+        [moved(21, 0.010, 0.012, [*alert.series, series(dtype="int8")])], [alert]
+    ).joined
+    AlertStore(shelf.store("")).change_alert(alert.id, methodcaller("join", joined))
+    assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in pages.text(
+        "/alerts"
+    )
 
 
 @pytest.mark.parametrize(
