@@ -317,7 +317,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
 def first_run(change: Change) -> str:
     """The first run with the change, in words."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
-    when, suite = f"{first.first_recorded_at:%Y-%m-%d %H:%M}", suite_name(first.series.suite)
+    when, suite = f"{first.first_recorded_at:%Y-%m-%d}", suite_name(first.series.suite)
     return run_name(first.first_run_id, when, suite)
 
 

@@ -97,7 +97,7 @@ def test_an_alert_says_all_there_is_to_know():
         "  matmul size 5000, float32: 10.0 ms → 12.0 ms, +20 % (spread 0.8 %, 19 runs; then "
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
-        "  since: suite blog, 2026-10-19 03:00 (run-20); the last run before was run-19\n"
+        "  since: suite blog, 2026-10-19 (run-20); the last run before was run-19\n"
         "  figures: the median of 3 runs since, against that of 19 runs before\n"
         "  what differs: driver version 580.95.05 → 590.10.01; image digest none → sha256:9a\n"
         "  re-run: confirmed: matmul size 5000, float32: expected 10.0 ms, measured 12.0 ms, fresh "
@@ -158,7 +158,7 @@ def test_a_recovered_alert_says_since_when_it_was_there_and_what_it_was():
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
         "  what differs since: nothing recorded changed\n"
-        "  since suite blog, 2026-10-19 03:00 (run-20), acknowledged until now\n"
+        "  since suite blog, 2026-10-19 (run-20), acknowledged until now\n"
         f"  alert: {alert.id}\n"
     ) in message.text
     assert "IMPROVED" not in message.text
@@ -171,7 +171,7 @@ def test_a_partial_recovery_says_how_many_series_are_back():
     message = build(moved(26, 0.012, 0.010, some_series(3)), alerts=alerts)
     assert "PARTLY RECOVERED\n* Slower on g5.xlarge: 10 rows together, +20 %\n" in message.text
     assert "\n  3 of 10 series back\n" in message.text
-    assert "\n  since suite blog, 2026-10-19 03:00 (run-20), still open\n" in message.text
+    assert "\n  since suite blog, 2026-10-19 (run-20), still open\n" in message.text
     assert message.attributes["state"] == ("partly recovered",)
 
 
@@ -288,7 +288,7 @@ def test_a_line_says_what_changed_where_and_since_when():
         "suite": "blog",
         "state": "open",
         "since_run_id": run_id(20),
-        "since": "suite blog, 2026-10-19 03:00",
+        "since": "suite blog, 2026-10-19",
         "change": SLOWER.change.points[0].change,
         "change_url": f"https://airflow.example/batchmark/alerts#{SLOWER.id}",
         "note": None,

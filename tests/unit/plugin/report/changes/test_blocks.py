@@ -125,7 +125,7 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "spread 1.1 %, 20 runs",
             "spread 0.9 %, 3 runs",
             "p < 0.0001",
-            "suite blog, 2026-09-21 03:00 (run-20)",
+            "suite blog, 2026-09-21 (run-20)",
             "A series is the figures of a row on one target",
             "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
