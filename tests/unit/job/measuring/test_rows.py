@@ -21,6 +21,7 @@ from tests.stand_ins.workers import bench_here
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 LIMITS = RowLimits(samples=10, max_seconds=0.2)
+PATIENT = RowLimits(samples=10, max_seconds=2.0)  # so that a busy machine ends no turn early
 
 
 def measured(workload, limits=LIMITS, **bench):
@@ -161,7 +162,7 @@ def scripted(durations, monkeypatch):
 
 def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     scripted(cycle([0.1, 0.3]), monkeypatch)
-    measurement = measured_spoilt(lambda product: product, RowLimits(samples=10, max_seconds=2.0))
+    measurement = measured_spoilt(lambda product: product, PATIENT)
     assert measurement.status == "unsettled"
     assert (
         measurement.reason == "after 10 samples the median may lie anywhere from 100 ms to 300 ms"
@@ -299,7 +300,7 @@ def test_processes_take_turns_and_look_back_once_each(monkeypatch):
 
     noting("measure")
     noting("look_back")
-    measurement = plainly_measured(processes=2, turns=3)
+    measurement = plainly_measured(limits=PATIENT, processes=2, turns=3)
     assert measurement.turn_samples == (2,) * 6
     assert measurement.process_samples == (6, 6)
     first, second = dict.fromkeys(prepared for _, prepared in asked)
@@ -309,7 +310,7 @@ def test_processes_take_turns_and_look_back_once_each(monkeypatch):
 
 def test_a_process_that_memory_does_not_hold_while_others_measure_takes_one_turn(monkeypatch):
     monkeypatch.setattr(entry, "WAITING_SHARE", 0.0)
-    measurement = plainly_measured(processes=2, turns=3)
+    measurement = plainly_measured(limits=PATIENT, processes=2, turns=3)
     assert measurement.turn_samples == measurement.process_samples == (5, 5)
 
 
