@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from batchmark.core.output import Parser, say
-from laptop import INTERRUPTS
+from laptop import INTERRUPTS, TARGETS
 from laptop.errors import LaptopError
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
@@ -34,6 +34,7 @@ def main() -> int:
     try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
     try_job("--job", help="name of the job, if the file has several")
     try_job("--repeats", type=int, default=3, help="jobs per target and size")
+    try_job("--target", choices=TARGETS, help="run it on this target only (default: all)")
     try_job("--watch", metavar="RUNS", help="number of runs, for a trend (default: 1)")
     try_job("--engine", action="store_true", help="run it as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
@@ -133,6 +134,7 @@ def _run_processes(arguments: argparse.Namespace) -> None:
             arguments.folder,
             engine=arguments.engine,
             watch=arguments.watch,
+            target=arguments.target,
         )
     elif arguments.command == "up":
         up(arguments.port, arguments.folder, arguments.jobs)

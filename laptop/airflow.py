@@ -14,6 +14,7 @@ from typing import Any, Self
 import httpx
 import tenacity
 
+from laptop import TARGETS
 from laptop.errors import LaptopError
 from laptop.private_files import make_private, write_private
 from laptop.processes import Processes
@@ -106,7 +107,7 @@ class Airflow:
             # Silences warnings about Airflow's own use of a library, in each task's log.
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
-            "BATCHMARK_TARGETS": "c5.2xlarge,g4dn.xlarge",  # of terraform/local.tfvars
+            "BATCHMARK_TARGETS": ",".join(TARGETS),
             **({"BATCHMARK_OWN_JOBS": json.dumps(axes)} if axes else {}),
         }
 

@@ -12,6 +12,7 @@ from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.output import say
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.runs.plans.options import parse_options
+from laptop import TARGETS
 from laptop.demo import run_once
 from laptop.errors import LaptopError
 from laptop.own_jobs.jobs_file import (
@@ -26,7 +27,6 @@ from laptop.own_jobs.jobs_file import (
 from laptop.session import Clock, refuse_at_once
 from laptop.stack import TRENDS_HTML, Stack
 
-TARGETS = 2  # of terraform/local.tfvars
 RUN_MINUTES = 4  # of the example, on two busy cores
 NO_IMAGE = "CannotPullContainerError"
 
@@ -39,11 +39,13 @@ def try_job(
     *,
     engine: bool,
     watch: str | None = None,
+    target: str | None = None,
 ) -> None:
-    """Run one own job of a file on all targets and leave the report in `folder`.
+    """Run one own job of a file on one or all targets and leave the report in `folder`.
 
     Args:
         name: the job's name; may be None if the file has only one job.
+        target: one of TARGETS; None for all.
         watch: number of runs; also leaves their trend next to the report.
         engine: run the job's image on a Docker engine, instead of its command as a process in a
             copy of the file's folder.
@@ -68,7 +70,8 @@ def try_job(
     job = jobs[name]
     if not engine:
         refuse_what_cannot_start({name: job}, file.resolve().parent)
-    clock.say(_announced(name, job, repeats))
+    targets = [target] if target else list(TARGETS)
+    clock.say(_announced(name, job, repeats, len(targets)))
     if watch:
         clock.say(
             f"WATCH={runs}: {count(runs, 'run')} of these jobs, about {RUN_MINUTES * runs + 2} "
@@ -78,7 +81,7 @@ def try_job(
         said = f"{', '.join(fields)}: only on AWS; here it uses each of the laptop's targets fully"
         clock.say(f"own job {name}: {said}")
     # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
-    conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
+    conf = {"job": name, "targets": targets, "repeats": repeats, "max_cost_usd": None}
     trend: list[str] = []
 
     def follow(stack: Stack) -> None:
@@ -127,13 +130,13 @@ def _runs(watch: str | None) -> int:
     return int(watch)
 
 
-def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:
+def _announced(name: str, job: Mapping[str, Any], repeats: int, targets: int) -> str:
     """Describe in one line what will run."""
     sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
-    factors = [count(TARGETS, "target"), count(repeats, "repeat")]
+    factors = [count(targets, "target"), count(repeats, "repeat")]
     if sizes > 1:
         factors.insert(1, count(sizes, "size"))
-    jobs = count(TARGETS * sizes * repeats, "job")
+    jobs = count(targets * sizes * repeats, "job")
     return f"own job {name}: {' x '.join(factors)} = {jobs}, plus one to start each target"
 
 

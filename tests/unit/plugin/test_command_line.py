@@ -308,7 +308,7 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
 
 
 MAKE = """
-[ "$*" = "-C batchmark try-job JOBS=$PWD/mine/job.tfvars REPEATS=6" ]
+[ "$*" = "-C batchmark try-job JOBS=$PWD/mine/job.tfvars REPEATS=6 TARGET=c5.2xlarge" ]
 mkdir -p batchmark/build && cp -R "documents/$RUN" batchmark/build/try-job
 """
 

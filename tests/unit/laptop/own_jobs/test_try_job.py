@@ -48,11 +48,24 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     }
     assert (dag_id, conf) == (
         "own_job_benchmark",
-        {"job": "convert", "repeats": 3, "max_cost_usd": None},
+        {
+            "job": "convert",
+            "targets": ["c5.2xlarge", "g4dn.xlarge"],
+            "repeats": 3,
+            "max_cost_usd": None,
+        },
     )
     said = capsys.readouterr().out
     assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, plus one to" in said
     assert "own job convert: targets, vcpus: only on AWS; here it uses each of the" in said
+
+
+def test_it_runs_on_one_target_alone(tmp_path, ran, capsys):
+    file = tmp_path / "job.tfvars"
+    try_job.try_job(file, "convert", 3, tmp_path, engine=False, target="c5.2xlarge")
+    ((*_, conf, _),) = ran
+    assert conf["targets"] == ["c5.2xlarge"]
+    assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in capsys.readouterr().out
 
 
 def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_path, ran, capsys):
@@ -80,7 +93,7 @@ def test_what_is_no_number_of_runs_starts_nothing(tmp_path, ran, watch):
     ],
 )
 def test_what_will_run_is_said_in_jobs(changes, said):
-    assert try_job._announced("convert", JOB | changes, 3) == (
+    assert try_job._announced("convert", JOB | changes, 3, 2) == (
         f"own job convert: {said}, plus one to start each target"
     )
 
