@@ -52,9 +52,10 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
-            f"To run it on AWS, apply the file that has {formatting.shortened_list(names)} with "
-            "your other inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
-            '-var-file=FILE. docs/own-jobs.md says more under "On AWS".'
+            "Push its image to your registry, then apply your file with "
+            f"{formatting.shortened_list(names)} beside your other inputs, in terraform/: "
+            "terraform apply -var-file=examples/minimal.tfvars -var-file=../mine/job.tfvars. "
+            'docs/own-jobs.md says more under "On AWS".'
         )
         yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
 

@@ -289,7 +289,7 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
 def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
     times = {GPU: {64: 8.0}, CPU: {64: 16.0}}
     here = study(*(on_laptop(name, of) for name, of in times.items()))
-    told = "apply the file that has own_jobs.thumbnails with your other inputs"
+    told = "apply your file with own_jobs.thumbnails beside your other inputs"
     for one, count in ((here, 1), (two_sides(), 0), (study(*here.sides, existing=True), 0)):
         report = own_job_report(one)
         for shown in (render_html(report), " ".join(terminal(report).split())):
