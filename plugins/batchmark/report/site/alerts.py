@@ -48,7 +48,7 @@ def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
             ],
         )
     if alert.cures is not None:
-        yield "what changed when it recovered", change_words.differences(alert.cures)
+        yield "recovered with", change_words.differences(alert.cures)
 
 
 def summary(alerts: Sequence[Alert]) -> str:

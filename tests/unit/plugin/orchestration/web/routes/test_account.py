@@ -77,11 +77,11 @@ def test_an_editor_changes_an_alert(pages, shelf):
 )
 def test_a_recovered_alert_says_what_changed_then(pages, shelf, causes, told):
     alert = shelf.alert()
-    assert "when it recovered" not in pages.text("/alerts")
+    assert "recovered with" not in pages.text("/alerts")
     (recovery,) = merged([change(point(26, 0.012, 0.0101), causes=causes)], [alert]).recoveries
     alerts = AlertStore(shelf.store(""))
     alerts.change_alert(alert.id, methodcaller("recover", recovery))
-    assert f"<dt>what changed when it recovered</dt>\n<dd>{told}</dd>" in pages.text("/alerts")
+    assert f"<dt>recovered with</dt>\n<dd>{told}</dd>" in pages.text("/alerts")
 
 
 def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
