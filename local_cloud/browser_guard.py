@@ -55,7 +55,7 @@ class BrowserGuard:
         return answer(environ, start_response)
 
     def _refusal(self, environ: WSGIEnvironment) -> str | None:
-        """Return what the response says is refused, or None if the request is served."""
+        """Return a description of what is refused, or None if the request is served."""
         path = environ.get("PATH_INFO", "")
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):
@@ -86,7 +86,7 @@ class BrowserGuard:
 
 
 def is_link(environ: WSGIEnvironment) -> bool:
-    """Return whether a browser opens a page in a tab: from a link, a bookmark or its address."""
+    """Return whether a browser opens a page in a tab, for example by following a link."""
     return (
         environ["REQUEST_METHOD"] in ("GET", "HEAD")
         and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
@@ -95,7 +95,7 @@ def is_link(environ: WSGIEnvironment) -> bool:
 
 
 def only_reads(environ: WSGIEnvironment) -> bool:
-    """Return whether a GET request can only be one that reads a job's log or an S3 object."""
+    """Return whether a GET request can do nothing but read a job's log or an S3 object."""
     path = environ.get("PATH_INFO", "")
     query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     return log_pages.PATH.fullmatch(path) is not None or (

@@ -1,4 +1,4 @@
-"""Reads the prices that the local cloud returns from a file; it never makes up prices."""
+"""Reads the prices that the local cloud returns; they come from a file and are never made up."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class HostError(Exception):
 
 
 def mount(environment: ComputeEnvironment) -> Path | None:
-    """Return the folder behind MOUNT_POINT on an environment's hosts, or None if not mounted.
+    """Return the folder behind MOUNT_POINT on an environment's hosts, or None if there is none.
 
     Raises:
         HostError: the file system or its parameter is missing, or the file system is not AVAILABLE.

@@ -300,7 +300,7 @@ def fill_all() -> None:
 
 
 def make_room() -> None:
-    """Give all full file systems space, then fill again those that other active faults affect."""
+    """Free space in all full file systems, then refill those that other active faults affect."""
     with FileSystemsBackend.lock:
         FileSystemsBackend.folders.make_room()
         fill_all()

@@ -1,6 +1,6 @@
 """Refuses requests that use unsupported features or violate botocore's model of FSx.
 
-A file system's version, size and throughput are not checked here but by Terraform's variables.
+A file system's version, size and throughput are validated by Terraform's variables instead.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def delete_all_but(streams: Collection[Events]) -> None:
 
 
 class Events:
-    """The events of one stream; it replaces moto's list."""
+    """The events of one stream, which replace moto's list."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = uuid.uuid4().int >> 65 if number is None else number

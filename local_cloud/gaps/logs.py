@@ -117,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Return whether the page starts (or else ends) at the token's place, and that place."""
+    """Return whether the page starts, rather than ends, at the token's place, and that place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")

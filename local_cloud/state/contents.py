@@ -13,7 +13,7 @@ MARK = "kept_as"  # an attribute of moto's buffer; a copied object has a new buf
 
 
 class Contents:
-    """S3 contents in the database. Call `write` and `delete_unused` within a transaction."""
+    """S3 objects' contents in the database. Call `write` and `delete_unused` in a transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database

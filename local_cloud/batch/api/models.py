@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend; call before the first request, and close the scheduler.
+    """Make moto use this backend, before the first request. The caller closes the scheduler.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.

@@ -1,1 +1,1 @@
-"""Shows Batch's jobs in ECS and EC2: as tasks, and the instances on which they run."""
+"""Shows Batch's jobs in ECS and EC2: their tasks and the instances they run on."""

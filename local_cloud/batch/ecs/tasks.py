@@ -40,7 +40,7 @@ class Placed:
 
     @property
     def remembered(self) -> bool:
-        """Whether ECS still describes the task, which it does for an hour after the stop."""
+        """Whether ECS still describes the task, as it does for an hour after the task stopped."""
         stopped_at = self.attempt.stopped_at
         return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
 

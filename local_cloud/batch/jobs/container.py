@@ -86,7 +86,7 @@ def new_fields(*sources: dict[str, Any]) -> dict[str, Any]:
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
-    """Return what a container requires; resourceRequirements override the old fields."""
+    """Return what a container requires; resourceRequirements override the old vcpus and memory."""
     needed = {**old_fields(properties, overrides), **new_fields(properties, overrides)}
     return Requirements(
         vcpus=float(needed.get("VCPU", 1)),

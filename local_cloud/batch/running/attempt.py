@@ -237,7 +237,7 @@ class Attempt:
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce a Spot reclaim in the metadata, unless already announced or stopping."""
+        """Announce a Spot reclaim, unless already announced or stopping; returns whether it did."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False

@@ -24,7 +24,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """Return variables that hold paths in mount points, changed to the instance's folders.
+        """Return variables that hold paths in a mount point, redirected to the instance's folder.
 
         Raises:
             ValueError: a mount is not supported.

@@ -137,7 +137,7 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Clean up; no process is left, because the launcher ends last."""
+        """Remove the copied job folder, if any. The launcher ends last, so no process is left."""
         self.cleanup.close()
 
 

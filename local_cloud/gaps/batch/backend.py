@@ -24,7 +24,7 @@ SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 
 
 class CompleteBatchBackend(BatchBackend):
-    """moto's Batch backend that also keeps the fields moto drops, and checks requests first."""
+    """Extends moto's Batch backend: keeps fields that moto drops, and checks requests first."""
 
     def service_linked_role_arn(self) -> str:
         """Return the role of environments without a service role, creating it on first use."""
@@ -45,7 +45,7 @@ class CompleteBatchBackend(BatchBackend):
         service_role: str | None,
         tags: dict[str, str] | None = None,
     ) -> ComputeEnvironment:
-        """Create it without instances. Its cluster is named as in AWS; policies rely on that."""
+        """Create an environment without instances. Policies rely on its cluster's AWS-like name."""
         name, state = compute_environment_name, state or "ENABLED"
         if self.get_compute_environment(name) is not None:
             raise ClientException(f"Compute environment {name} already exists")
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Unlike moto, also update compute resources, and apply all of a request or nothing."""
+        """Update an environment; unlike moto, also its resources, and either fully or not at all."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
