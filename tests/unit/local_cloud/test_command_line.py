@@ -20,7 +20,7 @@ from tests.paths import ROOT
         (["--vcpus", "0"], "--vcpus: 0 is too small; the minimum is 1"),
         (["--memory", "3"], "--memory: 3 is too small; the minimum is 4"),
         (["--vcpus", "many"], "--vcpus: 'many' is not a whole number"),
-        (["--port", "70000"], "--port: 70000 is not a port; the maximum is 65535"),
+        (["--port", "70000"], "--port: 70000 is not a valid port; the maximum is 65535"),
         (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a valid number of seconds"),
         (["--file-system-seconds", "-1"], "'-1' is not a valid number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
