@@ -1,1 +1,1 @@
-"""AWS on one machine: a moto server whose Batch really runs jobs."""
+"""An AWS emulator for one machine: a moto server whose Batch actually runs jobs."""

@@ -1,4 +1,4 @@
-"""The command line: `python -m local_cloud` runs in the foreground until stopped."""
+"""Command line of the local cloud: `python -m local_cloud` runs in the foreground until stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers of at least `minimum`."""
+    """Return a function that parses whole numbers and rejects those below `minimum`."""
 
     def parse(text: str) -> int:
         try:
@@ -49,21 +49,21 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 
 def port_number(text: str) -> int:
-    """Parse a TCP port; 0 means any free one."""
+    """Parse a TCP port number; 0 means any free port."""
     number = at_least(0)(text)
     if number > 65_535:
-        raise argparse.ArgumentTypeError(f"{number} is not a port; the maximum is 65535")
+        raise argparse.ArgumentTypeError(f"{number} is not a valid port; the maximum is 65535")
     return number
 
 
 def seconds(text: str) -> float:
-    """Parse a duration of zero or more."""
+    """Parse a non-negative duration in seconds."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid number of seconds")
     return number
 
 
@@ -82,7 +82,7 @@ def file_to_write(text: str) -> Path:
 
 
 def http_url(text: str) -> str:
-    """Parse a server's URL without a path."""
+    """Parse an HTTP or HTTPS URL that has no path."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a URL of the form http://HOST:PORT")
@@ -97,38 +97,44 @@ def price_file(text: str) -> Prices:
 
 
 def endpoint_url(host: str, port: int) -> str:
-    """The server's address for clients on this machine."""
+    """Return the URL at which clients on this machine reach the server."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = OneLineParser(prog="python -m local_cloud", description="AWS on one machine.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser = OneLineParser(prog="python -m local_cloud", description="Emulate AWS on one machine.")
+    parser.add_argument("--host", default="127.0.0.1", help="listen address (default: %(default)s)")
     parser.add_argument(
-        "--port", type=port_number, default=5000, help="port, 0 for any free one (%(default)s)"
+        "--port",
+        type=port_number,
+        default=5000,
+        help="port to listen on, or 0 for any free port (default: %(default)s)",
     )
     parser.add_argument(
-        "--gpus", type=at_least(0), default=0, help="GPUs that the job pool declares (%(default)s)"
+        "--gpus",
+        type=at_least(0),
+        default=0,
+        help="number of GPUs in the job pool (default: %(default)s)",
     )
     parser.add_argument(
         "--vcpus",
         type=at_least(1),
         default=os.cpu_count() or 1,
-        help="vCPUs that the job pool declares (this machine's: %(default)s)",
+        help="number of vCPUs in the job pool (default: all %(default)s of this machine)",
     )
     parser.add_argument(
         "--memory",
         metavar="MIB",
         type=at_least(4),
         default=psutil.virtual_memory().total // MIB,
-        help="memory that the job pool declares (this machine's: %(default)s)",
+        help="memory in the job pool (default: all %(default)s MiB of this machine)",
     )
     parser.add_argument(
         "--jobs",
         choices=("processes", "containers"),
         default="processes",
-        help="how to run jobs (%(default)s); containers need a Docker engine",
+        help="how to run jobs (default: %(default)s); containers need a Docker engine",
     )
     parser.add_argument(
         "--job-network",
@@ -139,32 +145,34 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--job-endpoint",
         metavar="URL",
         type=http_url,
-        help="URL at which jobs reach this server (default: where it listens)",
+        help="URL at which jobs reach this server (default: the address it listens on)",
     )
     parser.add_argument(
         "--job-dir",
         type=folder,
         default=Path.cwd(),
-        help="folder in which jobs start (default: this one)",
+        help="working directory of jobs (default: the current directory)",
     )
     parser.add_argument(
         "--copy-job-dir",
         action="store_true",
-        help="start each job in a fresh copy of --job-dir, so that it sees no other job's files",
+        help="start each job in a fresh copy of --job-dir, so that it sees no files of other jobs",
     )
     parser.add_argument(
         "--stop-grace",
         metavar="SECONDS",
         type=seconds,
         default=30.0,
-        help="time between a job's SIGTERM and its SIGKILL (%(default)s, as in AWS)",
+        help="time between SIGTERM and SIGKILL when a job is stopped (default: %(default)s, as in "
+        "AWS)",
     )
     parser.add_argument(
         "--file-system-seconds",
         metavar="SECONDS",
         type=seconds,
         default=2.0,
-        help="how long an FSx file system is CREATING or DELETING (%(default)s; minutes in AWS)",
+        help="how long an FSx file system stays CREATING or DELETING (default: %(default)s; in AWS "
+        "it takes minutes)",
     )
     parser.add_argument(
         "--allow-short-limits",
@@ -174,21 +182,21 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         host_access.FLAG,
         action="store_true",
-        help="accept containers that could become root on the Docker host: privileged ones, and "
-        "those with host folders not meant for jobs, or devices other than NVIDIA's",
+        help="accept containers that could gain root on the Docker host: privileged ones, and "
+        "those that use devices other than NVIDIA's or host folders not meant for jobs",
     )
     parser.add_argument(
         "--state",
         metavar="FOLDER",
         type=folder,
-        help="keep the state in this folder and continue from it (default: state is lost on exit)",
+        help="keep the state in this folder and resume from it (default: state is lost on exit)",
     )
     parser.add_argument(
         "--credentials",
         metavar="FILE",
         type=file_to_write,
-        help="AWS credentials file whose secret signs all requests; created if missing (in "
-        "--state's folder, otherwise in a temporary one)",
+        help="AWS credentials file with the secret that clients sign requests with; created if "
+        "missing (default: a file in the --state folder or in a temporary one)",
     )
     parser.add_argument(
         "--any-credentials",
@@ -200,7 +208,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--record-calls",
         metavar="FILE",
         type=file_to_write,
-        help="append a JSON line per request: caller, operation and resources",
+        help="append one JSON line per request to this file: caller, operation and resources",
     )
     parser.add_argument(
         "--prices",
@@ -210,20 +218,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     arguments = parser.parse_args(argv)
     if arguments.any_credentials and arguments.credentials is not None:
-        parser.error(
-            "--credentials and --any-credentials exclude each other: give only one of them"
-        )
+        parser.error("--credentials and --any-credentials can't be combined: give only one of them")
     if arguments.job_network is not None:
         if arguments.jobs != "containers":
-            parser.error("--job-network needs --jobs containers: processes use the host's network")
+            parser.error("--job-network needs --jobs containers; processes use the host's network")
         if arguments.job_endpoint is None:
-            parser.error("--job-network needs --job-endpoint: this server's URL there")
+            parser.error("--job-network needs --job-endpoint, this server's URL in that network")
     return arguments
 
 
 @contextmanager
 def credentials_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
-    """Yield the credentials file for checking signatures; None if they are not checked."""
+    """Yield the path of the credentials file, or None if signatures are not checked."""
     if arguments.any_credentials:
         yield None
     elif arguments.credentials or arguments.state:
@@ -234,7 +240,7 @@ def credentials_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
 
 
 def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | None) -> Settings:
-    """Settings from the arguments.
+    """Build the settings from the command-line arguments.
 
     Raises:
         CredentialsError: the credentials file can't be used.
@@ -273,7 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{arguments.host}:{arguments.port}"
         taken = error.errno == errno.EADDRINUSE
         hint = (
-            ("it is in use; stop the program that uses it or give another --port")
+            ("the port is in use; stop the program that uses it or choose another --port")
             if taken
             else error.strerror
         )

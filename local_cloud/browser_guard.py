@@ -1,4 +1,4 @@
-"""Keeps web pages in a browser on this machine from running commands here."""
+"""Prevents web pages open in a browser on this machine from running commands here."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ OF_PRESIGNED_OBJECTS = re.compile(
 class BrowserGuard:
     """WSGI middleware that refuses requests that a web page could make a browser send.
 
-    It refuses requests with:
+    It refuses requests that have:
 
-    - an unknown Host header, which browsers always send: after DNS rebinding, a page's own host
-      name leads here
+    - an unknown Host header. Browsers always send this header, and after DNS rebinding it contains
+      the page's own host name.
     - an Origin header, which scripts and forms send
     - a Sec-Fetch-Site header, which browsers send to loopback addresses. Links to a job's log or an
-      S3 object, as on Airflow's pages, are served: they can only read.
-    - a path of moto's control API except its reset, from any client
+      S3 object, such as those on Airflow's pages, are served because they can only read.
+    - a path of moto's control API other than its reset, from any client
 
     Args:
-        hosts: this server's names and addresses, besides loopback. Their subdomains are served too,
-            as S3's clients put a bucket's name there.
+        hosts: names and addresses of this server, besides loopback. Their subdomains are served
+            too, because S3 clients put the bucket name there.
     """
 
     def __init__(self, app: WSGIApplication, hosts: Iterable[str]) -> None:
@@ -55,7 +55,7 @@ class BrowserGuard:
         return answer(environ, start_response)
 
     def _refusal(self, environ: WSGIEnvironment) -> str | None:
-        """Why a request is refused, for the response; None if it is served."""
+        """Return a description of what is refused, or None if the request is served."""
         path = environ.get("PATH_INFO", "")
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):
@@ -86,7 +86,7 @@ class BrowserGuard:
 
 
 def is_link(environ: WSGIEnvironment) -> bool:
-    """Whether a browser opens this as a page in a tab: from a link, a bookmark or by address."""
+    """Return whether a browser opens a page in a tab, for example by following a link."""
     return (
         environ["REQUEST_METHOD"] in ("GET", "HEAD")
         and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
@@ -95,7 +95,7 @@ def is_link(environ: WSGIEnvironment) -> bool:
 
 
 def only_reads(environ: WSGIEnvironment) -> bool:
-    """Whether a GET request reads a job's log or an object, and can't be any other call."""
+    """Return whether a GET request can do nothing but read a job's log or an S3 object."""
     path = environ.get("PATH_INFO", "")
     query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     return log_pages.PATH.fullmatch(path) is not None or (

@@ -1,4 +1,4 @@
-"""Determines caller, operation and resources from a request to any AWS service."""
+"""Determines the caller, operation and resources of a request to any AWS service."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ EC2_ID = re.compile(rf"({'|'.join(EC2_TYPES)})-[0-9a-f]+")
 
 
 class Caller(NamedTuple):
-    """The credentials and target in a request's signature."""
+    """The access key, region and service named in a request's signature."""
 
     access_key_id: str
     region: str
     service: str
 
     def arn(self, ending: str) -> str:
-        """ARN of a resource in the caller's account."""
+        """Return the ARN of a resource in the caller's account."""
         account = get_account_id_from(self.access_key_id)
         if self.service == "ssm" and ending.startswith("parameter/aws/"):
             account = ""  # AWS's public parameters belong to no account
@@ -110,7 +110,10 @@ class Caller(NamedTuple):
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """A call as `Recorder` writes it, without time and status. The body stays readable."""
+    """Return what `Recorder` writes about a call, except time and status.
+
+    The application can still read the request's body afterwards.
+    """
     caller = caller_of(environ)
     if caller is None:
         return dict.fromkeys(("access_key_id", "service", "operation", "resources", "conditions"))
@@ -127,7 +130,7 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
 
 
 def caller_of(environ: WSGIEnvironment) -> Caller | None:
-    """Who signed a request; None if it is not signed."""
+    """Return who signed a request, or None if it is not signed."""
     query = unquote(environ.get("QUERY_STRING", ""))
     if found := CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION") or query):
         service = SIGNED_AS.get(found["service"], found["service"])
@@ -138,14 +141,14 @@ def caller_of(environ: WSGIEnvironment) -> Caller | None:
 
 
 def body_of(environ: WSGIEnvironment) -> bytes:
-    """Read a request's body, and keep it readable for the application."""
+    """Read a request's body and leave it readable for the application."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     return body
 
 
 def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, Any]]:
-    """The operation's name and parameters, parsed with botocore's model of the service."""
+    """Return the operation's name and parameters, parsed with botocore's model of the service."""
     # S3's operations follow from the path, and its bodies are large.
     body = b"" if service == "s3" else body_of(environ)
     request = Request({**environ, "wsgi.input": io.BytesIO(body)}, populate_request=False)
@@ -168,7 +171,7 @@ def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, A
 
 
 def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> Iterator[str]:
-    """The ARNs in the parameters, and the ARNs of resources given by name."""
+    """Yield the ARNs in the parameters, and the ARNs of resources given by name."""
     if caller.service == "s3":
         if bucket := parameters.get("Bucket"):
             key = parameters.get("Key")
@@ -191,7 +194,7 @@ def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> It
 
 
 def _names(value: object) -> list[str]:
-    """The strings in a parameter; for a full description of a resource, its name."""
+    """Return the strings in a parameter, or the resource's name if it describes a resource."""
     if isinstance(value, dict):
         value = value.get("Name", value.get("BudgetName"))
     values = value if isinstance(value, list) else [value]
@@ -216,6 +219,6 @@ def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[st
 
 
 def _key_and_value(tag: dict[str, str]) -> tuple[str, str]:
-    """A tag's key and value; KMS prefixes both fields."""
+    """Return a tag's key and value; KMS calls these fields TagKey and TagValue."""
     plain = {name.lower().removeprefix("tag"): value for name, value in tag.items()}
     return plain["key"], plain["value"]

@@ -1,4 +1,4 @@
-"""Batch's clock, and timers."""
+"""The clock that Batch uses, and timers."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ def now_milliseconds() -> int:
 
 
 def later(seconds: float, function: Callable[..., object], *arguments: object) -> threading.Timer:
-    """Call a function after `seconds`, unless the timer is cancelled or the server ends first."""
+    """Call a function after `seconds`, unless the timer is cancelled or the server exits first."""
     timer = threading.Timer(seconds, function, arguments)
     timer.daemon = True
     timer.start()

@@ -1,4 +1,4 @@
-"""The file with the secret that signs requests to the local cloud; AWS clients read it too."""
+"""Reads or creates the file with the secret that AWS clients sign their requests with."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class CredentialsError(Exception):
 
 
 def read_or_make(path: Path) -> str:
-    """The secret in an AWS credentials file; creates a file private to its owner if missing.
+    """Return the secret in an AWS credentials file, creating a private file if it is missing.
 
     Raises:
-        CredentialsError: it can't be read or written, or has no secret for the profile `default`.
+        CredentialsError: the file can't be read or written, or its profile `default` has no secret.
     """
     try:
         return _made(path)
@@ -48,6 +48,6 @@ def _secret_in(path: Path) -> str:
         secret = ""
     if not secret:
         raise CredentialsError(
-            f"{path} has no {SECRET} in the profile {PROFILE}: delete the file, or give another"
+            f"{path} has no {SECRET} in the profile {PROFILE}: delete the file or choose another"
         )
     return secret

@@ -54,7 +54,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Faults:
-    """WSGI middleware: the control API at `/_faults`, and faults in all other calls."""
+    """WSGI middleware that serves the control API at `/_faults` and injects faults elsewhere."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
@@ -90,7 +90,7 @@ class Faults:
     def _strikes(
         self, active: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
     ) -> bool:
-        """Whether a fault applies to this call; if so, counts it."""
+        """Return whether a fault applies to this call, and count it if so."""
         if not fault.covers(call["service"], call["operation"], call["resources"] or []):
             return False
         if isinstance(fault, RefusedWrites) and environ["REQUEST_METHOD"] in READING:
@@ -218,7 +218,7 @@ class Faults:
     def _find(self, job_id: str) -> tuple[Job, Attempt | None]:
         job = find_job(job_id)
         if job is None:
-            raise NotFound(f"no job {job_id!r}")
+            raise NotFound(f"there is no job {job_id!r}")
         return job, self._scheduler.attempts.get(job)
 
 

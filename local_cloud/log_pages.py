@@ -1,4 +1,4 @@
-"""Shows a job's log in a browser, in place of AWS's console, and answers health checks."""
+"""Shows job logs in a browser, as AWS's console would, and answers health checks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ LINES = 16  # events sent at once; each may have a quarter of a megabyte
 
 
 class LogPages:
-    """WSGI middleware: `GET /local-cloud/jobs/ID/log` shows the log of a job's last attempt.
+    """WSGI middleware that shows job logs and answers health checks.
 
+    `GET /local-cloud/jobs/ID/log` shows the log of a job's last attempt, and
     `GET /local-cloud/ready` is for health checks.
     """
 
@@ -47,12 +48,12 @@ class LogPages:
 
 
 def find_job(job_id: str) -> Job | None:
-    """The job with this id, in any account and region."""
+    """Return the job with this id, in any account and region, or None if there is none."""
     return next((job for backend in used_backends() if (job := backend.find_job(job_id))), None)
 
 
 def page(job: Job) -> Iterator[str]:
-    """Yield the page in parts, as a log may be larger than memory."""
+    """Yield the page in parts, because a log can be larger than memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         yield f"{state} and has no log yet.\n"

@@ -1,4 +1,4 @@
-"""Serves EC2's and ECS's metadata, in which jobs look up their host and task."""
+"""Serves the EC2 and ECS metadata in which jobs look up their host and task."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ TOKEN_SECONDS = range(1, 21_601)
 
 
 class HostMetadata:
-    """WSGI middleware: version 2 of the instance metadata service, which requires a token.
+    """WSGI middleware that serves instance metadata, version 2, which requires a token.
 
-    It serves only Spot's interruption notices. Everything else is not found, as on a machine that
-    is not an EC2 instance and has no type, zone or image.
+    It serves only Spot interruption notices. All other metadata is missing, because this machine is
+    not an EC2 instance and has no instance type, zone or image.
 
     Source: EC2 User Guide, "Use the Instance Metadata Service" and "Spot Instance interruption
     notices".
 
     Args:
-        reclaim_time: when the host of an ECS task is reclaimed; None without a notice.
-        runs: whether an ECS task is running. Only the task knows its id; other requests get 404.
+        reclaim_time: returns when an ECS task's host will be reclaimed, or None without a notice.
+        runs: returns whether an ECS task is running. Requests with an unknown task id get 404, and
+            only the task itself knows its id.
     """
 
     def __init__(
@@ -88,10 +89,10 @@ class HostMetadata:
 
 
 class TaskMetadata:
-    """WSGI middleware: version 4 of the task metadata endpoint, `/v4/TASK` and `/v4/TASK/task`.
+    """WSGI middleware that serves task metadata, version 4: `/v4/TASK` and `/v4/TASK/task`.
 
     Args:
-        address: an ECS task's own address; None if it has none.
+        address: returns an ECS task's own IP address, or None if it has none.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a container or its task; for a process, only its address is known."""
+        """Describe a container or its task; for a process, only the address is known, if any."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}
@@ -129,7 +130,7 @@ class TaskMetadata:
 
 
 def address_in(inspected: dict[str, Any]) -> str | None:
-    """A container's address on its network; None on the host's network."""
+    """Return a container's address on its network, or None if it uses the host's network."""
     networks = (inspected.get("NetworkSettings") or {}).get("Networks") or {}
     found = [network.get("IPAddress") for network in networks.values()]
     return next(filter(None, found), None)
@@ -154,7 +155,7 @@ def container(inspected: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(inspected: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of a task with one container; pull times only if the image was pulled."""
+    """Return the metadata of a task with one container; pull times only if it pulled an image."""
     labels = inspected["Config"]["Labels"]
     limits = described["Limits"]
     times = {"PullStartedAt": labels.get(PULL_STARTED), "PullStoppedAt": labels.get(PULL_STOPPED)}

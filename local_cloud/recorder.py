@@ -1,4 +1,4 @@
-"""Records who called what, as evidence that policies allow enough and no more."""
+"""Records who called what, to verify that IAM policies allow just what is needed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Recorder:
     """WSGI middleware that appends one JSON line per request to a file.
 
     Each line has `time` (UTC), `access_key_id`, `service` and `operation` (as in an IAM action),
-    `resources` (ARNs, as far as the request names them), `conditions` (values of IAM condition keys
-    in the request) and the HTTP `status`. Unknown values are null.
+    `resources` (ARNs of the resources named in the request), `conditions` (values of IAM condition
+    keys in the request) and the HTTP `status`. Unknown values are null.
     """
 
     def __init__(self, app: WSGIApplication, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Idempotent retries: a request that an SDK sends again gets the first response."""
+"""Makes retries idempotent: a request that an SDK sends again gets the first response."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NOT_IDEMPOTENT = ("batch",)
 class RetriedRequests:
     """WSGI middleware that recognises retries by the invocation id that AWS's SDKs send.
 
-    On a busy machine a response can get lost. Terraform's provider then repeats its `Create...` or
-    `Delete...`, which would fail because the resource already exists, or no longer does.
+    On a busy machine a response can get lost. Terraform's provider then retries its `Create...` or
+    `Delete...` call, which would fail because the resource already exists or no longer exists.
     """
 
     def __init__(self, app: WSGIApplication) -> None:

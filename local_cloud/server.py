@@ -1,4 +1,4 @@
-"""Runs moto's server, with its gaps filled and a Batch that runs jobs."""
+"""Runs moto's server with its gaps filled and with a Batch service that runs jobs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class QuietRequestHandler(LoggingRequestHandler):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket (port 0: any free one); raises OSError if the address is unavailable."""
+    """Open a listening socket (port 0: any free port); raises OSError if that is impossible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -89,7 +89,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def hosts_of(settings: Settings) -> set[str]:
-    """The names and addresses at which clients and jobs reach the server."""
+    """Return the host names and addresses at which clients and jobs reach the server."""
     urls = (settings.endpoint_url, settings.job_endpoint_url)
     return {urlsplit(url).hostname or "" for url in urls}
 
@@ -97,7 +97,7 @@ def hosts_of(settings: Settings) -> set[str]:
 def with_own_paths(
     services: WSGIApplication, scheduler: Scheduler, settings: Settings
 ) -> WSGIApplication:
-    """Add fault injection, its control API, signature checks and unauthenticated pages."""
+    """Wrap the services with fault injection, signature checks and unauthenticated pages."""
     app: WSGIApplication = Faults(services, scheduler)
     if settings.secret is not None:
         hint = f"clients find it in {settings.credentials}"
@@ -106,7 +106,7 @@ def with_own_paths(
 
 
 def how_to_call(settings: Settings) -> str:
-    """A line that tells users which credentials clients need."""
+    """Return a line that tells users which credentials clients need."""
     if settings.secret is None:
         return "any credentials are accepted: every user of this machine can run commands as you"
     return f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
@@ -124,7 +124,8 @@ def serve(
 ) -> None:
     """Serve requests until `stop` is set, then end all jobs.
 
-    If ending takes 30 seconds, the process prints its threads' stacks and exits with code 1.
+    If that takes longer than 30 seconds, the process prints its threads' stacks and exits with
+    code 1.
 
     Raises:
         OSError: `record_calls` can't be written.
@@ -195,7 +196,7 @@ def serve(
 def end_stuck() -> None:
     """Print all threads' stacks, if possible, and end the process.
 
-    This doesn't use faulthandler, which has crashed on reading running threads' frames.
+    This avoids faulthandler, which has crashed while reading the frames of running threads.
     """
     saying = threading.Thread(target=say_where_threads_are, daemon=True)
     saying.start()

@@ -1,4 +1,4 @@
-"""The settings of a local cloud, from its command line."""
+"""Settings of the local cloud, taken from its command line."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +9,10 @@ JobsAs = Literal["processes", "containers"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The machine's declared resources, and how it runs jobs.
+    """The resources that the machine offers to jobs, and how it runs them.
 
-    `job_endpoint_url` is the URL at which jobs reach the server; `job_network` is the Docker
-    network that containers join, None for the host's network. Requests must be signed with
+    `job_endpoint_url` is the URL at which jobs reach the server. `job_network` is the Docker
+    network that containers join, or None for the host's network. Requests must be signed with
     `secret`, which clients find in the file `credentials`; if None, signatures are not checked.
     Creating or deleting a file system takes `file_system_seconds`. Jobs that run as processes start
     in `job_dir`, or each in its own copy if `copy_job_dir` is set.
@@ -36,5 +36,5 @@ class Settings:
 
     @property
     def refuses_host_access(self) -> bool:
-        """Whether to refuse jobs with root access to the Docker host; processes never get it."""
+        """Whether to refuse containers that could gain root on the Docker host."""
         return self.jobs == "containers" and not self.allow_host_access

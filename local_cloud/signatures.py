@@ -1,4 +1,4 @@
-"""Checks AWS signatures, so that other users of this machine, without the secret, can't call."""
+"""Checks AWS signatures, so that users of this machine who lack the secret can't make calls."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ SIGNERS = {
 
 
 class SignedRequests:
-    """WSGI middleware: serves requests signed with the secret, with any access key id.
+    """WSGI middleware that serves only requests signed with the secret, with any access key id.
 
-    A key issued here by IAM or STS signs with its own secret. Presigned URLs are accepted until
-    they expire, including those of version 2, which botocore makes for S3. Neither the age of a
+    Keys issued here by IAM or STS have their own secrets. Presigned URLs are accepted until
+    they expire, including version 2 URLs, which botocore creates for S3. Neither the age of a
     signature in a header nor the payload of an S3 upload is checked.
 
     Args:
-        hint: where clients find the secret.
+        hint: tells refused clients where to find the secret.
     """
 
     def __init__(self, app: WSGIApplication, secret: str, hint: str) -> None:
@@ -95,7 +95,7 @@ class SignedRequests:
         return hmac.compare_digest(signer.sign_string(text).encode(), query["Signature"].encode())
 
     def _secret_of(self, access_key_id: str) -> str:
-        """The key's own secret if it was issued here, else this local cloud's."""
+        """Return the key's own secret if it was issued here, otherwise the local cloud's secret."""
         for account in list(iam_backends.values()):
             for backend in list(account.values()):
                 if key := backend.access_keys.get(access_key_id):
@@ -119,7 +119,7 @@ def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> 
 
 
 def expired(environ: WSGIEnvironment, end: datetime) -> Response:
-    """The response to an expired presigned URL, in S3's or other services' wording."""
+    """Return the response to an expired presigned URL, in the wording of the called service."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
         return refusal(environ, "s3", "AccessDenied", "Request has expired")
@@ -128,11 +128,11 @@ def expired(environ: WSGIEnvironment, end: datetime) -> Response:
 
 
 def end_of(query: Mapping[str, str]) -> datetime:
-    """When a presigned URL expires.
+    """Return when a presigned URL expires.
 
     Raises:
         KeyError: a field is missing.
-        ValueError: it is not a valid time.
+        ValueError: a field is not a valid time.
     """
     try:
         if "X-Amz-Signature" not in query:
@@ -160,14 +160,14 @@ class Signed(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
-        """Parse a presigned query's fields; raises KeyError or ValueError without a signature."""
+        """Parse fields named as in a presigned URL; raises KeyError or ValueError if invalid."""
         access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
         names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
         time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]
         return cls(access_key_id, region, service, names, time, signature, is_presigned)
 
     def expected(self, environ: WSGIEnvironment, secret: str) -> str:
-        """The signature that the secret yields, computed by botocore's own signer."""
+        """Compute the signature that the secret yields, with botocore's own signer."""
         body = b"" if self.service in S3 else body_of(environ)
         request = request_of(environ, self.headers, body)
         request.url = SIGNATURE_IN_QUERY.sub(r"\1", request.url)
@@ -182,10 +182,11 @@ class Signed(NamedTuple):
 
 
 def in_header(environ: WSGIEnvironment) -> dict[str, str]:
-    """The signature in the Authorization header, with its parts named as in a query.
+    """Return the signature in the Authorization header, with fields named as in a presigned URL.
 
     Raises:
-        KeyError, ValueError: the header, or a signature in it, is missing.
+        KeyError: a required header is missing.
+        ValueError: the header has no valid signature.
     """
     found = AUTHORIZATION.fullmatch(environ["HTTP_AUTHORIZATION"].strip())
     if found is None:
@@ -199,7 +200,7 @@ def in_header(environ: WSGIEnvironment) -> dict[str, str]:
 
 
 def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b"") -> AWSRequest:
-    """The request as it was sent, with only these headers.
+    """Rebuild the request as it was sent, with only these headers.
 
     Raises:
         KeyError: one of these headers is missing.

@@ -1,1 +1,1 @@
-"""AWS Batch: moto's, with jobs that run as processes or containers."""
+"""AWS Batch, based on moto's, with jobs that actually run as processes or containers."""

@@ -1,4 +1,4 @@
-"""Errors as the services send them, in the format of each protocol."""
+"""Builds error responses like those of AWS's services, in the format of each protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServiceError(NamedTuple):
 
 
 def throttled(service: str) -> ServiceError:
-    """A service's throttling error (codes: botocore's data/_retry.json)."""
+    """Return a service's throttling error, with the codes in botocore's data/_retry.json."""
     if service == "s3":
         return ServiceError("SlowDown", 503, "Please reduce your request rate.")
     if service == "ec2":
@@ -34,7 +34,7 @@ def throttled(service: str) -> ServiceError:
 
 
 def expired(service: str | None) -> ServiceError:
-    """A service's error for expired temporary credentials (AWS's common errors, and S3's)."""
+    """Return a service's error for expired credentials, from AWS's common errors or S3's own."""
     if service == "s3":
         return ServiceError("ExpiredToken", 400, "The provided token has expired.")
     message = "The security token included in the request is expired"
@@ -51,7 +51,7 @@ REFUSED_WRITES = {
 
 
 def protocol_of(service: str | None, content_type: str | None) -> str:
-    """The protocol of a call; JSON if the service is unknown."""
+    """Return the protocol of a call, or JSON if the service is unknown."""
     if not service:
         return "json"
     model = get_service_model(service)
@@ -62,7 +62,7 @@ def protocol_of(service: str | None, content_type: str | None) -> str:
 
 
 def response(protocol: str, error: ServiceError) -> Response:
-    """The error as an HTTP response in the given protocol, named as in botocore's models."""
+    """Build the HTTP response for an error. Protocols are named as in botocore's models."""
     request_id = str(uuid.uuid4())
     headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
     body: bytes | str
@@ -91,6 +91,6 @@ def _xml(protocol: str, error: ServiceError, request_id: str) -> str:
 
 
 def _cbor(fields: dict[str, str]) -> bytes:
-    """Encode a map of up to 23 short texts (RFC 8949)."""
+    """Encode a map of up to 23 short strings as CBOR (RFC 8949)."""
     texts = [text.encode() for pair in fields.items() for text in pair]
     return bytes([0xA0 | len(fields)]) + b"".join(bytes([0x78, len(text)]) + text for text in texts)

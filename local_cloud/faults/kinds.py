@@ -1,4 +1,4 @@
-"""The kinds of fault, and their fields in a request."""
+"""The kinds of faults that can be injected, and the request fields of each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Kind(BaseModel):
 
 
 class CallFault(Kind):
-    """Affects calls of these services, operations and ARNs (globs); empty means all.
+    """Affects calls to these services, operations and resources; an empty tuple means all.
 
-    Names are IAM's: service `batch`, operation `SubmitJob`. A call on an S3 object matches by the
-    object's ARN.
+    Services and operations have IAM's names, such as `batch` and `SubmitJob`. Resources are ARNs,
+    matched as globs; a call on an S3 object has the object's ARN.
     """
 
     services: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class CallFault(Kind):
 class Throttle(CallFault):
     """Rejects a share of the calls with the service's throttling error.
 
-    The seed and the order of calls decide which.
+    The seed and the order of the calls decide which ones are rejected.
     """
 
     kind: Literal["throttle"]
@@ -68,7 +68,7 @@ class RefusedWrites(CallFault):
 
 
 class ExpiredCredentials(CallFault):
-    """Rejects calls like those of a role whose temporary credentials were not renewed in time."""
+    """Rejects calls as if the caller's temporary credentials had expired."""
 
     kind: Literal["expired_credentials"]
 
@@ -83,8 +83,8 @@ class LateAnswer(CallFault):
 class SpotInterruption(Kind):
     """Interrupts attempts as Spot does: a notice in the metadata, SIGTERM, then SIGKILL.
 
-    Affects jobs by name (a glob), in one compute environment or all: attempts running now, and
-    those that start while the fault lasts.
+    Affects jobs whose name matches a glob, in one compute environment or in all. It interrupts both
+    running attempts and those that start while the fault is active.
     """
 
     kind: Literal["spot_interruption"]
@@ -101,7 +101,7 @@ class SpotInterruption(Kind):
 
 
 class InvalidEnvironment(Kind):
-    """Makes compute environments INVALID, including new ones: no job starts in them."""
+    """Makes compute environments INVALID, including new ones, so that no job starts in them."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str = Field(min_length=1)  # a glob of names
@@ -112,7 +112,7 @@ class InvalidEnvironment(Kind):
 
 
 class NoCapacity(Kind):
-    """EC2 has no instances for these compute environments: jobs wait without a status reason."""
+    """Leaves compute environments without EC2 capacity; jobs wait without a status reason."""
 
     kind: Literal["no_capacity"]
     compute_environment: str = "*"  # a glob of names
@@ -133,14 +133,14 @@ class VcpuQuota(Kind):
 
 
 class MissingImage(Kind):
-    """No container of this image can start: its registry does not have the image."""
+    """Keeps containers of an image from starting, as if its registry did not have the image."""
 
     kind: Literal["missing_image"]
     image: str
 
 
 class UnstartedNode(Kind):
-    """A child node of multi-node jobs never starts, so the others wait for it."""
+    """Keeps one child node of a multi-node job from starting, so the other nodes wait for it."""
 
     kind: Literal["unstarted_node"]
     job_name: str = "*"  # a glob
@@ -151,7 +151,7 @@ class UnstartedNode(Kind):
 
 
 class JobFault(Kind):
-    """Affects jobs by name (a glob)."""
+    """Affects jobs whose name matches a glob."""
 
     job_name: str = "*"
 
@@ -160,7 +160,7 @@ class JobFault(Kind):
 
 
 class LostLogLines(JobFault):
-    """Drops log lines of jobs that start during the fault, as a log driver does."""
+    """Drops log lines of jobs that start during the fault, as a log driver can."""
 
     kind: Literal["lost_log_lines"]
     first: int = Field(default=0, ge=0)  # number of lines at the beginning of the log
@@ -168,14 +168,14 @@ class LostLogLines(JobFault):
 
 
 class StopBeforeStart(JobFault):
-    """Describes attempts that end during the fault as stopped before they started."""
+    """Reports attempts that end during the fault as having stopped before they started."""
 
     kind: Literal["stop_before_start"]
     early_seconds: PositiveSeconds = 1.0  # from the reported stop to the start
 
 
 class FileSystemFault(Kind):
-    """Affects file systems by their ids (a glob), including new ones."""
+    """Affects file systems whose id matches a glob, including new ones."""
 
     file_system: str = "*"
 
@@ -184,7 +184,7 @@ class FileSystemFault(Kind):
 
 
 class FileSystemCreationFails(Kind):
-    """File systems created during the fault end up FAILED."""
+    """Makes the creation of file systems fail: those created during the fault become FAILED."""
 
     kind: Literal["file_system_creation_fails"]
     reason: str = Field(
@@ -202,14 +202,14 @@ class FileSystemDeletionRefused(FileSystemFault):
 
 
 class FileSystemDeletionSlow(FileSystemFault):
-    """File systems deleted during the fault stay DELETING for longer."""
+    """Makes file systems that are deleted during the fault stay DELETING for longer."""
 
     kind: Literal["file_system_deletion_slow"]
     delay_seconds: PositiveSeconds
 
 
 class FileSystemFull(FileSystemFault):
-    """Writes to a file system fail with ENOSPC. Needs root on the local cloud's machine."""
+    """Makes writes to file systems fail with ENOSPC. Requires root on the local cloud's machine."""
 
     kind: Literal["file_system_full"]
     free_mib: int = Field(default=0, ge=0)  # free space left

@@ -16,7 +16,7 @@ AnyKind = TypeVar("AnyKind", bound=Kind)
 
 @dataclass(eq=False)
 class Active:
-    """An active fault. `undo` reverts what it did to Batch or FSx."""
+    """An active fault. `undo` reverts its effects on Batch or FSx."""
 
     id: str
     fault: Fault
@@ -28,7 +28,7 @@ class Active:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it was applied as often as `times` allows."""
+        """Whether the fault has already been applied as often as `times` allows."""
         times: int | None = getattr(self.fault, "times", None)
         return times is not None and self.strikes >= times
 
@@ -47,7 +47,7 @@ UNDER_WAY: dict[str, Active] = {}  # by id, oldest first
 
 
 def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
-    """The active faults of a kind."""
+    """Yield the active faults of a kind."""
     for active in list(UNDER_WAY.values()):
         if isinstance(active.fault, kind):
             yield active, active.fault
@@ -56,7 +56,7 @@ def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
 def strike(
     kind: type[AnyKind], covers: Callable[[AnyKind], bool] = lambda _: True
 ) -> AnyKind | None:
-    """The first unspent fault of a kind that covers the target, counted as applied."""
+    """Return the first unspent fault of a kind that covers the target, counting it as applied."""
     for active, fault in active_faults(kind):
         if not active.is_spent and covers(fault):
             active.strikes += 1

@@ -1,1 +1,1 @@
-"""FSx for Lustre: file systems with their life cycle, backed by local folders."""
+"""FSx for Lustre: file systems with a life cycle, backed by local folders."""

@@ -1,6 +1,7 @@
-"""The folders that back file systems.
+"""Manages the local folders that back file systems.
 
-A full file system is emulated by a real one in memory, with the content and little free space.
+To emulate a full file system, its content is copied to a tmpfs with little free space, which is
+mounted over the folder.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MODE = 0o755
 
 
 class Folders:
-    """A folder for each file system by its id, below `given` or a temporary folder."""
+    """One folder per file system, named after its id, in `given` or a temporary folder."""
 
     def __init__(self, given: Path | None = None) -> None:
         self._given = given
@@ -34,14 +35,14 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder; unmounts what a killed server's fault left mounted there."""
+        """Create the folder, and unmount anything that a killed server left mounted there."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
         return folder
 
     def is_full(self, file_system_id: str) -> bool:
-        """Whether a fault has filled the file system."""
+        """Return whether a fault has filled the file system."""
         return os.path.ismount(self.path(file_system_id))
 
     def make_room(self) -> None:
@@ -56,7 +57,7 @@ class Folders:
         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove a temporary folder with all file systems; keep a given one."""
+        """Unmount all file systems, and delete them if their folder is temporary."""
         if "_root" not in vars(self):
             return
         for folder in self._root.iterdir():
@@ -70,10 +71,10 @@ class NotPermittedError(Exception):
 
 
 def make_full(folder: Path, free_mib: int) -> None:
-    """Limit a folder's free space to `free_mib`; writing more raises ENOSPC.
+    """Limit a folder's free space to `free_mib`; writing more fails with ENOSPC.
 
     Raises:
-        NotPermittedError: it needs root or CAP_SYS_ADMIN.
+        NotPermittedError: this process can't mount; it needs root with CAP_SYS_ADMIN.
     """
     staging = folder.with_name(f"{folder.name}.full")
     staging.mkdir()
@@ -90,7 +91,7 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError if this process can't mount, as `make_full` has to."""
+    """Raise NotPermittedError if this process can't mount anything, as `make_full` must."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))
@@ -106,7 +107,7 @@ def put_back(folder: Path) -> None:
 
 
 def in_pages(folder: Path) -> int:
-    """Bytes that a folder's files take in memory, which is allocated in pages."""
+    """Return how many bytes a folder's files take in memory, which is allocated in pages."""
     sizes = [
         (Path(where) / name).lstat().st_size
         for where, _, names in os.walk(folder)
@@ -116,7 +117,7 @@ def in_pages(folder: Path) -> int:
 
 
 def unmount(folder: Path) -> None:
-    """Unmount if mounted; lazily, so that processes with open files keep access."""
+    """Unmount a folder if it is mounted, lazily so that processes can still use open files."""
     if os.path.ismount(folder):
         run("umount", "--lazy", str(folder))
 

@@ -1,4 +1,7 @@
-"""Finds what a booting host mounts: its user data names an SSM parameter with the id."""
+"""Finds the file system that a booting host mounts.
+
+The host's user data names an SSM parameter, whose value is the file system's id.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ class HostError(Exception):
 
 
 def mount(environment: ComputeEnvironment) -> Path | None:
-    """The folder that backs MOUNT_POINT on an environment's hosts; None if nothing is mounted.
+    """Return the folder behind MOUNT_POINT on an environment's hosts, or None if there is none.
 
     Raises:
-        HostError: there is no such file system, or it is not AVAILABLE.
+        HostError: the file system or its parameter is missing, or the file system is not AVAILABLE.
     """
     file_system_id = mounted_file_system(environment)
     return None if file_system_id is None else backend_of(environment).folders.path(file_system_id)
 
 
 def mounted_file_system(environment: ComputeEnvironment) -> str | None:
-    """The id of the file system that an environment's hosts mount; None if there is none.
+    """Return the id of the file system that an environment's hosts mount, or None.
 
     Raises:
         HostError: as in `mount`.
@@ -79,7 +82,7 @@ def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
 
 
 def parameters(environment: ComputeEnvironment) -> Iterator[str]:
-    """The parameters that the scripts in the hosts' user data refer to."""
+    """Yield the names of the parameters that the scripts in the hosts' user data refer to."""
     template = environment.compute_resources.get("launchTemplate")
     if not template:
         return
@@ -99,7 +102,7 @@ def parameters(environment: ComputeEnvironment) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def named_in(user_data: str) -> tuple[str, ...]:
-    """The parameters in user data, which is base64 of a script or of MIME parts."""
+    """Return the parameters named in user data, a base64-encoded script or MIME message."""
     try:
         text = base64.b64decode(user_data, validate=True)
     except (binascii.Error, ValueError):

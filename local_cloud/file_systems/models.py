@@ -1,4 +1,4 @@
-"""moto's FSx backend, with a life cycle; moto looks for `urls` beside this module."""
+"""Extends moto's FSx backend with a life cycle. moto looks for `urls` next to this module."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ Fault = TypeVar("Fault", bound=FileSystemFault)
 
 
 class FileSystemsBackend(FSxBackend):
-    """FSx of one account and region.
+    """The FSx backend of one account and region.
 
     Attributes:
         seconds: how long CREATING and DELETING take.
-        folders: where the file systems' content is.
+        folders: the local folders that hold the file systems' content.
         lock: guards all file systems.
     """
 
@@ -62,7 +62,7 @@ class FileSystemsBackend(FSxBackend):
         self.tasks: dict[str, ImportTask] = {}
 
     def create(self, request: dict[str, Any]) -> FileSystem:
-        """CreateFileSystem; a repeated request with the same token returns the first result."""
+        """Handle CreateFileSystem; a repeated request with the same token gets the first result."""
         with self.lock:
             refuse_other_kinds(request)
             if (found := earlier_record(self.file_systems.values(), request)) is not None:
@@ -78,13 +78,13 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
-        """DescribeFileSystems; raises FileSystemNotFound for an unknown id."""
+        """Handle DescribeFileSystems; raises FileSystemNotFound for an unknown id."""
         with self.lock:
             self.settle()
             return list(map(self.find, ids)) if ids else list(self.file_systems.values())
 
     def delete(self, request: dict[str, Any]) -> FileSystem:
-        """DeleteFileSystem; a file system that is DELETING stays as it is."""
+        """Handle DeleteFileSystem; a file system that is already DELETING is left as it is."""
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
@@ -102,7 +102,7 @@ class FileSystemsBackend(FSxBackend):
             return found
 
     def associate(self, request: dict[str, Any]) -> Association:
-        """CreateDataRepositoryAssociation."""
+        """Handle CreateDataRepositoryAssociation."""
         with self.lock:
             self.settle()
             file_system = self.find(request["FileSystemId"])
@@ -120,7 +120,7 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.associations, made)
 
     def describe_associations(self, request: dict[str, Any]) -> list[Association]:
-        """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown id."""
+        """Handle DescribeDataRepositoryAssociations; raises FileSystemNotFound for unknown ids."""
         with self.lock:
             self.settle()
             wanted = [
@@ -129,7 +129,7 @@ class FileSystemsBackend(FSxBackend):
             return [each for each in self.associations.values() if each.file_system_id in wanted]
 
     def describe_tasks(self, request: dict[str, Any]) -> list[ImportTask]:
-        """DescribeDataRepositoryTasks."""
+        """Handle DescribeDataRepositoryTasks."""
         with self.lock:
             self.settle()
             wanted = requested_file_systems(request, self.file_systems)
@@ -152,7 +152,7 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_task(task)
 
     def fill(self) -> None:
-        """Fill the file systems that active faults affect."""
+        """Fill up the file systems for which a fault requires it."""
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Fields that all new resources have; `arn` is the ARN's end, with `{}` for the id."""
+        """Return fields common to new resources; `arn` is the ARN's end, with `{}` for the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -260,7 +260,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Schedule `settle` for when it is due, so that folders are removed without a request."""
+        """Schedule `settle` for when a change is due, so that it does not depend on a request."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -270,18 +270,18 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
 
 
 def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """The active fault of this kind that affects a file system; None if there is none."""
+    """Return the first unspent fault of a kind that affects a file system, and count it."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
-    """Backends of all accounts and regions that were ever used."""
+    """Return the FSx backends of all accounts and regions used so far."""
     found = [backend for regions in fsx_backends.values() for backend in regions.values()]
     return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Replace moto's FSx; `seconds` is how long a change takes. Close the returned folders."""
+    """Replace moto's FSx backend. Changes take `seconds`; the caller closes the folders."""
     fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
@@ -289,7 +289,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Fill the file systems that active faults affect.
+    """Fill up the file systems of all backends for which a fault requires it.
 
     Raises:
         NotPermittedError: this process isn't allowed to mount anything.
@@ -300,13 +300,13 @@ def fill_all() -> None:
 
 
 def make_room() -> None:
-    """Empty all full file systems, then fill those that other active faults affect again."""
+    """Free space in all full file systems, then refill those that other active faults affect."""
     with FileSystemsBackend.lock:
         FileSystemsBackend.folders.make_room()
         fill_all()
 
 
 def resume() -> None:
-    """Continue from an earlier server's state; call once, before the first request."""
+    """Resume from an earlier server's state; call this once, before the first request."""
     for backend in used_backends():
         backend.resume()

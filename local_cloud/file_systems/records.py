@@ -10,7 +10,7 @@ FAILED = ("FAILED", "MISCONFIGURED")
 
 @dataclass(kw_only=True)
 class Resource:
-    """A resource of FSx. `due_at` is when CREATING, EXECUTING or DELETING is to end."""
+    """An FSx resource. `due_at` is when its state CREATING, EXECUTING or DELETING will end."""
 
     id: str
     resource_arn: str
@@ -33,7 +33,7 @@ class Resource:
         return {name: value for name, value in fields.items() if value is not None}
 
     def own_fields(self) -> dict[str, Any]:
-        """The fields specific to this kind of resource."""
+        """Return the fields specific to this kind of resource."""
         raise NotImplementedError
 
 
@@ -71,7 +71,7 @@ class FileSystem(Resource):
 class Association(Resource):
     """A link between a folder of a file system and a prefix in S3.
 
-    `was_available` is True once it was AVAILABLE and its import, if requested, has started.
+    `was_available` is True once it has been AVAILABLE and its import, if requested, has started.
     """
 
     file_system_id: str
@@ -92,7 +92,7 @@ class Association(Resource):
 
 @dataclass(kw_only=True)
 class ImportTask(Resource):
-    """Copies objects from S3 to an association's folder."""
+    """A task that copies objects from S3 to an association's folder."""
 
     association_id: str
     file_system_id: str

@@ -1,4 +1,4 @@
-"""Imports objects from S3, a file system's data repository, as files."""
+"""Imports the S3 objects in a file system's data repository as files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RepositoryError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, str]:
-    """The bucket and prefix of `s3://bucket/prefix/`."""
+    """Return the bucket and prefix of `s3://bucket/prefix/`."""
     parts = urlsplit(path)
     prefix = parts.path.strip("/")
     return parts.netloc, f"{prefix}/" if prefix else ""
@@ -28,16 +28,16 @@ def bucket_exists(account: str, path: str) -> bool:
 
 
 def missing_bucket(path: str) -> str:
-    """FSx's message if the bucket does not exist."""
+    """Return FSx's message for a bucket that does not exist."""
     return f"the bucket {parts_of(path)[0]} does not exist, or FSx may not access it"
 
 
 def import_objects(account: str, path: str, folder: Path) -> None:
-    """Copy a repository's objects to a folder; paths are their keys without its prefix.
+    """Copy a repository's objects to a folder; their paths are their keys without the prefix.
 
     Raises:
-        RepositoryError: the bucket is gone, or a file can't be written, for example because the
-            file system is full.
+        RepositoryError: the bucket no longer exists, or a file can't be written, for example
+            because the file system is full.
     """
     name, prefix = parts_of(path)
     bucket = s3_backends[account]["aws"].buckets.get(name)

@@ -1,6 +1,6 @@
-"""Refuses requests with unsupported parts, and those that botocore's model of FSx rejects.
+"""Refuses requests that use unsupported features or violate botocore's model of FSx.
 
-A file system's version, size and throughput are checked by Terraform's inputs instead.
+A file system's version, size and throughput are validated by Terraform's variables instead.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Record = TypeVar("Record", bound=Resource)
 
 
 class RefusedError(JsonRESTError):
-    """One of FSx's errors; `fields` are its members besides the message."""
+    """An FSx error; `fields` are its members besides the message."""
 
     def __init__(self, code: str, message: str, **fields: str) -> None:
         super().__init__(code, message)
@@ -104,7 +104,7 @@ def checked(operation: str, body: str) -> dict[str, Any]:
 
 
 def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """The constraints that a value violates, in AWS's wording."""
+    """Yield the constraints that a value violates, in AWS's wording."""
     if isinstance(shape, StructureShape):
         for name, member in value.items():
             if name in shape.members:
@@ -117,7 +117,7 @@ def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 
 def member_path(path: str, name: str) -> str:
-    """The path of a member as AWS writes it: fileSystemId, lustreConfiguration.deploymentType."""
+    """Return a member's path as AWS writes it, such as lustreConfiguration.deploymentType."""
     lowered = name[0].lower() + name[1:]
     return f"{path}.{lowered}" if path else lowered
 
@@ -134,7 +134,7 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Whether a value matches a pattern; True for patterns that only Java understands."""
+    """Return whether a value matches a pattern; True for patterns that only Java understands."""
     for written, classes in UNICODE.items():
         pattern = pattern.replace(written, classes)
     try:
@@ -144,7 +144,7 @@ def matches(pattern: str, value: str) -> bool:
 
 
 def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
-    """What an earlier request with the same token created; raises if the request differs."""
+    """Return what an earlier request with the same token created; raises if the two differ."""
     token = request.get("ClientRequestToken")
     for each in records:
         if token is None or each.request.get("ClientRequestToken") != token:
@@ -161,7 +161,7 @@ def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record
 
 
 def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
-    """The ids in a request's filter, or all ids without one; refuses other filters."""
+    """Return the ids in a request's filter, or all ids without a filter; refuses other filters."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
             raise missing(f"the filter {each['Name']}, only {FILE_SYSTEM_ID}")
@@ -185,7 +185,7 @@ def check_association(
     path = str(request.get("FileSystemPath") or "")
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise bad_request(
-            f"FileSystemPath must start with '/' and must not contain '..', not {path!r}"
+            f"FileSystemPath must start with '/' and must not contain '..', got {path!r}"
         )
     asked = request["DataRepositoryPath"]
     if not repository.bucket_exists(account, asked):

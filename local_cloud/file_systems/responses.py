@@ -1,4 +1,4 @@
-"""Responses to HTTP requests about file systems."""
+"""Handles HTTP requests for file systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from local_cloud.file_systems.requests import FIELDS, checked, missing
 
 
 class FileSystemsResponse(FSxResponse):
-    """moto's responses, with file systems from our backend."""
+    """moto's FSx responses, applied to the file systems of our backend."""
 
     @property
     def file_systems(self) -> FileSystemsBackend:
@@ -21,7 +21,7 @@ class FileSystemsResponse(FSxResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; refuses unsupported operations, even those that moto has."""
+        """Handle a call; refuses unsupported operations, even if moto has them."""
         if self._get_action() not in FIELDS:
             raise missing(self._get_action())
         return super().call_action()

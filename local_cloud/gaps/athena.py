@@ -1,4 +1,4 @@
-"""Athena: updating workgroups, deleting saved queries."""
+"""Adds workgroup updates and deletion of saved queries to moto's Athena."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def update_work_group(self: AthenaResponse) -> Reply:
 
 
 def update(configuration: dict[str, Any], updates: dict[str, Any]) -> None:
-    """Set each value; a true `RemoveNAME` removes NAME instead."""
+    """Set each value; if `RemoveNAME` is true, remove NAME."""
     for name, value in updates.items():
         if not name.startswith("Remove"):
             configuration[name] = value

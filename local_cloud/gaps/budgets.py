@@ -1,4 +1,4 @@
-"""Budgets: subscribers, changes and tags, which moto lacks."""
+"""Adds what moto's Budgets lacks: subscribers, updates and tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Response = Any
 
 
 def fill() -> None:
-    """Add the calls that Terraform makes and moto lacks."""
+    """Add the calls that Terraform makes but moto lacks."""
     answer_create = BudgetsResponse.create_budget
 
     def create_budget(self: Response) -> str:
@@ -34,7 +34,7 @@ def fill() -> None:
 
 
 def find(response: Response, name: str) -> Any:
-    """The budget with that name in the caller's account."""
+    """Return the budget with this name in the caller's account."""
     budget = response.backend.budgets[response.current_account].get(name)
     if budget is None:
         raise NotFoundException(f"Unable to get budget: {name} - the budget doesn't exist.")
@@ -42,7 +42,7 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """The budget in the ARN of a tagging call; the ARN ends in `budget/<name>`."""
+    """Return the budget named by a tagging call's ARN, which ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 

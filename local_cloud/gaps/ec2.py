@@ -1,7 +1,7 @@
-"""EC2: launch templates, VPC endpoints, security group rules, Spot price history.
+"""Corrects moto's EC2: launch templates, VPC endpoints, security group rules and Spot prices.
 
-Corrects moto: a launch template's own tags can be changed, and are kept out of its data; deleted
-endpoints disappear; rules for groups and prefix lists keep their descriptions.
+A launch template's own tags can be changed, and are kept out of its data. Deleted endpoints
+disappear. Rules for groups and prefix lists keep their descriptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fill(prices: Prices | None) -> None:
 
 
 def answer_spot_prices(prices: Prices | None) -> None:
-    """Return Spot prices from the price file: moto returns 0.00001 USD for everything."""
+    """Return Spot prices from the price file; moto returns 0.00001 USD for everything."""
     filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:
@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Also keep descriptions of rules for groups and prefix lists, not only for ranges."""
+    """Keep descriptions of rules for groups and prefix lists too, not only for IP ranges."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 
@@ -84,16 +84,16 @@ def forget_deleted_endpoints() -> None:
 
 
 def show_changed_tags() -> None:
-    """Show a launch template's current tags: moto shows those from its creation."""
+    """Show a launch template's current tags; moto shows those it was created with."""
 
     def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
-        """Ignore moto's constructor: the EC2 backend has the tags already."""
+        """Ignore the tags that moto's constructor sets, as the EC2 backend already has them."""
 
     LaunchTemplate.tags = property(LaunchTemplate.get_tags, keep_nothing)  # type: ignore[assignment]
 
 
 def separate_tags() -> None:
-    """Keep a launch template's own tags separate from those of what it launches."""
+    """Keep a launch template's own tags separate from the tags of the resources it launches."""
     create = LaunchTemplateBackend.create_launch_template
 
     def create_launch_template(

@@ -1,7 +1,7 @@
-"""EKS: access to clusters, and add-ons; moto has only clusters and node groups.
+"""Extends moto's EKS, which has only clusters and node groups.
 
 Adds access entries, add-ons, pod identities and tags of node groups, and refuses the clusters and
-node groups that EKS would refuse. Access entries and add-ons can't be changed.
+node groups that EKS would refuse. Access entries and add-ons can't be updated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ UPDATE = Kind("update", "updates", "updateId", "update")
 
 
 def fill() -> None:
-    """Add the calls that Terraform makes and moto lacks, and refuse what EKS refuses."""
+    """Add the calls that Terraform makes but moto lacks, and refuse what EKS refuses."""
     check_clusters()
     check_node_groups()
     tag_node_groups()
@@ -102,7 +102,7 @@ def deleting(kind: Kind) -> Callable[[Response], ActionResult]:
 
 
 def entries(cluster: Cluster, kind: Kind) -> Entries:
-    """A cluster's resources of a kind, by identifier."""
+    """Return a cluster's resources of one kind, by identifier."""
     found: Entries = cluster.__dict__.setdefault(kind.plural, {})
     return found
 
@@ -110,7 +110,7 @@ def entries(cluster: Cluster, kind: Kind) -> Entries:
 def add(
     self: Response, kind: Kind, key: str, arn_name: str, fields: dict[str, Any]
 ) -> ActionResult:
-    """Add a resource with these fields, plus those common to all kinds."""
+    """Add a resource with these fields and the fields common to all kinds."""
     cluster = find_cluster(self)
     found = entries(cluster, kind)
     if key in found:
@@ -147,7 +147,7 @@ def find(self: Response, kind: Kind) -> dict[str, Any]:
 
 
 def role_of(self: Response, arn: str) -> None:
-    """Refuse a role that does not exist."""
+    """Raise InvalidParameterException if the role does not exist."""
     backend = iam_backends[self.current_account][self.eks_backend.partition]
     try:
         backend.get_role_by_arn(arn)
@@ -156,9 +156,9 @@ def role_of(self: Response, arn: str) -> None:
 
 
 def check_clusters() -> None:
-    """Keep clusters' access and upgrade settings, and create their security group.
+    """Make clusters keep their access and upgrade settings, and get a security group.
 
-    Refuses subnets of a single zone, unknown versions, and a role that does not exist.
+    Clusters with subnets in a single zone, an unknown version or a missing role are refused.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_cluster
 
@@ -188,7 +188,7 @@ def check_clusters() -> None:
     delete: Callable[[Response], ActionResult] = EKSResponse.delete_cluster
 
     def delete_cluster(self: Response) -> ActionResult:
-        """Also delete the security group that EKS created."""
+        """Delete a cluster and the security group that EKS created for it."""
         group = find_cluster(self).resources_vpc_config["clusterSecurityGroupId"]
         answer = delete(self)
         ec2_of(self).delete_security_group(group_id=group)
@@ -199,7 +199,7 @@ def check_clusters() -> None:
 
 
 def check_subnets(self: Response, subnet_ids: list[str]) -> str:
-    """The subnets' VPC; refuses unknown subnets, and subnets in a single zone."""
+    """Return the subnets' VPC; refuses unknown subnets, and subnets all in one zone."""
     known = {subnet.id: subnet for subnet in ec2_of(self).describe_subnets()}
     if missing := [one for one in subnet_ids if one not in known]:
         raise InvalidParameterException(message=f"The subnet ID '{missing[0]}' does not exist")
@@ -216,9 +216,9 @@ def ec2_of(self: Response) -> Any:
 
 
 def check_node_groups() -> None:
-    """Refuse contradictory sizes, and roles that do not exist.
+    """Refuse node groups with contradictory sizes or a missing role.
 
-    Like EKS, leave disk size and remote access out of groups that have a launch template.
+    As in EKS, groups that have a launch template get no disk size and no remote access.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_nodegroup
     update = EKSBackend.update_nodegroup_config
@@ -246,7 +246,7 @@ def check_node_groups() -> None:
 
 
 def tag_node_groups() -> None:
-    """Tag node groups too: moto supports tags only on clusters."""
+    """Support tags on node groups; moto supports them only on clusters."""
 
     def named(call: Callable[..., Any]) -> Callable[..., Any]:
         def with_groups(self: EKSBackend, resource_arn: str, *given: Any, **named: Any) -> Any:
@@ -272,7 +272,7 @@ def untag_resource(self: Response) -> ActionResult:
 
 
 class _Only:
-    """Passes a node group off as a backend's only cluster, so that moto tags it."""
+    """A backend whose only cluster is in fact a node group, so that moto tags it."""
 
     def __init__(self, group: Any) -> None:
         self.clusters = {"": group}

@@ -1,10 +1,10 @@
-"""EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events in AWS's format.
+"""Corrects moto's EventBridge: patterns on arrays, disabled rules, SNS topics, event format.
 
-Rules reach SNS topics and log groups, with input transformers. A disabled rule, or one without a
-pattern, matches nothing. A failing target does not affect the others. Not supported: events of
-services other than Batch, retries, dead-letter queues, and refusals by resource policies.
+Rules can send to SNS topics and log groups, with input transformers. A disabled rule, or one
+without a pattern, matches nothing. A failing target does not affect the others. Not supported:
+events of services other than Batch, retries, dead-letter queues, and denials by resource policies.
 
-Replaces `send_to_targets` of moto's Rule, and calls moto's for all other targets.
+Replaces `send_to_targets` of moto's Rule, and calls the original for all other targets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fill() -> None:
 
 
 def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event:
-    """An event's fields by dotted name; as in AWS, fields of objects in an array are merged."""
+    """Return an event's fields by dotted name; as in AWS, those of objects in a list are merged."""
     result = {} if result is None else result
     for key, value in node.items():
         name = f"{prefix}.{key}" if prefix else key
@@ -67,7 +67,7 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver to an SNS topic, or unchanged to a log group; False for targets left to moto."""
+    """Deliver to an SNS topic, or unchanged to a log group; return False to leave it to moto."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]
@@ -85,7 +85,7 @@ def without_moto_fields(event: Event) -> Event:
 
 
 def as_sent(event: Event) -> Event:
-    """The event in AWS's format, with an ISO 8601 time instead of moto's seconds."""
+    """Return the event in AWS's format, with an ISO 8601 time instead of moto's seconds."""
     sent = without_moto_fields(event)
     if isinstance(sent["time"], int | float):
         time = datetime.fromtimestamp(sent["time"], UTC)
@@ -94,7 +94,7 @@ def as_sent(event: Event) -> Event:
 
 
 def message(target: Event, event: Event) -> str:
-    """What a target receives: its constant input, its filled template or the whole event."""
+    """Return what a target receives: its constant input, filled-in template or the whole event."""
     if "Input" in target:
         return str(target["Input"])
     transformer = target.get("InputTransformer")
@@ -107,7 +107,7 @@ def message(target: Event, event: Event) -> str:
 
 
 def fill_text(template: str, paths: dict[str, str], event: Event) -> str:
-    """Fill in a quoted template. As in AWS, quotes stay and missing values become empty."""
+    """Fill in a quoted template. As in AWS, quotes are kept and missing values become empty."""
     for name, path in paths.items():
         found = parse_json_path(path).find(event)
         value = found[0].value if found else ""

@@ -1,4 +1,4 @@
-"""IAM: real names of service-linked roles (Batch, ECS, Spot); loads AWS's policies only once."""
+"""Gives IAM's service-linked roles their real names, and loads AWS's policies only once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def fill() -> None:
 
 
 def policies_of_aws(self: IAMBackend) -> list[ManagedPolicy]:
-    """AWS's 1,580 policies, for the served partition only.
+    """Return AWS's 1,580 managed policies, but only for the served partition.
 
-    moto looks up an access key in every partition's backend, and would load the policies for each:
-    that would take a second at the first request.
+    moto looks up an access key in every partition's backend and would load the policies for each,
+    which would delay the first request by a second.
     """
     return _init_aws_policies(self) if self.region_name == PARTITION else []

@@ -1,8 +1,8 @@
-"""Stores the events of log streams on disk: a job may print more than fits into memory.
+"""Stores log events on disk, because a job can print more than fits into memory.
 
-One SQLite database, either temporary or kept, holds them all. Each row is a block of events that
-were written to a stream together, with the same time. A stream's events are ordered by time; those
-with the same time are in the order in which they were written.
+One SQLite database, either temporary or permanent, holds all events. Each row is a block of events
+that were written to a stream together, with the same time. A stream's events are ordered by time;
+those with the same time are in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Event(NamedTuple):
 
     @property
     def id(self) -> int:
-        """An id unique among all events, as a block has fewer than 2^20 events."""
+        """An id unique among all events, because each block has fewer than 2^20 events."""
         return self.block << 20 | self.line
 
     @property
@@ -71,7 +71,7 @@ class Event(NamedTuple):
 
 
 class Database:
-    """The SQLite database; accepts calls from any thread."""
+    """The SQLite database of log events, which any thread can use."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
@@ -92,19 +92,19 @@ _database: list[Database] = []
 
 
 def database() -> Database:
-    """The database of all streams; a temporary one until `keep_in` is called."""
+    """Return the database of all streams, which is temporary until `keep_in` is called."""
     if not _database:
         _database.append(Database())
     return _database[0]
 
 
 def keep_in(path: Path) -> None:
-    """Use this file for all events from now on, including those already in it."""
+    """Store all events in this file from now on, and read those already in it."""
     _database[:] = [Database(path)]
 
 
 def delete_all_but(streams: Collection[Events]) -> None:
-    """Delete the events of streams that no longer exist."""
+    """Delete the events of all streams except these."""
     kept = {stream.number for stream in streams}
     for (number,) in database().run("SELECT DISTINCT stream FROM block"):
         if number not in kept:
@@ -112,7 +112,7 @@ def delete_all_but(streams: Collection[Events]) -> None:
 
 
 class Events:
-    """The events of one stream, in place of moto's list."""
+    """The events of one stream, which replace moto's list."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = uuid.uuid4().int >> 65 if number is None else number
@@ -147,12 +147,12 @@ class Events:
         return self.span() != (None, None)
 
     def span(self) -> tuple[int | None, int | None]:
-        """Times of the first and the last event; None if there are no events."""
+        """Return the times of the first and last event, or None twice if there are no events."""
         first, last = database().run(SPAN, self.number)[0]
         return first, last
 
     def after(self, place: Place, last: int = sys.maxsize) -> Iterator[Event]:
-        """Events after a place, up to and including the time `last`, oldest first."""
+        """Yield events after a place, oldest first, up to and including the time `last`."""
         while blocks := database().run(AFTER, self.number, *place[:2], last, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 first = place[2] if block == place[1] else 0
@@ -161,7 +161,7 @@ class Events:
             place = (timestamp, block + 1, 0)
 
     def before(self, place: Place, first: int = 0) -> Iterator[Event]:
-        """Events before a place, back to and including the time `first`, newest first."""
+        """Yield events before a place, newest first, back to and including the time `first`."""
         while blocks := database().run(BEFORE, self.number, *place[:2], first, BLOCKS):
             for timestamp, block, ingested, messages in blocks:
                 lines = json.loads(messages)[: place[2] if block == place[1] else None]

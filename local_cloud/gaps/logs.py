@@ -1,7 +1,7 @@
-"""CloudWatch Logs: events on disk, pages of a megabyte, and filter patterns.
+"""Extends moto's CloudWatch Logs: events on disk, pages of a megabyte, and filter patterns.
 
 FilterLogEvents supports a phrase (`"a phrase"`), any of several words (`?a ?b`) and `%a|b%`, and
-refuses other patterns. A page may be empty although there is a next one. AWS does not document
+refuses other patterns. A page can be empty even if another page follows. AWS does not document
 whether terms match within words; here `?a` matches whole words only. Retention deletes nothing, and
 metric filters produce no metrics.
 """
@@ -51,7 +51,7 @@ def make(self: LogStream, log_group: LogGroup, name: str) -> None:
 
 
 def restore(self: LogStream, state: dict[str, Any]) -> None:
-    """Restore pickled state; in states of earlier versions, `events` is a list."""
+    """Restore a pickled stream; earlier versions stored its events as a list."""
     vars(self).update(state)
     if isinstance(listed := state["events"], list):
         self.events = Events()  # type: ignore[assignment]
@@ -72,7 +72,7 @@ def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
 
 
 def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
-    """PutLogEvents for messages with the same timestamp."""
+    """Store messages with the same timestamp, as PutLogEvents does."""
     if stream.log_group.subscription_filters:
         stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
         return
@@ -83,7 +83,7 @@ def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
 
 
 def delete_unused() -> None:
-    """Delete events of streams that no longer exist; call this after loading the state."""
+    """Delete the events of streams that no longer exist; call this after loading the state."""
     backends = [each for regions in logs_backends.values() for each in regions.values()]
     groups = [group for backend in backends for group in backend.groups.values()]
     streams = [stream for group in groups for stream in group.streams.values()]
@@ -98,10 +98,10 @@ def get_log_events(
     next_token: str | None,
     start_from_head: bool,
 ) -> tuple[list[dict[str, Any]], str, str]:
-    """A page, and the tokens of the previous and the next page.
+    """Return a page of events, and the tokens of the previous and the next page.
 
-    A token is a place between events, so an empty page returns the same one. As in AWS, events at
-    `end_time` itself are left out, unlike in FilterLogEvents.
+    A token marks a place between two events, so an empty page returns the same token. As in AWS,
+    events at `end_time` itself are left out, unlike in FilterLogEvents.
     """
     events, end = events_of(self), end_time or sys.maxsize
     forward, edge = edge_of(next_token, from_head=start_from_head)
@@ -117,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Whether the page starts at the token's place, rather than ends there, and the place."""
+    """Return whether the page starts, rather than ends, at the token's place, and that place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")
@@ -138,7 +138,7 @@ def place_of(token: str) -> Place:
 
 
 def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
-    """Take as many events as fit into one response, but at least one."""
+    """Yield as many events as fit into one response, but at least one."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
         left -= size(event)
@@ -158,9 +158,10 @@ def filter_log_events(
     filter_pattern: str | None,
     interleaved: bool,  # noqa: ARG001 - always interleaved, as in AWS
 ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-    """A page of matching events by time, the next page's token, and an empty list of streams.
+    """Return a page of matching events by time, the next page's token, and an empty list.
 
-    As in AWS, a page may have few events, or none, although there is a next one.
+    moto expects the searched streams in that list. As in AWS, a page can have few events, or none,
+    even if another page follows.
     """
     matches = matcher(filter_pattern or "")
     begin = max(place_of(next_token) if next_token else HEAD, (start_time or 0, 0, 0))
@@ -184,7 +185,7 @@ def filter_log_events(
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Build a predicate from a filter pattern; one without terms matches everything.
+    """Build a predicate from a filter pattern. An empty pattern matches every message.
 
     Raises:
         InvalidParameterException: this kind of pattern is not supported.
@@ -209,7 +210,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def named_streams(group: LogGroup, names: list[str]) -> dict[str, LogStream]:
-    """The streams with these names; all if none are given."""
+    """Return the streams with these names, or all streams if there are no names."""
     if len(names) > MOST_STREAMS:
         raise InvalidParameterException(f"logStreamNames can have at most {MOST_STREAMS} names")
     if missing := [name for name in names if name not in group.streams]:

@@ -1,4 +1,4 @@
-"""EC2 placement groups, which moto lacks."""
+"""Adds EC2 placement groups, which moto lacks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The Price List API, which moto lacks: answers GetProducts from the price file.
+"""Adds the Price List API, which moto lacks, with GetProducts based on the price file.
 
-Unlike AWS's, each offer has an `origin` field, so that nobody mistakes it for AWS's current price.
+Unlike in AWS, each offer has an `origin` field, so that nobody mistakes it for AWS's current price.
 Not supported: other services' offers, Reserved terms, paging, and filters except `TERM_MATCH` and
 `EQUALS`.
 """
@@ -23,7 +23,7 @@ TERM, RATE = "JRTCKXETXF", "6YS6EN2CT7"
 
 
 class PriceList:
-    """WSGI middleware: answers GetProducts, with no offers if there is no price file."""
+    """WSGI middleware that answers GetProducts; without a price file, it returns no offers."""
 
     def __init__(self, app: WSGIApplication, prices: Prices | None) -> None:
         self._app = app
@@ -58,7 +58,7 @@ def json_response(body: dict[str, Any], status: HTTPStatus) -> Response:
 
 
 def offer(prices: Prices, instance_type: str) -> dict[str, Any]:
-    """An On-Demand offer in AWS's format, plus the field `origin`: the price's source."""
+    """Build an On-Demand offer in AWS's format, plus a field `origin` with the price's source."""
     sku = instance_type.replace(".", "").replace("-", "").upper()
     term, rate = f"{sku}.{TERM}", f"{sku}.{TERM}.{RATE}"
     usd = f"{prices.on_demand[instance_type]:.10f}"

@@ -1,8 +1,8 @@
-"""S3: conditions in bucket policies.
+"""Evaluates conditions in S3 bucket policies.
 
-Conditions on TLS (`Bool`, `NumericLessThan`) are evaluated; a request over loopback counts as
-encrypted, so policies that require TLS need not be weakened. A statement with any other condition
-does not apply.
+Only conditions on TLS (`Bool`, `NumericLessThan`) are evaluated. A request over loopback counts as
+encrypted, so policies that require TLS don't have to be weakened. A statement with any other
+condition does not apply.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ OPERATORS: dict[str, Callable[[str, str], bool]] = {
 
 
 def as_list(value: Any) -> list[Any]:
-    """A policy's field, which may be a single value, as a list."""
+    """Return a policy's field as a list, even if it is a single value."""
     return value if isinstance(value, list) else [value]
 
 
 def holds(condition: dict[str, dict[str, Any]]) -> bool:
-    """Whether all conditions of a statement hold; False for an unknown key or operator."""
+    """Return whether a statement's conditions all hold; False for an unknown key or operator."""
     for operator_name, wanted_by_key in condition.items():
         operator = OPERATORS.get(operator_name.removesuffix("IfExists"))
         for key, wanted in wanted_by_key.items():
@@ -42,7 +42,7 @@ def holds(condition: dict[str, dict[str, Any]]) -> bool:
 
 
 def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The statements whose conditions hold, without the conditions."""
+    """Return the statements whose conditions hold, with the conditions removed."""
     return [
         {key: value for key, value in statement.items() if key != "Condition"}
         for statement in statements
@@ -51,7 +51,7 @@ def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fill() -> None:
-    """Evaluate conditions in bucket policies: moto denies every statement that has one."""
+    """Evaluate bucket policies' conditions; moto denies any call that such a statement covers."""
 
     def get_permission(self: FakeBucket, action: str, resource: str) -> PermissionResult:
         if self.policy is None:

@@ -1,6 +1,6 @@
-"""Service Quotas: EC2's vCPU quotas, which moto lacks.
+"""Adds EC2's vCPU quotas to Service Quotas, where moto has only VPC's.
 
-They are far above anything that runs here, and usage is not counted. moto has only VPC's quotas.
+They are far above anything that can run here, and usage is not counted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Systems Manager: AWS's public parameters can be read by name, but are not listed.
+"""Makes Systems Manager return AWS's public parameters by name without listing them.
 
-They include ECS's AMIs, as JSON documents; the values come with moto's release.
+They include ECS's AMIs, as JSON documents. Their values are those shipped with moto.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PUBLIC = "/aws/"
 def fill() -> None:
     """Keep public parameters out of DescribeParameters, where moto lists those it has loaded.
 
-    Also return documents as JSON; moto writes them as Python literals.
+    Also return documents as JSON, because moto returns them as Python literals.
     """
 
     def in_json(tree: dict[str, Any]) -> list[dict[str, Any]]:

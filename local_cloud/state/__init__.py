@@ -1,12 +1,12 @@
-"""The local cloud's state in a folder: `--state FOLDER`. A SIGKILL loses nothing.
+"""Keeps the local cloud's state in a folder (`--state FOLDER`), so that a SIGKILL loses nothing.
 
-Each backend of moto (a service in an account and region) is one pickled row of a SQLite database. A
-call that changes something is answered once the changed rows are committed. The end of a job is
-committed before its container is removed.
+Each moto backend (a service in an account and region) is pickled into one row of a SQLite database.
+A call that changes something gets its response only after the changed rows are committed. The end
+of a job is committed before its container is removed.
 
 A folder can be read only by the versions of moto and Python that wrote it. It stays readable when
-our classes move to other modules: pickle stores the names of modules, and
-`pickling.MOVED_MODULES` maps former names to present ones.
+our classes move to other modules: pickle stores module names, and `pickling.MOVED_MODULES` maps
+old names to new ones.
 """
 
 

@@ -1,4 +1,4 @@
-"""Stores the contents of S3 objects: each once, not again with every change of its bucket."""
+"""Stores the content of each S3 object only once, not again whenever its bucket changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARK = "kept_as"  # an attribute of moto's buffer; a copied object has a new buf
 
 
 class Contents:
-    """The contents in the database. Call `write` and `delete_unused` within a transaction."""
+    """S3 objects' contents in the database. Call `write` and `delete_unused` in a transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -21,7 +21,7 @@ class Contents:
         self._seen: set[str] = set()
 
     def name(self, key: FakeKey) -> str:
-        """The name of an object's content; if it is new, the next `write` stores it."""
+        """Return the name of an object's content; if the content is new, `write` will store it."""
         buffer = key._value_buffer
         where, name = getattr(buffer, MARK, (None, ""))
         if where is not self:
@@ -35,7 +35,7 @@ class Contents:
         self._database.executemany("REPLACE INTO content VALUES (?, ?)", self._new.items())
 
     def written(self) -> None:
-        """Record that the transaction of `write` was committed."""
+        """Record that the transaction that included `write` was committed."""
         self._new.clear()
 
     def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:

@@ -42,10 +42,10 @@ LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): thread
 
 
 class BackendPickler(pickle.Pickler):
-    """Pickles a backend's attributes; other backends and S3 contents only by name.
+    """Pickles a backend's attributes, but refers to other backends and S3 contents by name.
 
     Args:
-        names: backends' names by Python id; a backend without one is pickled with its owner.
+        names: names of backends by Python id; backends without a name are pickled in full.
     """
 
     def __init__(self, file: io.BytesIO, names: Mapping[int, Key], contents: Contents) -> None:
@@ -88,22 +88,22 @@ class BackendUnpickler(pickle.Unpickler):
 
 
 def live(key: Key) -> BaseBackend:
-    """The backend with this key; created if missing."""
+    """Return the backend with this key, creating it if necessary."""
     service, account, region = key
     backend: BaseBackend = get_backend(service)[account][region]  # type: ignore[call-overload]
     return backend
 
 
 def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None:
-    """Set an S3 object's state when it is unpickled. States refer to this function by name."""
+    """Restore an S3 object while unpickling. Stored states refer to this function by name."""
     contents, name, state = named
     contents.restore(key, name, state)
 
 
 def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
-    """Restore a log stream pickled by an earlier version, which stored all events in it.
+    """Restore a log stream pickled by an earlier version, along with its events.
 
-    Such states refer to this function by name.
+    Stored states refer to this function by name.
     """
     values_of_events = pickle.loads(state["events"])  # noqa: S301 - as trusted as what holds it
     events = [motos_event(*values) for values in values_of_events]

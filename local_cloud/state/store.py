@@ -1,4 +1,4 @@
-"""The database of all backends."""
+"""Stores the state of all moto backends in a SQLite database."""
 
 from __future__ import annotations
 
@@ -72,12 +72,14 @@ class Store:
                     self._database.execute("INSERT INTO format VALUES (?)", (FORMAT,))
         except sqlite3.Error as error:
             raise StateError(
-                f"{self._path} can't be used ({error}): stop what uses it or choose another folder"
+                f"{self._path} can't be used ({error}): stop the program that uses it or choose "
+                "another folder"
             ) from error
         self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
             raise StateError(
-                f"{self._path} was written by version {found[0]}, but this is {FORMAT}: delete it"
+                f"{self._path} was written by version {found[0]}, but this is version "
+                f"{FORMAT}: delete it"
             )
 
     def load(self) -> None:
@@ -98,7 +100,7 @@ class Store:
 
     @contextmanager
     def changing(self, services: Services | None) -> Iterator[None]:
-        """Run a call that may change these services in the block, then commit them."""
+        """Run a block that can change these services, then commit their state."""
         with self._gate.shared():
             yield
         self.commit(services)
@@ -123,22 +125,22 @@ class Store:
             self._contents.written()
 
     def save_jobs(self) -> None:
-        """Write the state of jobs. Only logs errors: jobs go on, and the next save retries."""
+        """Write the state of all jobs. Errors are only logged; the next save tries again."""
         try:
             self.commit(JOB_SERVICES)
         except sqlite3.Error as error:
-            log.warning("could not save the state of jobs: %s", error)
+            log.warning("could not save the jobs' state: %s", error)
 
     def close(self) -> None:
-        """Write the state for the last time.
+        """Save the state one last time and close the database.
 
         Raises:
-            StateError: it can't be written; the last saved state stays.
+            StateError: the state can't be written. The last saved state remains.
         """
         try:
             self.commit(ALL)
         except sqlite3.Error as error:
-            raise StateError(f"lost the last changes: {self._path}: {error}") from error
+            raise StateError(f"the last changes were lost: {self._path}: {error}") from error
         finally:
             with self._committing:
                 self._is_closed = True
@@ -181,7 +183,7 @@ class Store:
 
 
 class Gate:
-    """A lock with many shared holders or one exclusive holder, which takes precedence."""
+    """A lock for many shared holders or one exclusive holder, who takes precedence."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -202,7 +204,7 @@ class Gate:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the lock exclusively; the caller ensures that only one thread does so at a time."""
+        """Hold the lock exclusively. Callers must ensure that only one thread at a time does so."""
         with self._condition:
             self._exclusive += 1
             self._condition.wait_for(lambda: not self._shared)
@@ -215,7 +217,7 @@ class Gate:
 
 
 def backends() -> dict[Key, BaseBackend]:
-    """All backends that were ever used."""
+    """Return all backends used so far, except those of other AWS partitions."""
     instances: list[Any] = list(BackendDict._instances)  # type: ignore[misc]
     return {
         (services.service_name, account, region): backend
@@ -227,36 +229,36 @@ def backends() -> dict[Key, BaseBackend]:
 
 
 def keep_logs(folder: Path) -> None:
-    """Use this folder for the events of all logs, including those already in it.
+    """Store the events of all logs in this folder, and read those already in it.
 
     Raises:
-        StateError: as for Store, or the file of events is not a database.
+        StateError: the folder can't be used, as in `Store`, or its log file is not a database.
     """
     path = private_file(folder, "logs.sqlite")
     try:
         log_events.keep_in(path)
     except sqlite3.Error as error:
         raise StateError(
-            f"{path} can't be used ({error}): delete it, which loses all logs, or give another "
+            f"{path} can't be used ({error}): delete it, which loses all logs, or choose another "
             "folder"
         ) from error
 
 
 def private_file(folder: Path, name: str) -> Path:
-    """A file in this folder, created if missing; both are accessible to their owner only.
+    """Return a file in this folder, creating it if missing; only the owner may access either.
 
     Raises:
-        StateError: the folder or file can't be used or is another user's, or others can write
-            to it.
+        StateError: the folder or file can't be used or belongs to another user, or other users can
+            write to the folder.
     """
     try:
         _require_ours(folder)
         mode = folder.stat().st_mode
         if mode & OTHERS_WRITE:
             raise StateError(
-                f"other users may write to {folder} (mode {mode & 0o777:o}), and loading a state "
-                f"runs code: if everything in it is yours, run `chmod 700 {folder}`, else give "
-                "another folder"
+                f"other users can write to {folder} (mode {mode & 0o777:o}), and loading a state "
+                f"runs code: if everything in it is yours, run `chmod 700 {folder}`; otherwise "
+                "choose another folder"
             )
         folder.chmod(0o700)
         path = folder / name
@@ -273,5 +275,5 @@ def _require_ours(path: Path) -> None:
     if owner != us:
         raise StateError(
             f"{path} belongs to user {owner}, not to you ({us}), and loading a state runs code: "
-            f"give a folder of your own, or run `chown -R {us}` on it if you trust its content"
+            f"choose a folder of your own, or run `chown -R {us}` on it if you trust its content"
         )

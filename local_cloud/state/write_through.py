@@ -41,7 +41,7 @@ JOB_CALLS = ("SubmitJob", "TerminateJob", "CancelJob")
 
 
 class WriteThrough:
-    """WSGI middleware: writes a call's changes to disk before responding."""
+    """WSGI middleware that writes a call's changes to disk before responding."""
 
     def __init__(self, app: WSGIApplication, store: Store) -> None:
         self._app = app
@@ -62,7 +62,7 @@ class WriteThrough:
 
 
 def reach_of(service: str | None, operation: str | None) -> Services | None:
-    """The services that a call may change."""
+    """Return the services that a call can change, or None if it can change all of them."""
     if service in SELF_CONTAINED:
         return frozenset({str(service)})
     if service in ("events", "sns") or (service == "batch" and operation in JOB_CALLS):
@@ -71,7 +71,7 @@ def reach_of(service: str | None, operation: str | None) -> Services | None:
 
 
 def is_reading(service: str | None, operation: str | None, method: str) -> bool:
-    """Whether a call changes nothing; an unknown call may change anything."""
+    """Return whether a call only reads; an unknown call is assumed to change something."""
     if service == "s3" or service is None:
         return method in ("GET", "HEAD", "OPTIONS")
     return operation is not None and operation.startswith(READING)

@@ -24,9 +24,9 @@ Event = dict[str, Any]
 
 
 class Sender:
-    """Delivers events in order, in a thread of its own so that jobs need not wait.
+    """Delivers events in order, in its own thread so that jobs don't have to wait.
 
-    Each delivery is followed by saving the scheduler's state, which writes to disk.
+    After each delivery it saves the state of all jobs to disk, if `--state` is given.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -50,7 +50,7 @@ class Sender:
                 self._scheduler.save()
             except Exception:
                 # The thread must survive to deliver the next event.
-                log.exception("lost an event about %s", event["resources"])
+                log.exception("could not deliver an event about %s", event["resources"])
 
 
 def rules(account: str, region: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def rules(account: str, region: str) -> dict[str, Any]:
 def new_event(
     account: str, region: str, detail_type: str, resources: list[str], detail: dict[str, Any]
 ) -> Event:
-    """Build an event with the job's state at this time."""
+    """Build an event with the job's current state."""
     now = time.time()
     return {
         "detail-type": detail_type,

@@ -1,4 +1,4 @@
-"""Filters and pages of ListJobs."""
+"""Filters jobs for ListJobs and splits the result into pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DEFAULT_PAGE = 100
 
 
 def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
-    """The jobs in a state; RUNNING by default, as in AWS."""
+    """Return the jobs in a state, which is RUNNING by default, as in AWS."""
     if status is not None and status not in STATUSES:
         raise ClientException(f"jobStatus must be one of {' | '.join(STATUSES)}, not {status}")
     return [job for job in jobs if job.status == (status or "RUNNING")]
 
 
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
-    """The jobs that match the filter, newest first; like AWS, allows only one filter."""
+    """Return the jobs that match the filter, newest first. As in AWS, only one is allowed."""
     if len(filters) != 1:
         raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
     name, values = filters[0]["name"], filters[0]["values"]
@@ -40,7 +40,7 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
 def page(
     summaries: list[dict[str, Any]], max_results: int | None, token: str | None
 ) -> dict[str, Any]:
-    """One page of the response; the token is the index at which the next page starts."""
+    """Return one page of the response; the token is the index at which the next page starts."""
     start = int(token or 0)
     end = start + int(max_results or DEFAULT_PAGE)
     answer: dict[str, Any] = {"jobSummaryList": summaries[start:end]}

@@ -1,4 +1,4 @@
-"""Responses to HTTP requests about Batch."""
+"""Handles HTTP requests for Batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSED: set[str] = set()  # operations that are not supported
 
 
 class JobsBatchResponse(BatchResponse):
-    """moto's responses, plus the fields that it drops and the jobs of our backend.
+    """moto's Batch responses, plus the fields that moto drops and the jobs of our backend.
 
     `_get_param` reads the request's JSON.
     """
@@ -33,7 +33,7 @@ class JobsBatchResponse(BatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; refuses missing, unknown and unsupported fields by name."""
+        """Handle a call; the error for a missing, unknown or unsupported field names the field."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
             check_fields(operation, self._request())
@@ -53,7 +53,7 @@ class JobsBatchResponse(BatchResponse):
         return self._with_update_policy(super().createcomputeenvironment())
 
     def updatecomputeenvironment(self) -> str:
-        """Update an environment, then start waiting jobs that it now takes."""
+        """Update an environment, then start waiting jobs that it can now run."""
         answer = self._with_update_policy(super().updatecomputeenvironment())
         self.backend.scheduler.environments_changed()
         return answer
@@ -124,7 +124,7 @@ class JobsBatchResponse(BatchResponse):
 
 @cache
 def operations() -> dict[str, OperationModel]:
-    """Batch's operations, by the last part of their paths."""
+    """Return Batch's operations, by the last part of their paths."""
     model = get_service_model("batch")
     found = map(model.operation_model, model.operation_names)
     return {operation.http["requestUri"].rpartition("/")[2]: operation for operation in found}
@@ -149,7 +149,7 @@ def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
 
 
 def paths() -> Iterator[str]:
-    """The paths of all Batch operations; unsupported ones get a handler that names them."""
+    """Yield the paths of Batch's operations; unsupported ones get a handler that refuses them."""
     for action, operation in operations().items():
         if "{" in action:  # tags: the path names the resource
             continue

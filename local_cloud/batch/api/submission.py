@@ -77,7 +77,7 @@ def parse_array_size(request: dict[str, Any]) -> int | None:
 def parse_containers(
     request: dict[str, Any], definition: Any, parameters: dict[str, str]
 ) -> tuple[dict[str, Any] | None, list[Container]]:
-    """The node properties (None for a single-node job), and the containers of all nodes."""
+    """Return the node properties, or None for a single-node job, and all nodes' containers."""
     of_container = request.get("containerOverrides") or {}
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:
@@ -85,7 +85,7 @@ def parse_containers(
             raise ValueError("nodeOverrides are for multi-node parallel jobs only")
         if definition.container_properties is None:
             raise ValueError(
-                "The local cloud runs job definitions with containerProperties or nodeProperties"
+                "The local cloud only runs definitions with containerProperties or nodeProperties"
             )
         return None, [merge(definition.container_properties, of_container, parameters)]
     if of_container:

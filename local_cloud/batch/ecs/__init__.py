@@ -1,1 +1,1 @@
-"""ECS and EC2 views of Batch's jobs: their tasks, and the instances these run on."""
+"""Shows Batch's jobs in ECS and EC2: their tasks and the instances they run on."""

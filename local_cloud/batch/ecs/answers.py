@@ -39,7 +39,7 @@ class Reservation(dict[str, Any]):
 
 
 def placed(self: EC2ContainerServiceResponse) -> list[Placed]:
-    """The containers in the requested cluster; raises ClusterNotFoundException."""
+    """Return the containers in the requested cluster; raises ClusterNotFoundException."""
     cluster = self.ecs_backend._get_cluster(self._get_param("cluster", "default"))
     return placed_in(self.current_account, self.region, cluster.name)
 
@@ -51,7 +51,7 @@ def describe_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
 
 
 def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:  # noqa: ARG001
-    """Refuse the call: moto would list no tasks."""
+    """Refuse the call, because moto would return an empty list."""
     raise InvalidParameterException(
         "The local cloud does not support ListTasks: find tasks through their jobs"
     )
@@ -66,7 +66,7 @@ def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionRes
 
 
 def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
-    """List all instances in one page; none for a status other than ACTIVE.
+    """List all instances in one page, or none if the requested status is not ACTIVE.
 
     Of the cluster query language, only `ec2InstanceId == i-…` is supported.
     """
@@ -86,7 +86,7 @@ def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
 def named(
     self: EC2ContainerServiceResponse, parameter: str, shown: str, known: Mapping[str, Any]
 ) -> tuple[list[Any], list[dict[str, str]]]:
-    """The requested resources, by ARN or id, and a failure for each unknown one."""
+    """Return the resources requested by ARN or id, and a failure for each unknown one."""
     asked = self._get_param(parameter) or []
     if not asked:
         raise InvalidParameterException(f"{shown} cannot be empty.")
@@ -105,7 +105,7 @@ def id_of(arn: str) -> str:
 def get_reservations_by_instance_ids(
     self: InstanceBackend, instance_ids: list[str], filters: Any = None
 ) -> list[Any]:
-    """moto's reservations, plus jobs' instances if requested by id."""
+    """Return moto's reservations, plus those of jobs' instances that are requested by id."""
     ours = {each.ec2_id: each for each in all_instances(self)}
     asked = [ours[name] for name in instance_ids if name in ours]
     if asked and filters:
@@ -116,7 +116,7 @@ def get_reservations_by_instance_ids(
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
-    """Instances of all clusters in a backend's account and region."""
+    """Yield the instances of all clusters in a backend's account and region."""
     account, region = ec2.account_id, ec2.region_name
     for environment in list(batch_backends[account][region]._compute_environments.values()):
         yield from instances(placed_in(account, region, environment.ecs_name))

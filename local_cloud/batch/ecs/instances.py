@@ -42,24 +42,24 @@ class Instance:
 
     @property
     def type(self) -> str | None:
-        """Instance type; None if the environment names none, as on Fargate."""
+        """The instance type, or None if the environment names none, as on Fargate."""
         needed = self.containers[0].job.submission.requirements
         return instance_type(self.resources.get("instanceTypes") or [], needed)
 
     @property
     def image_id(self) -> str | None:
-        """The AMI in the environment; None if Batch chooses it."""
+        """The environment's AMI, or None if Batch chooses it."""
         configured = self.resources.get("ec2Configuration") or [{}]
         image: str | None = configured[0].get("imageIdOverride") or self.resources.get("imageId")
         return image
 
     @property
     def registered_at(self) -> int | None:
-        """Epoch milliseconds of its start; None if an earlier release of ours started it."""
+        """When it started, in epoch milliseconds; None if an earlier release started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
-        """The availability zone of the environment's first subnet."""
+        """Return the availability zone of the environment's first subnet."""
         region = str(self.environment.ecs_arn).split(":")[3]
         try:
             return str(ec2.get_subnet(self.resources["subnets"][0]).availability_zone)
@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """The ARN of a cluster's only instance; always the same for the same cluster."""
+    """Return the ARN of a cluster's only instance, which never changes."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 
@@ -81,7 +81,7 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """The smallest type that fits a job, among the given types, families and bundles."""
+    """Return the smallest type that fits a job, among the given types, families and bundles."""
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))
@@ -96,7 +96,7 @@ def size_of(instance_type: str) -> Requirements:
 
 
 def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """A ContainerInstance, as in DescribeContainerInstances."""
+    """Describe a container instance as DescribeContainerInstances does."""
     statuses = [each.status for each in instance.containers]
     attributes = {
         "ecs.ami-id": instance.image_id,
@@ -117,7 +117,7 @@ def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
 
 
 def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """An Instance, as in DescribeInstances; moto leaves out what is None."""
+    """Describe an instance as DescribeInstances does; moto leaves out fields that are None."""
     resources = instance.resources
     tags = resources.get("tags") or {}
     return {

@@ -1,4 +1,4 @@
-"""The ECS task of each container that Batch has started."""
+"""Describes the ECS task of each container that Batch has started."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Placed:
 
     @property
     def remembered(self) -> bool:
-        """Whether ECS still describes the task: for an hour after it stopped."""
+        """Whether ECS still describes the task, as it does for an hour after the task stopped."""
         stopped_at = self.attempt.stopped_at
         return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
 
 
 def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
-    """All containers ever started in the named ECS cluster, oldest job first."""
+    """Return all containers ever started in the named ECS cluster, oldest job first."""
     backend: Any = batch_backends[account][region]
     with backend.scheduler.lock:
         environments = {
@@ -65,7 +65,7 @@ def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
 
 
 def task(placed: Placed) -> dict[str, Any]:
-    """A Task, as in DescribeTasks, without its tags; moto leaves out what is None."""
+    """Describe a task as DescribeTasks does, without tags; moto leaves out fields that are None."""
     attempt, record = placed.attempt, placed.record
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
@@ -92,7 +92,7 @@ def task(placed: Placed) -> dict[str, Any]:
 
 
 def _stop_code(placed: Placed) -> str:
-    """The ECS stop code; UserInitiated only for a terminated job's last attempt."""
+    """Return the ECS stop code, which is UserInitiated only for a terminated job's last attempt."""
     job, attempt = placed.job, placed.attempt
     if job.is_terminated and attempt is job.attempts[-1]:
         return "UserInitiated"

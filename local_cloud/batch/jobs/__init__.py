@@ -1,1 +1,1 @@
-"""A job as data: submission, containers, required resources, dependencies, retry rules."""
+"""The data of jobs: submission, containers, required resources, dependencies, retry rules."""

@@ -1,4 +1,4 @@
-"""A job's container: the job definition's properties with the submission's overrides."""
+"""A job's container: the job definition's properties plus the submission's overrides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")  # placeholder of a parameter
 
 @dataclass(frozen=True)
 class Container:
-    """What one node runs: properties, overrides and parameters merged."""
+    """One node's container, with properties, overrides and parameters merged."""
 
     properties: dict[str, Any]
     command: list[str]
@@ -25,7 +25,7 @@ class Container:
 
     @property
     def sees_all_gpus(self) -> bool:
-        """Whether it requires no GPU but sees all of them, through NVIDIA_VISIBLE_DEVICES."""
+        """Whether it requires no GPU but sees all of them, as NVIDIA_VISIBLE_DEVICES is `all`."""
         asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
         return asks and self.requirements.gpus == 0
 
@@ -62,7 +62,7 @@ def merge(
 
 
 def substitute(command: Sequence[str], parameters: Mapping[str, str]) -> list[str]:
-    """Fill in the parameters; as in AWS, a placeholder without a parameter stays."""
+    """Fill in the parameters; as in AWS, placeholders without a parameter are kept."""
     return [
         PLACEHOLDER.sub(lambda match: parameters.get(match[1], match[0]), word) for word in command
     ]
@@ -86,7 +86,7 @@ def new_fields(*sources: dict[str, Any]) -> dict[str, Any]:
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
-    """A container's requirements; resourceRequirements override the old vcpus and memory fields."""
+    """Return what a container requires; resourceRequirements override the old vcpus and memory."""
     needed = {**old_fields(properties, overrides), **new_fields(properties, overrides)}
     return Requirements(
         vcpus=float(needed.get("VCPU", 1)),

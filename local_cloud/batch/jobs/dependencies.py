@@ -1,4 +1,4 @@
-"""Dependencies between jobs: `dependsOn`, plain or SEQUENTIAL.
+"""Checks and resolves a job's dependencies (`dependsOn`), which are plain or SEQUENTIAL.
 
 As in AWS, SEQUENTIAL with a job id is a plain dependency for any kind of job.
 """
@@ -35,7 +35,7 @@ def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: Fi
 def prerequisites(
     depends_on: Sequence[dict[str, str]], siblings: Sequence[Job], find: FindJob
 ) -> list[Job]:
-    """The jobs that must succeed first; `siblings` are the array children created so far."""
+    """Return the jobs that must succeed first; `siblings` are array children of lower index."""
     found: list[Job] = []
     for dependency in depends_on:
         if other := find(dependency.get("jobId", "")):

@@ -75,7 +75,7 @@ class Submission:
 
     @property
     def requirements(self) -> Requirements:
-        """The sum over all nodes, which start together or not at all."""
+        """The sum over all nodes, because resources are allocated to all of them or to none."""
         return sum((container.requirements for container in self.containers), Requirements())
 
 
@@ -127,5 +127,5 @@ class Job:
 
 
 def new_task_id() -> str:
-    """An ECS task id: 32 hexadecimal digits."""
+    """Generate an ECS task id of 32 hexadecimal digits."""
     return uuid.uuid4().hex

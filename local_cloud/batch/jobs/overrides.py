@@ -1,4 +1,4 @@
-"""Limits of SubmitJob and of ECS's RunTask on a submission's overrides."""
+"""Applies the limits of SubmitJob, and of ECS's RunTask, to a submission's overrides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(request: Mapping[str, Any]) -> None:
 
 
 def refusal(job: Job, compute_environment: str) -> str | None:
-    """ECS's error for a task whose overrides are too long; None if it accepts them."""
+    """Return ECS's error for a task whose overrides are too long, or None if they aren't."""
     submission = job.submission
     if submission.is_multi_node:
         return None
@@ -39,7 +39,7 @@ def refusal(job: Job, compute_environment: str) -> str | None:
 
 
 def variables_of(job: Job, attempt: int, compute_environment: str) -> dict[str, str]:
-    """The variables that every attempt of every job gets."""
+    """Return the environment variables that every attempt of every job gets."""
     return {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(attempt),

@@ -1,4 +1,4 @@
-"""Resources that jobs require and get allocated."""
+"""Resources that jobs require, and resources allocated to them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Requirements:
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a job holds of the pool; GPUs by id.
+    """The resources of the pool that a job holds.
 
-    For an instance shared by jobs, `instance` is the ARN of its compute environment, and
+    If the job shares its instance, `instance` is the ARN of the compute environment, and
     `shared_gpu_ids` lists all GPUs of the instance.
     """
 

@@ -1,4 +1,4 @@
-"""Batch's retry rules."""
+"""Applies Batch's retry rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AttemptEnd:
-    """How an attempt ended; the exit code is None if the command never started."""
+    """How an attempt ended; the exit code is None if it never started or lost its host."""
 
     exit_code: int | None
     reason: str | None
@@ -16,13 +16,13 @@ class AttemptEnd:
 
 
 def matches(pattern: str, value: str | None) -> bool:
-    """Batch's glob: exact, or a prefix before a final `*`; a lone `*` also matches None."""
+    """Return whether a pattern (exact, or a prefix with `*`) matches; `*` also matches None."""
     seen = value or ""
     return seen.startswith(pattern[:-1]) if pattern.endswith("*") else seen == pattern
 
 
 def should_retry(strategy: dict[str, Any], attempt: int, end: AttemptEnd) -> bool:
-    """Whether to retry after attempt number `attempt`; the first rule that matches wins."""
+    """Return whether to retry after attempt number `attempt`; the first matching rule decides."""
     if attempt >= int(strategy.get("attempts") or 1):
         return False
     seen = {

@@ -1,4 +1,4 @@
-"""The mount points in a container's properties."""
+"""Reads the mount points from a container's properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from local_cloud.file_systems.hosts import MOUNT_POINT
 
 
 class Mount(NamedTuple):
-    """A mount point; `source` is a folder of the host, None for a new volume."""
+    """A mount point; `source` is a folder on the host, or None for a new volume."""
 
     path: str
     source: str | None
@@ -19,19 +19,19 @@ class Mount(NamedTuple):
 
 
 def below(folder: str, path: str) -> str | None:
-    """A host path relative to a folder that contains or equals it; None if it lies elsewhere."""
+    """Return a host path relative to a folder, or None if the path is outside the folder."""
     normal = posixpath.normpath(f"/{path}").replace("//", "/", 1)
     return normal[len(folder) :].lstrip("/") if f"{normal}/".startswith(f"{folder}/") else None
 
 
 def in_file_system(source: str, file_system: Path | None) -> Path | None:
-    """The file system's folder for a host path; None if the path lies elsewhere."""
+    """Return the local folder for a host path, or None if it is not in the file system."""
     rest = below(MOUNT_POINT, source)
     return None if file_system is None or rest is None else file_system / rest
 
 
 def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
-    """All mount points of a container.
+    """Yield all mount points of a container.
 
     Raises:
         ValueError: a mount point's volume is missing or not supported.

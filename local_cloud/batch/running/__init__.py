@@ -1,1 +1,1 @@
-"""Attempts of jobs: their containers, as processes or on a Docker engine, and their output."""
+"""Runs job attempts: their containers, as processes or on a Docker engine, and their output."""

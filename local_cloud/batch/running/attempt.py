@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempt:
-    """The containers of one attempt; `stop` may be called at any time, from any thread."""
+    """The containers of one attempt; `stop` can be called at any time, from any thread."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Attempt:
         )
 
     def start(self) -> bool:
-        """Start the main node, then the others; returns whether the main node has started."""
+        """Start the main node, then the others; returns whether the main node could start."""
         try:
             self._file_system = hosts.mount(self._environment)
             main = self._start(self._main)
@@ -119,7 +119,7 @@ class Attempt:
                 self.record.nodes[node].reason = reason_of(error)
 
     def _stays_away(self, node: int) -> bool:
-        """Whether a fault keeps a node from starting."""
+        """Return whether a fault keeps a node from starting."""
         name = self.job.submission.name
         return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
@@ -144,7 +144,7 @@ class Attempt:
         return False
 
     def wait(self) -> AttemptEnd:
-        """Wait for the main node, then stop the others within the stop grace."""
+        """Wait for the main node to end, then stop the others; kill them after a grace period."""
         if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
             self._main_ended.set()
@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Now, in epoch milliseconds, unless a fault makes Batch report another time."""
+        """Return the current time in epoch milliseconds, unless a fault requires another time."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -221,7 +221,7 @@ class Attempt:
         )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """The node's GPUs: those assigned to the job, or all of an instance shared by jobs."""
+        """Return the node's share of the job's GPUs, or all GPUs of an instance shared by jobs."""
         containers = self.job.submission.containers
         if containers[node].sees_all_gpus:
             return self.allocation.shared_gpu_ids
@@ -230,14 +230,14 @@ class Attempt:
         return self.allocation.gpu_ids[first : first + counts[node]]
 
     def stop(self, reason: str) -> None:
-        """Ask the containers to stop, and kill them after the grace. The first reason wins."""
+        """Ask the containers to stop, and kill them after a grace period; the first reason wins."""
         with self._lock:
             if self.stop_reason is None:
                 self.stop_reason = reason
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce a Spot reclaim in the metadata; False if already announced or stopping."""
+        """Announce a Spot reclaim, unless already announced or stopping; returns whether it did."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
@@ -245,7 +245,7 @@ class Attempt:
         return True
 
     def lose_host(self, grace_seconds: float) -> None:
-        """Shut down the attempt's instance: SIGTERM, and SIGKILL after the grace."""
+        """Shut down the attempt's instance: SIGTERM, then SIGKILL after the grace period."""
         with self._lock:
             if not self._ends:
                 self._host_lost = HOST_LOST.format(f"i-{uuid.uuid4().hex[:17]}")
@@ -256,7 +256,7 @@ class Attempt:
         return self.stop_reason is not None or self._host_lost is not None
 
     def command_pids(self) -> dict[int, list[int]]:
-        """The process ids of the commands of all nodes that have started."""
+        """Return the process ids of each started node's command."""
         return {node: found.command_pids() for node, found in list(self._containers.items())}
 
     def kill_node(self, node: int) -> bool:
@@ -287,7 +287,7 @@ class Attempt:
 
 
 def check_image(container: Container) -> None:
-    """Raise StartError if a fault makes the image unavailable, even to a process."""
+    """Raise StartError if a fault makes the image unavailable, even for a process."""
     image = container.properties.get("image")
     if any(image == fault.image for _, fault in active_faults(MissingImage)):
         raise StartError(
@@ -298,7 +298,7 @@ def check_image(container: Container) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a container could not start, in ECS's wording."""
+    """Return why a container could not start, in ECS's wording."""
     if not isinstance(error, StartError):
         error = StartError("CannotStartContainerError", str(error))
     return str(error)

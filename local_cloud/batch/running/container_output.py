@@ -1,4 +1,4 @@
-"""Copies one output of a container to the job's log while it is written."""
+"""Copies a container's stdout or stderr to the job's log as it is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ContainerOutput:
     """Stdout or stderr (`name`) of docker-py's `container`.
 
-    Each is read separately: read together, they would mix in the middle of long lines.
+    Each is read separately, because together they would mix in the middle of long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:
@@ -40,23 +40,23 @@ class ContainerOutput:
         self._reader.start()
 
     def follow(self) -> None:
-        """Copy what is written until the container ends."""
+        """Copy the output until the container ends."""
         try:
             self._write(self._frames(follow=True))
         except (*ENGINE_ERRORS, HTTPError) as error:
             log.warning("a job's output was interrupted: %s", message_of(error))
 
     def finish(self) -> None:
-        """Copy the rest after the container has ended.
+        """Copy the remaining output after the container has ended.
 
-        Right after a container exits, an engine may end its stream without the last lines.
+        Right after a container exits, an engine can end its stream without the last lines.
         """
         copied = -1
         while self._reader.is_alive() and copied != self._copied:
             copied = self._copied
             self._reader.join(DRAIN_SECONDS)
         if self._reader.is_alive():
-            log.warning("a job's output was cut off: none arrived for %.0f s", DRAIN_SECONDS)
+            log.warning("a job's output was cut off: no more arrived for %.0f s", DRAIN_SECONDS)
             return
         try:
             last = list(self._frames(tail=1))
@@ -107,6 +107,6 @@ def milliseconds(time: str) -> int:
 
 
 def message_of(error: Exception) -> str:
-    """The engine's error message, in the ECS agent's format."""
+    """Return the engine's error message, in the ECS agent's format."""
     explanation = error.explanation if isinstance(error, APIError) else None
     return f"Error response from daemon: {explanation}" if explanation else str(error)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class DockerContainer:
-    """A created container, running or not. `container` is docker-py's."""
+    """A container on the engine, running or not. `container` is docker-py's object."""
 
     def __init__(self, container: Any, log_stream: LogStream, network: str | None) -> None:
         self._container = container
@@ -37,7 +37,7 @@ class DockerContainer:
         ]
 
     def start(self) -> None:
-        """Start it; raises docker-py's errors."""
+        """Start the container; raises docker-py's errors."""
         self.started_at = now_milliseconds()
         self._container.start()
         self._read()
@@ -54,7 +54,7 @@ class DockerContainer:
 
     @property
     def address(self) -> str | None:
-        """Its own address on its network; None on the host's network."""
+        """Its own address on its network, or None on the host's network."""
         if self._network is None:
             return None
         self._container.reload()
@@ -62,7 +62,7 @@ class DockerContainer:
         return str(networks[self._network]["IPAddress"])
 
     def command_pids(self) -> list[int]:
-        """The command's process id on the Docker host; empty once it has ended."""
+        """Return the command's process id on the Docker host; an empty list once it has ended."""
         with suppress(*ENGINE_ERRORS):
             self._container.reload()
             first = int(self._container.attrs["State"]["Pid"])

@@ -1,4 +1,4 @@
-"""Runs jobs as containers of a Docker engine."""
+"""Runs jobs as containers on a Docker engine."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class DockerRuntime:
     def _create_anew(self, task_id: str, **options: Any) -> Any:
         """Create a task's container, replacing one that was never started if necessary.
 
-        A busy engine may finish a killed server's request after the next server has looked.
+        A busy engine can finish a killed server's request after the next server has checked.
         """
         try:
             return self._client.containers.create(**options)

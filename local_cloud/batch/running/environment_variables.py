@@ -20,7 +20,7 @@ TASK_METADATA_PATH = "/v4"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
-    """All variables of one node; those that Batch reserves override the container's."""
+    """Return all variables of one node; those that Batch reserves override the container's."""
     return {
         **basis,
         **launch.container.environment,
@@ -31,7 +31,7 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
 
 
 def aws(launch: Launch, settings: Settings) -> dict[str, str]:
-    """Variables that point AWS's SDKs to the local cloud, and to nothing else."""
+    """Return variables that point AWS's SDKs to the local cloud and nowhere else."""
     return {
         "AWS_ENDPOINT_URL": settings.job_endpoint_url,
         "AWS_DEFAULT_REGION": launch.region,
@@ -53,7 +53,7 @@ def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """Basic variables of the server, for jobs that run as processes without an image."""
+    """Return the server's basic variables, for jobs that run as processes without an image."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
@@ -67,7 +67,7 @@ def batch(job: Job) -> dict[str, str]:
 
 
 def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, str]:
-    """Variables of a multi-node job; child nodes also get the main node's address."""
+    """Return a multi-node job's variables; child nodes also get the main node's address."""
     main_node = job.submission.main_node
     if main_node is None:
         return {}
@@ -83,12 +83,12 @@ def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, 
 
 
 def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """The ids of the assigned GPUs, real or only declared."""
+    """Return a variable with the ids of the assigned GPUs, whether real or only declared."""
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids)} if gpu_ids else {}
 
 
 def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Restrict a process to its GPUs, but only if all exist: otherwise CUDA would see none."""
+    """Restrict a process to its GPUs, but only if all exist; otherwise CUDA would see none."""
     if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
         return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
     return {}

@@ -1,4 +1,4 @@
-"""Stands in for instances' folders, as jobs that run as processes can't mount anything."""
+"""Replaces mounted host folders for jobs that run as processes, which can't mount anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from local_cloud.batch.running.runtime import Launch
 
 
 class HostFolders:
-    """Folders per instance.
+    """Local folders that replace the folders of each instance.
 
     All single-node jobs of a compute environment share one instance; each node of a multi-node job
     has its own.
@@ -24,7 +24,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """The variables whose values are in a mount point, with the instance's folder instead.
+        """Return variables that hold paths in a mount point, redirected to the instance's folder.
 
         Raises:
             ValueError: a mount is not supported.
@@ -40,7 +40,7 @@ class HostFolders:
         return found
 
     def _folder(self, launch: Launch, source: str) -> Path:
-        """The local folder for a folder of the host; created if missing, as Docker does."""
+        """Return the local folder for a host folder, creating it if missing, as Docker does."""
         folder = in_file_system(source, launch.file_system)
         if folder is None:
             folder = self._root / instance_of(launch) / posixpath.normpath(f"/{source}").lstrip("/")
@@ -53,6 +53,6 @@ class HostFolders:
 
 
 def instance_of(launch: Launch) -> str:
-    """A name for the instance that a node runs on."""
+    """Return a name for the instance that a node runs on."""
     environment = launch.job.attempts[-1].compute_environment
     return f"{environment}#{launch.node}" if launch.job.submission.is_multi_node else environment

@@ -1,9 +1,9 @@
 """Runs a job's command and kills all its descendants at the end, like a container's init.
 
-Started by the server as `python -I -S launcher.py COMMAND…`. It imports little, because every job
-waits for that. The server holds the other end of its standard input. Once that end is closed, to
-kill the job or because the server is gone, the launcher kills everything that the job started. It
-passes SIGTERM on to the command, as `docker stop` does.
+The server starts it as `python -I -S launcher.py COMMAND…`. It imports little, because every job
+waits for its imports. The server holds the other end of its standard input. Once that end is
+closed, to kill the job or because the server has exited, the launcher kills everything that the job
+started. It passes SIGTERM on to the command, as `docker stop` does.
 """
 
 import _thread
@@ -47,7 +47,7 @@ def kill(pid: int) -> None:
 
 
 def children() -> list[int]:
-    """The process ids of this process's children; empty on systems without /proc."""
+    """Return the process ids of this process's children; none on systems without /proc."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if entry.isdigit():

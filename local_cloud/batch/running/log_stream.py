@@ -35,15 +35,15 @@ class LogStream:
         self.backend.ensure_log_stream(self.group, self.name)
 
     def clear(self) -> None:
-        """Delete all events: the whole output is about to be written again."""
+        """Delete all events, because the whole output is about to be written again."""
         self.create()
         self.backend.groups[self.group].streams[self.name].events.clear()
 
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
-        """Append lines, timed in epoch milliseconds (now if None).
+        """Append lines with their time in epoch milliseconds, or the current time if None.
 
-        Drops empty lines, which CloudWatch rejects, and all lines once the group is deleted or
-        while the disk is full.
+        Drops empty lines, which CloudWatch rejects. Also drops all lines if the log group has been
+        deleted or the disk is full.
         """
         group = self.backend.groups.get(self.group)
         if stream := group and group.streams.get(self.name):
@@ -53,14 +53,14 @@ class LogStream:
                 with self._lock:
                     logs.put(stream, written_at or now_milliseconds(), texts)
             except sqlite3.Error as error:
-                log.warning("lost lines of the log %s: %s", self.name, error)
+                log.warning("lines of the log %s were lost: %s", self.name, error)
 
 
 @dataclass
 class LossyLogStream(LogStream):
     """A log stream that loses its first `first` and its last `last` lines.
 
-    It always holds back `last` lines, as any line may turn out to be among the last.
+    It always holds back `last` lines, because any line could turn out to be among the last.
     """
 
     first: int

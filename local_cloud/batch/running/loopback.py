@@ -1,4 +1,4 @@
-"""Gives each node on this machine its own loopback address, as nodes in AWS have their own."""
+"""Gives each node on this machine its own loopback address, as each node in AWS has its own."""
 
 import itertools
 import secrets
@@ -13,7 +13,7 @@ _numbers = itertools.count(secrets.randbelow(ALL))
 
 
 def new_address() -> str:
-    """An unused address; 127.0.0.1 except on Linux, which alone answers on 127.0.0.0/8."""
+    """Return an unused address on Linux; other systems have only 127.0.0.1."""
     if sys.platform != "linux":
         return MACHINES_OWN
     rest, fourth = divmod(next(_numbers) % ALL, FOURTH)

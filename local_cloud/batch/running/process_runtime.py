@@ -1,4 +1,4 @@
-"""Runs containers as processes of this machine: the command as a child of a launcher."""
+"""Runs containers as processes on this machine, with each command as a launcher's child."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENVIRONMENT_FILE = "pyvenv.cfg"  # of a virtual environment
 
 
 class ProcessRuntime(Runtime):
-    """Starts commands that are installed here; ignores images and limits, and mounts nothing."""
+    """Runs commands installed on this machine; ignores images and limits, and mounts nothing."""
 
     shares_network = True
 
@@ -62,14 +62,14 @@ class ProcessRuntime(Runtime):
         return process
 
     def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
-        """Return None: processes end with their server."""
+        """Return None, because processes end with their server."""
         return None
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Do nothing, as no process outlives its server."""
+        """Do nothing, because no process outlives its server."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
-        """Return None: there is no engine."""
+        """Return None, because there is no engine."""
         return None
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class ContainerProcess:
                 self._log_stream.write(*lines)
 
     def command_pids(self) -> list[int]:
-        """The command's process, a child of the launcher; empty once it has ended."""
+        """Return the command's process id, or an empty list once it has ended."""
         with suppress(psutil.NoSuchProcess):
             return [child.pid for child in psutil.Process(self._process.pid).children()]
         return []
@@ -124,12 +124,12 @@ class ContainerProcess:
         self._process.terminate()
 
     def kill(self) -> None:
-        """Let the launcher kill the command and all its descendants."""
+        """Make the launcher kill the command and all its descendants."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def wait(self) -> Exit:
-        """Wait for the end; signal n becomes exit code 128 + n."""
+        """Wait for the command to end; signal n becomes exit code 128 + n."""
         code = self._process.wait()
         for reader in self._readers:
             reader.join(OUTPUT_DRAIN_SECONDS)
@@ -137,7 +137,7 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Clean up; no process is left, as the launcher ends last."""
+        """Remove the copied job folder, if any. The launcher ends last, so no process is left."""
         self.cleanup.close()
 
 
@@ -176,7 +176,7 @@ def _can_be_copied(path: Path) -> bool:
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield batches of the available lines; lines too long for an event are split."""
+    """Yield lines in batches, as they become available; lines too long for an event are split."""
     rest = b""
     while read := os.read(output.fileno(), PIPE_BYTES):
         text = BytesIO(rest + read)
@@ -189,7 +189,7 @@ def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
-    """Resolve the command's program; `python` and `python3` are this interpreter.
+    """Resolve the command's program; `python` and `python3` mean this interpreter.
 
     Raises:
         OSError: there is no command, or its program is not found.

@@ -29,8 +29,8 @@ class StartError(Exception):
 class Launch:
     """A request to start one node.
 
-    `main_node_address` is None for the main node itself; `file_system` is None if its host mounts
-    none.
+    `main_node_address` is None for the main node itself; `file_system` is None if the node's host
+    mounts no file system.
     """
 
     job: Job
@@ -54,14 +54,14 @@ class Launch:
 
 
 class Exit(NamedTuple):
-    """How a container ended; the code is 128 + n for signal n, None if unknown."""
+    """How a container ended; the code is 128 + n after signal n, or None if unknown."""
 
     code: int | None
     reason: str | None = None
 
 
 class RunningContainer(Protocol):
-    """A started container. Only `wait` blocks; all methods may be called after it has ended."""
+    """A started container. Only `wait` blocks; all methods can be called after it has ended."""
 
     @property
     def started_at(self) -> int:
@@ -69,16 +69,16 @@ class RunningContainer(Protocol):
 
     @property
     def address(self) -> str | None:
-        """Its own IP address; None if it shares the host's network."""
+        """Its own IP address, or None if it shares the host's network."""
 
     def command_pids(self) -> list[int]:
-        """The process ids of its command; empty once it has ended."""
+        """Return the process ids of its command, or an empty list once it has ended."""
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the command."""
 
     def kill(self) -> None:
-        """Kill the command and everything that it has started."""
+        """Kill the command and every process that it has started."""
 
     def wait(self) -> Exit:
         """Wait until the container has ended and all its output is in the log stream."""
@@ -88,7 +88,7 @@ class RunningContainer(Protocol):
 
 
 class Runtime(Protocol):
-    """Starts containers, from any thread."""
+    """Starts containers; can be used from any thread."""
 
     @property
     def shares_network(self) -> bool:
@@ -98,13 +98,13 @@ class Runtime(Protocol):
         """Start a node's container; raises StartError, OSError or ValueError."""
 
     def adopt(self, launch: Launch) -> RunningContainer | None:
-        """Take over a container that an earlier server started, running or ended; None if gone."""
+        """Take over an earlier server's container, running or ended; None if it does not exist."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
         """Remove containers left by an earlier server, except those of these ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
-        """The engine's description of an ECS task's container; None without an engine."""
+        """Return the engine's description of an ECS task's container, or None without an engine."""
 
     def close(self) -> None:
         """Remove all containers, and refuse to start more."""

@@ -1,1 +1,1 @@
-"""When and where jobs run: queue order, resource pool, timers."""
+"""Decides when and where jobs run: queue order, resource pool, timers."""

@@ -1,10 +1,10 @@
 """The machine behind all instances, and the instances that several jobs share.
 
-A job normally takes its requirements from the machine, as if it had an instance of its own. If a
+A job normally takes the resources it requires from the machine, as if it had its own instance. If a
 compute environment can never have more than one instance, its jobs share that instance, up to its
 vCPUs and memory, even if the machine has fewer vCPUs. The instance takes its vCPUs and GPUs from
-the machine (all vCPUs if the machine has fewer), so that no other jobs disturb measurements. Its
-jobs take their memory from the machine, one by one.
+the machine (all vCPUs if the machine has fewer), so that no other jobs disturb measurements. Each
+of its jobs takes its own memory from the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXACT_STRATEGIES = ("BEST_FIT", None)
 
 @dataclass
 class Instance:
-    """A shared instance: its free resources, its share of the machine, and its number of jobs."""
+    """A shared instance: its free resources, what it holds of the machine, and its job count."""
 
     room: Pool
     held: Allocation
@@ -33,7 +33,7 @@ class Instance:
 
 
 class Machine:
-    """Places jobs. Not thread-safe: the scheduler holds its lock."""
+    """Allocates the machine to jobs. Not thread-safe: callers must hold the scheduler's lock."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -51,7 +51,7 @@ class Machine:
         return fits and self.pool.can_ever_hold(self.claim(environment, needed))
 
     def claim(self, environment: ComputeEnvironment, needed: Requirements) -> Requirements:
-        """What a job takes from the machine if it is the first on its instance."""
+        """Return what a job takes from the machine if it is the first one on its instance."""
         size = only_instance(environment)
         if size is None:
             return needed
@@ -129,7 +129,7 @@ def memory_of(needed: Requirements) -> Requirements:
 
 
 def only_instance(environment: ComputeEnvironment) -> Requirements | None:
-    """The size of an environment's only instance; None if it may have several."""
+    """Return the size of an environment's only instance, or None if it can have several."""
     resources = environment.compute_resources
     types = resources.get("instanceTypes") or []
     if (

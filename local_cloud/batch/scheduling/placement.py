@@ -1,4 +1,4 @@
-"""Finds the compute environment that a job can start in, or Batch's reason for none."""
+"""Finds the compute environment in which a job can start, or Batch's reason why it can't."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INVALID = "ACTION_REQUIRED - CE(s) associated with the job queue are invalid."
 
 
 def stuck_reason(job: Job, machine: Machine) -> str | None:
-    """The status reason of a job that can never start; None if it can."""
+    """Return the status reason of a job that can never start, or None if it can start."""
     needed, environments = job.submission.requirements, job.submission.queue.environments
     if not any(machine.can_ever_hold(environment, needed) for environment in environments):
         return (
@@ -38,7 +38,7 @@ def stuck_reason(job: Job, machine: Machine) -> str | None:
 
 
 def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machine) -> str:
-    """Name the limit that the job exceeds: its environment's only instance, or the pool."""
+    """Say which limit the job exceeds: that of its environment's only instance, or of the pool."""
     size = only_instance(environment)
     if size is not None and not needed.within(size):
         return (
@@ -62,7 +62,7 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
 
 
 def environment_for(job: Job) -> ComputeEnvironment | None:
-    """The queue's first environment that is ENABLED, VALID, suitable, and has capacity."""
+    """Find the queue's first environment that is ENABLED, VALID, suitable and has capacity."""
     for environment in job.submission.queue.environments:
         if (
             environment.state == "ENABLED"
@@ -75,13 +75,13 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
 
 
 def takes_nodes(environment: ComputeEnvironment) -> bool:
-    """Whether multi-node jobs can run there: they need On-Demand instances.
+    """Return whether multi-node jobs can run there, since they need On-Demand instances.
 
-    As in AWS, a job that waits for another environment stays RUNNABLE without a reason.
+    As in AWS, a job without a suitable environment stays RUNNABLE without a status reason.
     """
     return bool(environment.compute_resources["type"] == "EC2")
 
 
 def blocked_reason(queue: JobQueue) -> str | None:
-    """The status reason of jobs whose queue has only INVALID environments; None otherwise."""
+    """Return the status reason of waiting jobs if all environments of the queue are INVALID."""
     return INVALID if all(map(invalid_reason, queue.environments)) else None

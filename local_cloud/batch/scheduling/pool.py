@@ -1,4 +1,4 @@
-"""The declared machine: its free vCPUs, memory and GPUs."""
+"""Keeps track of the machine's free vCPUs, memory and GPUs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 
 @dataclass
 class Reservation:
-    """What waiting jobs have reserved in one round of scheduling."""
+    """Resources that waiting jobs have reserved in one round of scheduling."""
 
     kinds: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)  # shared instances, by environment
 
     def everything(self) -> bool:
-        """Whether no later job can start: every job needs vCPUs and memory."""
+        """Return whether vCPUs or memory are reserved, so that no later job can start."""
         return not self.kinds.isdisjoint(("vcpus", "memory"))
 
 
 @dataclass
 class Pool:
-    """The resources of the machine. Not thread-safe: the scheduler holds its lock."""
+    """The resources of the machine. Not thread-safe: callers must hold the scheduler's lock."""
 
     vcpus: float
     memory_mib: int
@@ -37,16 +37,16 @@ class Pool:
         self.free_gpu_ids = [str(index) for index in range(self.gpus)]
 
     def can_ever_hold(self, needed: Requirements) -> bool:
-        """Whether the job fits on the machine while nothing else runs."""
+        """Return whether the job fits on the machine when nothing else runs."""
         return needed.within(Requirements(self.vcpus, self.memory_mib, self.gpus))
 
     def can_hold(self, needed: Requirements) -> bool:
-        """Whether the job fits now."""
+        """Return whether the job fits on the machine now."""
         free = Requirements(self.free_vcpus, self.free_memory_mib, len(self.free_gpu_ids))
         return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
-        """Allocate, or reserve what is missing so that later jobs don't starve this one."""
+        """Allocate resources, or reserve missing ones so that later jobs don't starve this one."""
         short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,
@@ -60,7 +60,7 @@ class Pool:
         return self.allocate(needed, self.free_gpu_ids[: needed.gpus])
 
     def allocate(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
-        """Allocate, skipping GPUs that are gone: after a restart there may be fewer."""
+        """Allocate resources, skipping GPUs that no longer exist, as after a restart with fewer."""
         self.free_vcpus -= needed.vcpus
         self.free_memory_mib -= needed.memory_mib
         still_there = tuple(gpu_id for gpu_id in gpu_ids if gpu_id in self.free_gpu_ids)

@@ -1,4 +1,4 @@
-"""Moves jobs through their states: dependencies, queue, attempts, end."""
+"""Moves jobs through their states, from waiting for dependencies to the end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Scheduler:
 
     Attributes:
         lock: guards every job's state, and the attributes below.
-        on_running: called with each attempt that has started, under the lock.
+        on_running: called with each job and attempt that has started, while holding the lock.
         save: writes the state of all jobs to disk, if `--state` is given.
     """
 
@@ -79,7 +79,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Continue the jobs of an earlier server, and remove its other containers."""
+        """Resume the jobs of an earlier server, and remove its other containers."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
@@ -99,12 +99,12 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """When Spot will reclaim the host of a running ECS task; None without a notice."""
+        """Return when Spot will reclaim a running ECS task's host, or None without a notice."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
     def address(self, task_id: str) -> str | None:
-        """A running ECS task's own address; None if it has none."""
+        """Return a running ECS task's own IP address, or None if it has none."""
         found = self._find_task(task_id)
         return found and found[1].address
 
@@ -120,7 +120,7 @@ class Scheduler:
         return None
 
     def cancel(self, job: Job, reason: str) -> None:
-        """End a job that has not reached STARTING; any other job is left alone."""
+        """End a job that has not reached STARTING yet; leave any other job alone."""
         with self.lock:
             for child in job.children:
                 self.cancel(child, reason)
@@ -208,7 +208,7 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
-        """Whether an environment's hosts boot; if not, schedule another try."""
+        """Return whether an environment's hosts boot, and schedule another try if they don't."""
         try:
             hosts.mounted_file_system(environment)
         except hosts.HostError as error:
@@ -249,7 +249,7 @@ class Scheduler:
         runner.start()
 
     def _run(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
-        """The thread of one attempt, from its start to the removal of its containers."""
+        """Run one attempt in its thread, from its start to the removal of its containers."""
         self.save()  # after a SIGKILL, the next server must know this attempt
         started = begin()
         with self.lock:
@@ -297,7 +297,7 @@ class Scheduler:
     def _finish(
         self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
     ) -> None:
-        """Finish a job, then finish or queue what waited for it: array parent and dependants."""
+        """Finish a job, then finish or queue its array parent and the jobs that depend on it."""
         job.finish(status, reason, stopped_at)
         ended = [job]
         while ended:
@@ -316,7 +316,7 @@ class Scheduler:
                     self._make_runnable(dependant)
 
     def _finish_parent(self, parent: Job) -> bool:
-        """Finish an array job if all its children have ended; returns whether it did so now."""
+        """Finish an array job if all its children have ended, and return whether it did so."""
         if parent.finished or not all(child.finished for child in parent.children):
             return False
         if all(child.status == "SUCCEEDED" for child in parent.children):
@@ -333,7 +333,7 @@ class JobTimers:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
 
     def set_timeout(self, job: Job, time_out: Callable[[], None]) -> None:
-        """Call `time_out` attemptDurationSeconds after the start of the attempt, if set."""
+        """Call `time_out` when the attempt has run for attemptDurationSeconds, if that is set."""
         seconds = job.submission.timeout.get("attemptDurationSeconds")
         if seconds is not None:
             started_at = job.started_at or now_milliseconds()
@@ -341,7 +341,7 @@ class JobTimers:
             self._set(job, max(0.0, left), time_out)
 
     def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
-        """Cancel the job after the time that its queue's jobStateTimeLimitActions allow."""
+        """Cancel the job after the time allowed by its queue's jobStateTimeLimitActions."""
         for action in state_time_limit_actions(job.submission.queue):
             reason = action["reason"]
             if action["state"] == "RUNNABLE" and (job.status_reason or "").startswith(reason):

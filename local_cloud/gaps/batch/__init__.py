@@ -1,1 +1,1 @@
-"""Batch without jobs: fills in what moto drops of environments, queues and definitions."""
+"""Batch without jobs: keeps fields of environments, queues and definitions that moto drops."""

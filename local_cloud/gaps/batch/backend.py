@@ -1,4 +1,4 @@
-"""Batch without jobs: keeps compute environments, queues and job definitions as sent."""
+"""Batch without jobs: stores compute environments, queues and job definitions as requested."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 
 
 class CompleteBatchBackend(BatchBackend):
-    """moto's backend with the fields that it drops; checks requests before they take effect."""
+    """Extends moto's Batch backend: keeps fields that moto drops, and checks requests first."""
 
     def service_linked_role_arn(self) -> str:
-        """The role of compute environments without a service role; created on first use."""
+        """Return the role of environments without a service role, creating it on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
@@ -45,7 +45,7 @@ class CompleteBatchBackend(BatchBackend):
         service_role: str | None,
         tags: dict[str, str] | None = None,
     ) -> ComputeEnvironment:
-        """Create it without instances, in a cluster named as in AWS: policies rely on the name."""
+        """Create an environment without instances. Policies rely on its cluster's AWS-like name."""
         name, state = compute_environment_name, state or "ENABLED"
         if self.get_compute_environment(name) is not None:
             raise ClientException(f"Compute environment {name} already exists")
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Unlike moto, also change compute resources, and apply a request fully or not at all."""
+        """Update an environment; unlike moto, also its resources, either fully or not at all."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
@@ -151,7 +151,7 @@ class CompleteBatchBackend(BatchBackend):
         return queue.name, queue.arn
 
     def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """A computeEnvironmentOrder with ARNs, as AWS describes it."""
+        """Return a computeEnvironmentOrder with ARNs instead of names, as AWS returns it."""
         if not order:
             raise ClientException("At least 1 compute environment must be provided")
         resolved = []
@@ -172,7 +172,7 @@ class CompleteBatchBackend(BatchBackend):
         super().delete_job_queue(queue_name)
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
-        """Set a new revision's fields as sent: moto would inherit them from its predecessor."""
+        """Store a new revision's fields as sent; moto would copy them from the previous one."""
         definition = super().register_job_definition(*args, **fields)
         definition.parameters = fields["parameters"] or {}
         definition.retry_strategy = fields["retry_strategy"]
@@ -182,14 +182,14 @@ class CompleteBatchBackend(BatchBackend):
         return definition
 
     def deregister_job_definition(self, def_name: str) -> None:
-        """Also deregister the corresponding ECS task definition."""
+        """Deregister a job definition and the corresponding ECS task definition."""
         for definition in self._job_definitions.values():
             if def_name in (definition.arn, f"{definition.name}:{definition.revision}"):
                 definition.deregister()
                 job_definitions.deregister_task_definition(self.ecs_backend, definition)
 
     def find_job_definition(self, identifier: str) -> JobDefinition:
-        """A definition by ARN or name; without a revision, the latest active one."""
+        """Find an active definition by ARN or name; without a revision, the latest one."""
         name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
         found = [
             definition
@@ -204,12 +204,12 @@ class CompleteBatchBackend(BatchBackend):
 
 
 def used_backends() -> list[Any]:
-    """The Batch backends of all accounts and regions that were ever used."""
+    """Return the Batch backends of all accounts and regions used so far."""
     return [backend for regions in batch_backends.values() for backend in regions.values()]
 
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
-    """Why a compute environment is INVALID; None unless a fault makes it INVALID."""
+    """Return why a compute environment is INVALID, or None if no fault makes it INVALID."""
     covering = (f for _, f in active_faults(InvalidEnvironment) if f.covers(environment.name))
     return next((fault.reason for fault in covering), None)
 

@@ -1,7 +1,7 @@
 """Checks requests for compute environments as AWS does, before anything changes.
 
-Names, states and types are not checked: Terraform's provider checks those itself, and our modules
-look up instance types.
+Names, states and types are not checked: Terraform's provider checks them itself, and our Terraform
+modules look up instance types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ON_FARGATE = ("maxvCpus", "subnets", "securityGroupIds")
 
 
 def role_arn(backend: BatchBackend, role: str) -> str:
-    """The ARN of an existing service role."""
+    """Return a service role's ARN; raises ClientException if the role does not exist."""
     try:
         return str(backend.iam_backend.get_role_by_arn(role).arn)
     except NotFoundException:

@@ -33,7 +33,7 @@ def check(request: dict[str, Any]) -> None:
 def check_retry_strategy(strategy: dict[str, Any]) -> None:
     attempts, rules = strategy.get("attempts"), strategy.get("evaluateOnExit") or []
     if attempts is not None and int(attempts) not in ATTEMPTS:
-        raise ClientException(f"retryStrategy.attempts must be 1 to 10, not {attempts}")
+        raise ClientException(f"retryStrategy.attempts must be between 1 and 10, not {attempts}")
     if rules and attempts is None:
         raise ClientException("retryStrategy.attempts must be provided with evaluateOnExit")
     if len(rules) > MAX_RULES:
@@ -60,12 +60,13 @@ def check_nodes(nodes: dict[str, Any]) -> None:
 def check_number_of_nodes(count: Any) -> None:
     if count is not None and int(count) not in NUMBERS_OF_NODES:
         raise ClientException(
-            f"numNodes must be {NUMBERS_OF_NODES.start} to {NUMBERS_OF_NODES.stop - 1}, not {count}"
+            f"numNodes must be between {NUMBERS_OF_NODES.start} and {NUMBERS_OF_NODES.stop - 1}, "
+            f"not {count}"
         )
 
 
 def containers(request: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """The properties or overrides of all containers in a request."""
+    """Yield the properties or overrides of each container in a request."""
     nodes = request.get("nodeProperties") or {}
     overrides = request.get("nodeOverrides") or {}
     yield request.get("containerProperties") or {}

@@ -1,4 +1,4 @@
-"""Refuses what the local cloud's Batch does not emulate, by name."""
+"""Refuses Batch operations and fields that the local cloud does not support."""
 
 from __future__ import annotations
 

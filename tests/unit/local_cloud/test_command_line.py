@@ -20,9 +20,9 @@ from tests.paths import ROOT
         (["--vcpus", "0"], "--vcpus: 0 is too small; the minimum is 1"),
         (["--memory", "3"], "--memory: 3 is too small; the minimum is 4"),
         (["--vcpus", "many"], "--vcpus: 'many' is not a whole number"),
-        (["--port", "70000"], "--port: 70000 is not a port; the maximum is 65535"),
-        (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a number of seconds"),
-        (["--file-system-seconds", "-1"], "'-1' is not a number of seconds"),
+        (["--port", "70000"], "--port: 70000 is not a valid port; the maximum is 65535"),
+        (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a valid number of seconds"),
+        (["--file-system-seconds", "-1"], "'-1' is not a valid number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
         (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
         (["--prices", "/dev/null"], "'/dev/null' is not a price table: JSONDecodeError("),
@@ -73,7 +73,7 @@ def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
         port = taken.getsockname()[1]
         assert main(["--port", str(port)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"cannot listen on 127.0.0.1:{port}: it is in use" in line
+    assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in line
 
 
 @pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])

@@ -123,8 +123,8 @@ def test_it_goes_with_its_file_system(account, file_system):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"path": "images"}, "must start with '/' and must not contain '..', not 'images'"),
-        ({"path": "/a/../b"}, "must start with '/' and must not contain '..', not '/a/../b'"),
+        ({"path": "images"}, "must start with '/' and must not contain '..', got 'images'"),
+        ({"path": "/a/../b"}, "must start with '/' and must not contain '..', got '/a/../b'"),
         ({"repository": "s3://none"}, "the bucket none does not exist"),
         ({"S3": {}}, "The local cloud does not support S3: "),
     ],

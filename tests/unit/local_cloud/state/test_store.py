@@ -181,7 +181,7 @@ def test_an_error_while_saving_jobs_is_logged_and_the_next_save_writes_all(store
     live(SQS).create_queue("q", {})
     store._database.execute("ALTER TABLE backend RENAME TO elsewhere")
     store.save_jobs()
-    assert caplog.messages[-1] == ("could not save the state of jobs: no such table: backend")
+    assert caplog.messages[-1] == ("could not save the jobs' state: no such table: backend")
     store._database.execute("ALTER TABLE elsewhere RENAME TO backend")
     store.save_jobs()
     live(SQS).reset()
@@ -366,7 +366,7 @@ def test_a_full_disk_costs_the_last_changes_and_is_told(tmp_path, backends):
         put(f"of {n}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.commit(ALL)
-    with pytest.raises(StateError, match=r"lost the last changes: .*state.sqlite: .* full"):
+    with pytest.raises(StateError, match=r"the last changes were lost: .*state.sqlite: .* full"):
         store.close()
     live(SSM).reset()
     again = Store(tmp_path, threading.RLock())

@@ -40,7 +40,7 @@ def register(backend, container=None, nodes=None):
 
 @pytest.mark.parametrize("properties", [{"container": ROOT}, {"nodes": NODES}])
 def test_a_job_that_is_root_of_the_machine_is_not_registered(backend, properties):
-    with pytest.raises(ClientException, match=r"privileged: it could make .* --allow-host-access"):
+    with pytest.raises(ClientException, match=r"privileged: it could give .* --allow-host-access"):
         register(backend, **properties)
     assert backend.describe_job_definitions() == []
 

@@ -44,7 +44,7 @@ def test_a_deregistered_definition_takes_no_jobs(batch):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
+        ({"nodeOverrides": {"numNodes": 1001}}, "between 1 and 1000, not 1001"),
         ({"nodeOverrides": {"nodePropertyOverrides": [OTHER]}}, "Non matching targets - 1:"),
         ({"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
         ({"arrayProperties": {"size": 2}}, "array job"),

@@ -27,9 +27,9 @@ def with_device(path):
 )
 def test_no_folder_of_the_host_but_those_for_jobs_is_mounted(folder):
     assert refusal(with_volume(folder)) == (
-        f"the volume 'host' of {folder} (allowed are /scratch, /sharing, /fsx, /data and "
-        "/mnt/NAME): it could make a job root on the Docker host, so the local cloud "
-        "refuses it unless started with --allow-host-access"
+        f"the volume 'host' at {folder} (only /scratch, /sharing, /fsx, /data and /mnt/NAME are "
+        "allowed): it could give a job root access to the Docker host, so the local cloud refuses "
+        "it unless started with --allow-host-access"
     )
 
 
@@ -41,12 +41,16 @@ def test_folders_for_jobs_are_mounted(folder):
 @pytest.mark.parametrize("path", ["/:/host", "/etc:/host:rw", "/a:rw"])
 def test_a_mount_point_names_no_folder_of_the_host(path):
     properties = {**with_volume("/data"), "mountPoints": [{"containerPath": path}]}
-    assert refusal(properties).startswith(f"the mount point at {path} (it has a colon): it could")
+    assert refusal(properties).startswith(
+        f"the mount point at {path} (it contains a colon): it could"
+    )
     assert refusal({"mountPoints": [{"containerPath": "/host"}]}) is None
 
 
 def test_privileged_is_refused():
-    assert refusal({"privileged": True}).startswith("privileged: it could make a job root on")
+    assert refusal({"privileged": True}).startswith(
+        "privileged: it could give a job root access to"
+    )
     assert refusal({"privileged": False, "image": "i"}) is None
 
 
@@ -59,7 +63,7 @@ def test_privileged_is_refused():
     ],
 )
 def test_no_device_but_nvidias_is_given(path):
-    assert f"the device {path} (allowed are NVIDIA's)" in refusal(with_device(path))
+    assert f"the device {path} (only NVIDIA's are allowed)" in refusal(with_device(path))
 
 
 @pytest.mark.parametrize("name", ["nvidia0", "nvidia15", "nvidiactl", "nvidia-uvm"])

@@ -97,7 +97,7 @@ def launch(log_stream):
 def test_a_job_that_was_allowed_before_a_restart_is_not_started(runtime):
     properties = {"image": "i", "volumes": [{"name": "all", "host": {"sourcePath": "/"}}]}
     asked = SimpleNamespace(container=SimpleNamespace(properties=properties))
-    with pytest.raises(StartError, match=r"^CannotCreateContainerError: the volume 'all' of / "):
+    with pytest.raises(StartError, match=r"^CannotCreateContainerError: the volume 'all' at / "):
         runtime.start(asked)
 
 

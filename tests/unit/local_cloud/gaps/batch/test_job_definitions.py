@@ -30,8 +30,8 @@ def both(batch, fields, overrides=None):
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        ({"attempts": 0}, "attempts must be 1 to 10, not 0"),
-        ({"attempts": 11}, "attempts must be 1 to 10, not 11"),
+        ({"attempts": 0}, "attempts must be between 1 and 10, not 0"),
+        ({"attempts": 11}, "attempts must be between 1 and 10, not 11"),
         ({"evaluateOnExit": [RULE]}, "attempts must be provided with evaluateOnExit"),
         ({"attempts": 2, "evaluateOnExit": [RULE] * 6}, "at most 5 rules, not 6"),
         (
