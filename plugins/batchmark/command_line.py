@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         help="ignore slow-downs below P %% (default: %(default)g)",
     )
     compare.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="also write the comparison to FILE as Markdown"
+        "--markdown", type=Path, metavar="FILE", help="also write the comparison as Markdown"
     )
     commands.add_parser("history", help="show, rebuild, import or export an installation's history")
     commands.add_parser("pull-request", help="report on a pull request (used by action.yml)")

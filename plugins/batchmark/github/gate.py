@@ -23,8 +23,8 @@ from batchmark.runs.document_files import read_documents
 Compare = Callable[[Sequence[str]], int]
 BEGUN, SUMMARY, NEW = "begun.json", "summary.md", "new"
 NO_COMMENT = (
-    "No comment: the job's token lacks permission, which it never has for a fork; otherwise, give "
-    "the job `permissions: pull-requests: write`. The job's summary has the same text."
+    "No comment: the job's token lacks permission. For a fork it always does; otherwise, give the "
+    "job `permissions: pull-requests: write`. The job's summary has the same text."
 )
 
 
@@ -64,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     end = commands.add_parser("end", help="compare, then write the summary, outputs and comment")
     of_runner = "provided by GitHub's runner"
     for each in (begin, end):
-        each.add_argument("--results", type=Path, required=True, help="folder for files")
+        each.add_argument("--results", type=Path, required=True, help="folder for all files")
         each.add_argument("--step-outputs", type=Path, required=True, help=f"file {of_runner}")
-    begin.add_argument("--name", type=_name, required=True, help="comment's and artifacts' name")
+    begin.add_argument("--name", type=_name, required=True, help="for comment and artifacts")
     begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
     for switch, words in (
