@@ -14,7 +14,7 @@ refused. In Airflow, starting this DAG is a separate permission: grant it only t
 commands that way.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd` on
-the dearest instances that they may get; `dry_run` shows the amount.
+the most expensive instances they can get; `dry_run` shows the amount.
 """
 
 from airflow.sdk import dag

@@ -1,4 +1,4 @@
-"""The report's data on changes: those found, results of re-runs, and open alerts."""
+"""The report's data on changes: changes found, results of re-runs, and open alerts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SeriesTrace(Record):
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
-        """The latest usable runs, including the change's; None if that run is missing."""
+        """Trace the latest usable runs; None if the first run with the change isn't usable."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
@@ -57,7 +57,7 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """Changes that the search of the history found for a run."""
+    """Changes found for a run by searching the history."""
 
     changes: tuple[Change, ...] = Field(description="in the order shown")
     confirmations: tuple[Confirmation, ...] = Field(
@@ -65,7 +65,7 @@ class ChangesSection(Record):
     )
     traces: tuple[SeriesTrace, ...] = Field(default=(), description="one per change point")
     series: int = Field(ge=0, description="number of series searched")
-    runs: int = Field(ge=0, description="number of runs in the longest of these")
+    runs: int = Field(ge=0, description="number of runs in the longest series")
     notes: tuple[str, ...] = Field(
         default=(),
         description="such as suspects not re-run for lack of budget, or series that are hard to "
@@ -101,7 +101,7 @@ class ChangesSection(Record):
 
     @property
     def too_early(self) -> str | None:
-        """Why no change could be found yet; None if one could have been."""
+        """Why it is too early to find any change; None if it isn't."""
         return None if self.changes else too_early(self.runs)
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
@@ -113,7 +113,7 @@ class ChangesSection(Record):
 
 
 class AlertLine(Record):
-    """An alert as the report lists it."""
+    """An alert, as listed in the report."""
 
     alert_id: str
     kind: ChangeKind
@@ -122,20 +122,20 @@ class AlertLine(Record):
     state: State
     since_run_id: str
     since: str | None = Field(default=None, description="that run in words")
-    change: float = Field(description="after / before - 1, at its largest point")
+    change: float = Field(description="after / before - 1, of the largest change point")
     change_url: str | None = Field(
-        description="page with the form that changes its state; null without Airflow's address"
+        description="page where its state can be changed; null if Airflow's address is unknown"
     )
     note: str | None = None
 
 
 class AlertBoard(Record):
-    """Open alerts, and the share of alerts that people judged right."""
+    """Open alerts, and the share of alerts that turned out to be right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(
         default=None,
-        description="share not called invalid of all alerts ever acknowledged, fixed, recovered "
-        "or called invalid; null without any",
+        description="share of right alerts among all that were ever acknowledged, fixed, recovered "
+        "or called invalid; null if there are none",
     )
     how_to_change: str = Field(default="", description="instructions; the last line is a command")
