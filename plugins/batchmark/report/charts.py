@@ -317,7 +317,7 @@ def from_zero(
 
 
 def log_ticks(low: float, high: float) -> Any:
-    """Choose labels of a logarithmic axis: decades, or finer steps on a short one; else Vega's own."""
+    """Choose labels for a log axis: decades, finer steps if it is short, or else Vega's own."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.floor(first), math.ceil(last) + 1)
     for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:

@@ -72,7 +72,7 @@ def story(report: Report) -> Story | None:
 
 
 def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
-    """Say that the file system isn't in the cost, if any job read from it."""
+    """Say that the cost excludes the file system, if any job read from it."""
     reading = [study for study in studies if study.reads_files]
     if not reading:
         return None
@@ -102,7 +102,7 @@ def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
 
 
 def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
-    """Each text once, prefixed with the labels it applies to unless it applies to all."""
+    """Return each text once, prefixed with the labels it applies to unless it applies to all."""
     return [
         words.with_label("; ".join(labels) if len(labels) < trainings else "", text)
         for text, labels in grouped(told).items()
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Jobs per point if too few to show how much jobs differ; else None."""
+    """Return the jobs per point if they are too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -133,12 +133,12 @@ def few_jobs(training: Training) -> int | None:
 
 
 def main_curve(training: Training) -> Curve | None:
-    """The curve whose reach is stated."""
+    """Return the curve that the answer is about: the first weak one, else the first strong one."""
     return next(iter((*training.weak, *training.strong)), None)
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency up to which it scales well, and the worst beyond."""
+    """State the efficiency where it still scales well, and the worst one beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,7 +155,7 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """Say what causes the time that a step loses; None if it doesn't surely lose any."""
+    """Say what causes the time that a step loses; None if it is unclear whether any is lost."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
@@ -204,7 +204,7 @@ def _cautions(training: Training) -> Iterator[str]:
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """Yield what is missing, and why rented machines have no dollars."""
+    """Yield what was not measured, and why EC2 instances have no price."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; see below why."
@@ -234,7 +234,7 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """State the strong speedup on the most nodes; None unless weak scaling was measured, too."""
+    """State the strong speedup on the most nodes; None unless weak scaling was also measured."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -306,7 +306,7 @@ def least(prediction: Prediction) -> str:
 
 
 def held(prediction: Prediction) -> str:
-    """Say whether the model holds beyond its fit, with figures."""
+    """Say whether the model holds beyond the points it was fitted to, with figures."""
     if prediction.outcome not in HOLDS:
         return f"the model is not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
@@ -325,7 +325,7 @@ def held(prediction: Prediction) -> str:
 
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
-    """Secondary questions, their answers, and the section with more."""
+    """Yield secondary questions with their answers and the section that has more details."""
     for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
         texts = [
             words.with_label(label, text)

@@ -1,4 +1,4 @@
-"""Answers how many of a run's tasks may share a device, in words and figures."""
+"""Answers how many of a run's tasks can share a device, in words and figures."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Yield whether more may be possible, what is equally good, and who starves."""
+    """Yield whether more replicas may pay off, which modes are equally good, and who starves."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -115,7 +115,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Yield why a rented machine has no dollars, or that dollars include unused GPUs."""
+    """Yield why an EC2 instance has no price, or that its price includes unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
