@@ -1,6 +1,6 @@
-"""Builds the page of a table that others published, as its title and a notice say.
+"""Builds the page of a table published by others, which its title and a notice make clear.
 
-All its ratios have two digits, as the times they come from carry no more.
+All its ratios have two digits, because the times behind them support no more.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _ratio(value: float) -> str:
 
 
 def _words(times: Times, factor: float) -> tuple[str, str]:
-    """Verdicts by time and by dollars."""
+    """Return the verdicts by time and by dollars."""
     return _word(times.winner(), Measure.TIME), _word(times.winner(factor), Measure.DOLLARS)
 
 
@@ -274,7 +274,7 @@ def _word(winner: Winner, measure: Measure) -> str:
 
 
 def _defects(table: PublishedTable) -> list[tuple[str, str]]:
-    """List what is wrong with the table, each with our figure."""
+    """List the table's defects, with our own figures."""
     first, second = table.rows[:2]
     low, high = second.rounded
     cpu = sum(row.cpu_seconds for row in table.rows)

@@ -114,7 +114,7 @@ def _delay(step: Steps) -> str:
 
 
 def _alarms(part: Part) -> str:
-    """State the alarms raised; in a real history it is not known which of them are false."""
+    """State how many alarms were raised; in a real history, it is unknown which are false."""
     found = part.alarms
     if found.high is None:
         return "No run could be checked for alarms."
@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Chart the share of steps found over their size, early and late."""
+    """Chart the share of steps found early and found later, by step size."""
     values = [
         {
             "name": name,

@@ -94,7 +94,7 @@ def plan_page(
     forecast: str = "",
     where: str = "",
 ) -> Page:
-    """Show what a run would submit and cost at most; `refused` says why it would be refused.
+    """Show what a run would submit and cost at most; `refused` lists why it would be refused.
 
     `where` is appended to the cost; `forecast` says what its schedule will cost.
     """
@@ -113,7 +113,7 @@ def plan_page(
 
 
 def guard_page(report: GuardReport) -> Page:
-    """Show what is running, leaks first."""
+    """Show everything that is running, leaks first."""
     rows = [
         (
             f"{one.kind} {one.id}",
