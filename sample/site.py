@@ -1,4 +1,4 @@
-"""Writes the pages that Airflow shows as static files with links between them.
+"""Writes Batchmark's pages inside Airflow as static files that link to each other.
 
 Whatever needs a server is replaced or left out: forms become links to their results, and links to
 pages that aren't written, such as documents and logs, are removed.

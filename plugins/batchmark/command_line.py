@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         type=percent,
         default=LEAST_PERCENT,
         metavar="P",
-        help="ignore slow-downs below P %% (default: %(default)g)",
+        help="ignore slowdowns below P %% (default: %(default)g)",
     )
     compare.add_argument(
         "--markdown", type=Path, metavar="FILE", help="also write the comparison as Markdown"
@@ -162,7 +162,7 @@ def _refuse_same(
         document = new[same[0]]
         raise CollectError(
             f"{files[identity(document)]} and {same[0]} contain documents of the same job, "
-            f"{job_label(document)}; leave it out of one side"
+            f"{job_label(document)}; remove it from one side"
         )
 
 

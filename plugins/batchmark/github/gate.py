@@ -29,7 +29,7 @@ NO_COMMENT = (
 
 
 class Begun(Record):
-    """What `begin` stores for `end`: the event, the baseline and the options."""
+    """The state that `begin` saves for `end`: the event, the baseline and the options."""
 
     name: str
     event: Event
@@ -66,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     for each in (begin, end):
         each.add_argument("--results", type=Path, required=True, help="folder for all files")
         each.add_argument("--step-outputs", type=Path, required=True, help=f"file {of_runner}")
-    begin.add_argument("--name", type=_name, required=True, help="for comment and artifacts")
+    begin.add_argument(
+        "--name", type=_name, required=True, help="name for the comment and the artifacts"
+    )
     begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
     for switch, words in (
@@ -177,7 +179,7 @@ def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare)
 
 
 def _without(begun: Begun) -> tuple[int, str]:
-    """Return what `_compared` does, for a run without a baseline."""
+    """Return an exit code and a summary, like `_compared`, for a run without a baseline."""
     told = (
         "**No baseline yet**, so nothing was compared: the next successful run on "
         f"{markdown(begun.event.main)} leaves one.\n"

@@ -194,7 +194,7 @@ class Uncompared(NamedTuple):
 
 
 class HistoryChart(NamedTuple):
-    """A figure over runs and its two levels; positions are in percent of the chart's size."""
+    """A figure's runs and its two levels, positioned in percent of the chart's size."""
 
     low: str
     high: str

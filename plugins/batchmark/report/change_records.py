@@ -31,7 +31,7 @@ class SeriesTrace(Record):
 
     series: SeriesKey
     metric: Metric
-    first_run_id: str = Field(description="first run of the traced change point")
+    first_run_id: str = Field(description="id of the first run with the change")
     first: int = Field(ge=0, description="index of that run among the values")
     recorded_at: tuple[AwareDatetime, ...]
     values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
@@ -59,17 +59,17 @@ class SeriesTrace(Record):
 class ChangesSection(Record):
     """Changes found for a run by searching the history."""
 
-    changes: tuple[Change, ...] = Field(description="in the order shown")
+    changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
     confirmations: tuple[Confirmation, ...] = Field(
         default=(), description="re-runs of this run's suspects, including refuted ones"
     )
-    traces: tuple[SeriesTrace, ...] = Field(default=(), description="one per change point")
+    traces: tuple[SeriesTrace, ...] = Field(default=(), description="at most one per change point")
     series: int = Field(ge=0, description="number of series searched")
     runs: int = Field(ge=0, description="number of runs in the longest series")
     notes: tuple[str, ...] = Field(
         default=(),
-        description="such as suspects not re-run for lack of budget, or series that are hard to "
-        "watch",
+        description="for example, suspects not re-run for lack of budget, or series that are hard "
+        "to watch",
     )
 
     @classmethod
@@ -121,8 +121,8 @@ class AlertLine(Record):
     suite: str
     state: State
     since_run_id: str
-    since: str | None = Field(default=None, description="that run in words")
-    change: float = Field(description="after / before - 1, of the largest change point")
+    since: str | None = Field(default=None, description="the first run with the change, in words")
+    change: float = Field(description="largest relative change: after / before - 1")
     change_url: str | None = Field(
         description="page where its state can be changed; null if Airflow's address is unknown"
     )

@@ -243,7 +243,7 @@ def figures_of(
     at: Callable[[int], str],
     form: Callable[[Estimate, formatting.Others], object],
 ) -> list[dict[str, Any]]:
-    """Return points as data for Vega-Lite; `at` formats a size, `form` a figure among others."""
+    """Return points as Vega-Lite data; `at` formats a size, `form` a figure to match others."""
     found = list(points)
     rivals = defaultdict[int, list[Estimate]](list)
     for _, size, figure in found:

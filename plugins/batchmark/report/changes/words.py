@@ -116,7 +116,7 @@ def value(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """Convert a figure for display: an own job's metric has its own value."""
+    """Convert a figure to the value to show, which differs only for metrics of own jobs."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 

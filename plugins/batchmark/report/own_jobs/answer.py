@@ -89,7 +89,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what a job costs if no two sides have dollars at the same place."""
+    """Say what a job costs if no two sides can be compared in dollars."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
@@ -116,7 +116,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what is known if no two sides have a figure at the same place."""
+    """Say what is known if no two sides can be compared."""
     there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:

@@ -70,7 +70,7 @@ def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
 
 
 def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
-    """Like `words.at`, shortened to the first sizes."""
+    """Name sizes as `words.at` does, but only the first few."""
     more = f" and {len(sizes) - MOST_SIZES} more" if len(sizes) > MOST_SIZES else ""
     return f"{words.at(study, sizes[:MOST_SIZES])}{more}"
 

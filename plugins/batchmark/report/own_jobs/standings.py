@@ -1,4 +1,4 @@
-"""Finds the side that is ahead at each place of an own job, by time, dollars or a metric."""
+"""Finds the side ahead at each place (size and start) of an own job, by any measure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def places(study: OwnJobStudy) -> list[Place]:
 
 
 def main_places(study: OwnJobStudy) -> list[Place]:
-    """List the places with the most common kind of start; a tie is decided for warm starts."""
+    """List the places with the most common kind of start; on a tie, warm starts win."""
     jobs: dict[str | None, int] = {}
     for side in study.sides:
         for figure in side.figures:

@@ -227,7 +227,7 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """Say which jobs the charts and the answer cover: "on cold instances" or on warm ones."""
+    """Say which jobs charts and answer cover, such as "on cold instances"; empty if unknown."""
     return next(map(on_instances, main_places(study)), "")
 
 

@@ -1,4 +1,4 @@
-"""Builds the page of a table published by others, which its title and a notice make clear.
+"""Builds the page about a table published by others; its title and a notice say so.
 
 All its ratios have two digits, because the times behind them support no more.
 """

@@ -20,7 +20,7 @@ ONE_CALL = (
 
 
 def sections(report: Report) -> Iterator[blocks.Section]:
-    """Build the sections; if there are several pairs, all but their summaries is folded."""
+    """Build the sections; if there are several pairs, details below the summaries are folded."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
         priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"

@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The latest run's verdict, whether the newest run lacks the series, and the last change."""
+        """The verdict on the latest run, whether the newest one lacks it, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
