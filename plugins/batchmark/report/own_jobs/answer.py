@@ -24,11 +24,11 @@ MEANING = (
     "Batch times an own job from its container's start to its stop: one figure per job. Waiting "
     "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
-    "Jobs on cold instances, started for them, are never pooled with jobs on warm ones, which were "
-    "already running.",
-    "A side meets a deadline if all its jobs did and so does the upper end of its interval, if it "
-    "has one; the next job may still miss it. The owner decides whether a result is right: by exit "
-    "code, check command or checksum.",
+    "Jobs on cold instances, which were started for them, are never pooled with jobs on warm ones, "
+    "which were already running.",
+    "A side meets a deadline if all its jobs met it, and the upper end of its interval (if any) "
+    "does too; the next job may still miss it. The owner decides whether a result is right: by "
+    "exit code, check command or checksum.",
 )
 MOST_METRICS = 3  # on the first screen
 
@@ -222,7 +222,7 @@ def _other_start(study: OwnJobStudy) -> str:
         )
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
         open_still = any(not win.winner for win in wins)
-        more = " Each run adds to their trend." if open_still else ""
+        more = " Their trend gains a point with each run." if open_still else ""
         texts.append(f"{ran}. {text}.{more}")
     return " ".join(texts)
 

@@ -113,8 +113,8 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     few = f" A median of fewer than {MINIMUM_SAMPLES} jobs has no interval."
     return _table(
         _title("Time and price" if priced else "Time", own),
-        f"Medians over the jobs{intervals}: from a container's start to its stop, with waiting and "
-        f"the command alone beside it.{few if words.lacks_intervals(study) else ''}",
+        f"Medians over the jobs{intervals}: from a container's start to its stop, with separate "
+        f"columns for waiting and the command alone.{few if words.lacks_intervals(study) else ''}",
         [found for place in own for found in standings.measured(study, place)],
         {
             AXIS: lambda row: _at(study, row[1].place),

@@ -97,10 +97,10 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
         f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
         f"{formatting.two_digits(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
-        "noise alone does between two single runs of which nothing else is known. The row whose "
+        "noise alone does between two single runs about which nothing else is known. The row whose "
         "time is start-up and the one that repeats another row's times are not judged.",
-        "The crossover is given as the two sizes that it lies between with start-up counted: "
-        "nothing places it better.",
+        "The crossover is given as the two sizes that it lies between with start-up counted: the "
+        "table does not narrow it down further.",
     ]
 
 

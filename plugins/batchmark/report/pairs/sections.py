@@ -14,8 +14,8 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ONE_CALL = (
     " One call: a job that makes a single call, from process start until the device is ready, then "
-    "inputs in, first call, output out. Queue, image and container are under cold start below and "
-    "in no crossover; nor are libraries that an earlier workload had loaded."
+    "inputs in, first call, output out. Crossovers exclude queue, image and container, which are "
+    "listed under cold start below, and libraries that an earlier workload had loaded."
 )
 
 

@@ -37,20 +37,20 @@ LIMITS: dict[Limit, str] = {
 MORE = "More repeats on two or more numbers of nodes would tell."
 MORE_NODES = "More numbers of nodes, each on a machine of its own, would tell."
 FEW_JOBS = (
-    "Intervals leave out how much jobs differ: to know that, run each "
-    f"{ENOUGH_REPEATS} times or more."
+    "Intervals don't cover differences between jobs: to include them, "
+    f"run each job at least {ENOUGH_REPEATS} times."
 )
 MEANING = (
-    "Efficiency is images per second on N nodes over N times those of one node, or of the "
-    "fewest that were measured. Weak scaling keeps the batch of each device, strong scaling "
-    "that of all together.",
+    "Efficiency is the images per second on N nodes divided by N times those on one node, or by "
+    "the same for the fewest nodes measured. Weak scaling keeps the batch of each device, strong "
+    "scaling the total batch.",
     f"Training scales well where the whole interval of its efficiency is {WELL} or more. With "
-    f"fewer than {ENOUGH_REPEATS} jobs a point, intervals leave out how much jobs differ.",
-    "Communication is what exchanging gradients adds to a step, without what computing hides, "
-    "and with the wait for the slowest rank. The parts of a step are measured each by itself, "
-    "so they need not add up.",
+    f"fewer than {ENOUGH_REPEATS} jobs per point, intervals don't cover differences between jobs.",
+    "Communication is the time that exchanging gradients adds to a step. It excludes what "
+    "computing hides, and includes waiting for the slowest rank. The parts of a step are measured "
+    "separately, so they need not add up.",
     "Bus bandwidth is 2(n-1)/n of a tensor's bytes per second on n ranks: what each link "
-    f"carries, whatever the number of ranks. A prediction goes to {MOST_RANKS} devices.",
+    f"carries, whatever the number of ranks. Predictions go up to {MOST_RANKS} devices.",
 )
 ALL = 0.995  # of the lost time
 HOLDS = {"holds": "holds", "wrong": "does not hold", "too_noisy": "can't be told from noise"}
@@ -161,7 +161,7 @@ def _limit(study: ScalingStudy, training: Training) -> str | None:
         return None
     at = f"On {words.nodes(reach.limit_nodes)}"
     if reach.limit is None or reach.limit_share is None:
-        return f"{at} it is not known what takes the lost time: {reach.limit_reason}."
+        return f"{at} it is not known what causes the lost time: {reach.limit_reason}."
     share = "all" if reach.limit_share > ALL else formatting.percent(reach.limit_share)
     text = f"{at} {LIMITS[reach.limit]} accounts for {share} of the lost time"
     hidden = training.prediction.hidden_seconds
@@ -179,8 +179,8 @@ def _cautions(training: Training) -> Iterator[str]:
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     if curve and curve.base_nodes > 1:
         yield (
-            f"1 node was not measured: efficiencies are against {words.nodes(curve.base_nodes)}, "
-            "and leave out what is lost up to there."
+            f"1 node was not measured: efficiencies are relative to "
+            f"{words.nodes(curve.base_nodes)}, and don't include what is lost up to there."
         )
     if curve and curve.kind == "strong":
         yield "This is strong scaling: no two node counts had the same batch per device."
@@ -189,8 +189,8 @@ def _cautions(training: Training) -> Iterator[str]:
         yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
     if reach.above_one and curve:
         yield (
-            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which "
-            f"can't be: the figure of {words.nodes(curve.base_nodes)} may be too slow."
+            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which is "
+            f"impossible: the figure for {words.nodes(curve.base_nodes)} may be too slow."
         )
     if reach.waits_for_data and curve:
         share = formatting.percent(reach.waits_for_data)
@@ -223,8 +223,8 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
         yield f"{name}: its GPUs were simulated. No figure is a GPU's."
     if study.loopback:
         yield (
-            f"{name}: all nodes were on one machine, where they share cores and no network lies "
-            "between them. No efficiency is a cluster's."
+            f"{name}: all nodes were on one machine, where they share cores and are not connected "
+            "by a network. No efficiency is a cluster's."
         )
     elif environment and environment.instance_type is None:
         yield (

@@ -102,7 +102,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
     if any(point.split for point in points):
         yield Table.of(
             "Where a step's time goes",
-            "About: each part in time, and as its share of the three. Their spread is not known.",
+            "Approximate: each part in time, and as a share of all three. Spreads are not known.",
             points,
             {
                 "Nodes": lambda point: point.nodes,
@@ -315,7 +315,7 @@ def _doubt(study: ScalingStudy) -> str:
         point.kind == "cold" and point.seconds.value <= warm.get(point.nodes, 0.0)
         for point in study.readings
     ):
-        return " It took no longer than a warm one: the files are too small to tell."
+        return " It took no longer than a warm one: the files are too small to show a difference."
     return ""
 
 

@@ -61,8 +61,8 @@ def curve_table(task: SharedTask, curve: Curve) -> Table:
     knee = words.knee(curve)
     return Table.of(
         f"Table of {words.curve_name(task, curve)}" + (f": {knee}" if knee else ""),
-        "Steps/s are of all replicas together. Interference is the slowest replica's median step "
-        f"over that of one alone. {words.memory_note(task, curve)}",
+        "Steps/s are those of all replicas together. Interference is the slowest replica's median "
+        f"step divided by that of one alone. {words.memory_note(task, curve)}",
         curve.points,
         {
             "Replicas": lambda point: point.replicas,

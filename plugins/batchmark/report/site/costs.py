@@ -32,7 +32,7 @@ class Month:
         if any(run.reserved_usd != 0 for run in runs if not run.finished):
             text += (
                 ", counted at the most that they can cost; if one was stopped, clear its task "
-                "collect_results to book what it did cost"
+                "collect_results to record its actual cost"
             )
         return text
 

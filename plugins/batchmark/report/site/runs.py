@@ -20,7 +20,7 @@ from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
 # Airflow's states, in words for somebody who waits for a report.
 STATES = {
-    "queued": "waits for its start",
+    "queued": "is waiting to start",
     "running": "is running",
     "success": "finished",
     "failed": "failed",
@@ -31,7 +31,7 @@ WITHOUT_REPORT = {
     "queued": "It is queued; its report appears when its jobs have ended.",
     "running": "It is still running; its report appears when its jobs have ended.",
     "success": "It left no page.",
-    "failed": "It failed before it had a report: its page says why.",
+    "failed": "It failed before there was a report; its page says why.",
 }
 
 
@@ -173,5 +173,5 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
 def without_report(state: str | None) -> str:
     """Say why a run has no report."""
     if state is None:
-        return "Neither Airflow nor the result bucket has a report of it."
+        return "Neither Airflow nor the result bucket has a report of this run."
     return WITHOUT_REPORT.get(state, f"Airflow says: {state}.")

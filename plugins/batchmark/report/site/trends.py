@@ -196,7 +196,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
     """Summarise the trends in a sentence or two."""
     if not found:
         what = f"Suite {suite} has no {METRICS[metric]} yet." if suite else "The history is empty."
-        return f"{what} A trend begins with a run's first results."
+        return f"{what} Trends start with the first run's results."
     longest = max(len(trend.runs) for trend in found)
     alerted = sum(any(mark.kind == "alert" for mark in trend.marks) for trend in found)
     told = f"{alerted} with an alert" if alerted else "none with an alert"
