@@ -222,7 +222,7 @@ def _other_start(study: OwnJobStudy) -> str:
         )
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
         open_still = any(not win.winner for win in wins)
-        more = " Their trend gains a point with each run." if open_still else ""
+        more = " Each run adds to their trend." if open_still else ""
         texts.append(f"{ran}. {text}.{more}")
     return " ".join(texts)
 

@@ -30,7 +30,7 @@ ELSEWHERE, NOT_HERE = "elsewhere", "not in this Airflow"
 WITHOUT_REPORT = {
     "queued": "It is queued; its report appears when its jobs have ended.",
     "running": "It is still running; its report appears when its jobs have ended.",
-    "success": "It left no page.",
+    "success": "It has no report page.",
     "failed": "It failed before there was a report; its page says why.",
 }
 
