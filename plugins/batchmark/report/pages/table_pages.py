@@ -48,7 +48,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
         ]
         yield Table(diagnosis.queue, "", ("Cause", "Evidence", "Remedy"), rows, wide=True)
     yield Text(f"Checked: {', '.join(diagnosis.checked) or 'nothing'}.")
-    yield from (Text(f"Not checked: {one}", "warning") for one in diagnosis.unread)
+    yield from (Text(f"Not asked: {one}", "warning") for one in diagnosis.unread)
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
