@@ -139,7 +139,7 @@ def _disclaimers(task: SharedTask) -> Iterator[str]:
             "None of their figures is a GPU's."
         )
     elif is_simulated(task.target):
-        yield f"{name}: its GPU was simulated. None of its figures is a real GPU's."
+        yield f"{name}: its GPU was simulated. None of its figures is a GPU's."
     if task.mig_enabled:
         yield f"{name}: the GPU is split by MIG. Figures are of one part of it."
 
