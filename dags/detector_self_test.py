@@ -4,7 +4,7 @@ Inserts steps of 3, 5, 10 and 25 % into copies of the real history, runs the det
 run as the schedule does, and shows how many steps it finds, after how many runs, and how many false
 alarms it raises. The page and its figures are in `self_test/<date>/` of the result bucket.
 
-It only reads the history: it submits no job and changes no alert.
+It only reads the history: it submits no jobs and changes no alerts.
 """
 
 from airflow.sdk import dag

@@ -1,10 +1,10 @@
 """# Why does my job not start?
 
-Asks AWS why a job in RUNNABLE or STARTING makes no progress, or what would block the next one, for
-each queue of the targets: states of queue and compute environments, Batch's reason for the job,
-sizes and quotas, failed launches, the ECS cluster, routes, the image. Each cause comes with
-evidence and a remedy, and is marked as certain or suspected. The table is in the task's log and, as
-a page and as JSON, in `diagnoses/` of the result bucket.
+Finds out, for each queue of the targets, why a job in RUNNABLE or STARTING makes no progress, or
+what would block the next one. It checks the states of the queue and its compute environments,
+Batch's reason for the job, sizes and quotas, failed launches, the ECS cluster, routes and the
+image. Each cause comes with evidence and a remedy, and is marked as certain or suspected. The table
+is in the task's log and, as a page and as JSON, in `diagnoses/` of the result bucket.
 
 It changes nothing and starts nothing.
 """

@@ -1,11 +1,11 @@
 """# Environment check
 
 Checks what a benchmark needs before it costs money: compute environments, queues, job definitions,
-image, roles and vCPU quotas, and whether they match what Terraform published. There is one line
-per check, in the log and in `runs/<run>/environment.html` of the result bucket. It submits nothing.
+image, roles and vCPU quotas, and whether they match what Terraform published. Each check adds one
+line to the log and to `runs/<run>/environment.html` in the result bucket. It submits nothing.
 
 Every benchmark and calibration starts with this check; a line that says *fail* stops it. *Not
-checked* means that AWS did not answer, never that all is well.
+checked* means that AWS did not respond, never that all is well.
 """
 
 from airflow.sdk import dag

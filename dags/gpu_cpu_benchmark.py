@@ -5,8 +5,8 @@ time and cost, writes the report to `runs/<run>/` in the result bucket, and send
 anything slower, dearer or noisier than in earlier runs.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
-`dry_run` shows the amount. What looks slower is measured again by fresh jobs, within the same
-limit. Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
+`dry_run` shows the amount. Fresh jobs measure again whatever looks slower, within the same limit.
+Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ PARAMS = forms.suite_params(
     dag_display_name="GPU-CPU benchmark",
     schedule=dag_parts.schedule("0 3 * * 1"),
     params=PARAMS,
-    description="Every GPU target against every CPU target, in time and in dollars, and over time",
+    description="Compare every GPU target with every CPU target and with earlier runs",
     doc_md=__doc__,
     **dag_parts.dag_args("benchmark"),
 )

@@ -2,7 +2,7 @@
 
 Runs 1, 2, 5, 10 and 20 replicas of a task on one device: one after the other, time-sliced, through
 MPS and on CUDA streams. The report shows their total throughput, how evenly it is shared, and up to
-how many replicas sharing pays off. Anything slower than in earlier runs opens an alert.
+how many replicas it pays to share. Anything slower than in earlier runs opens an alert.
 
 A target whose jobs share an instance (`shared_targets` in Terraform) runs one array job for each
 number of replicas, one after the other. Any other target runs one job, in which processes share the
@@ -21,7 +21,7 @@ from batchmark.orchestration.tasks import environment, run
 @dag(
     dag_display_name="GPU sharing benchmark",
     params=forms.sharing_params(),
-    description="How many tasks may share one GPU, in which mode, and what that costs",
+    description="How many tasks can share one GPU, in which mode, and what that costs",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -3,18 +3,18 @@
 Compares queues and job definitions of this account that Terraform did not create, such as an old
 and a new image, or a CPU queue and a GPU queue. Each side of the form is a queue and a definition,
 with optional changes to it. Instance types, purchase options and prices are looked up, and the
-report is that of an own job.
+report is the same as for an own job.
 
-Nothing in the account is changed: jobs are submitted, and only these are ever ended. They share a
-queue and its instances with whatever else runs there.
+It submits jobs and ends only those, and changes nothing else in the account. Its jobs share a queue
+and its instances with whatever else runs there.
 
 **Anyone who may start this DAG can run any command with the role of every job definition that
 Terraform lists** in `comparison_access`, or in its stack `job_comparison`. Any other definition is
-refused. In Airflow, starting this DAG is a separate permission: grant it only to those who may
-do so.
+refused. In Airflow, starting this DAG is a separate permission: grant it only to people who may run
+commands that way.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd` on
-the dearest instances that they may get; `dry_run` shows the amount.
+the most expensive instances they can get; `dry_run` shows the amount.
 """
 
 from airflow.sdk import dag
@@ -26,7 +26,7 @@ from batchmark.orchestration.tasks import own_jobs
 @dag(
     dag_display_name="Job comparison",
     params=forms.comparison_params(),
-    description="Existing queues and job definitions against each other, in time and in dollars",
+    description="Compare existing queues and job definitions in time and in dollars",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

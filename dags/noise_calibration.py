@@ -1,11 +1,11 @@
 """# Noise calibration (A/A)
 
-Runs one suite several times on each target, and stores for each row how much identical jobs differ,
-and therefore which change a comparison can detect. `gpu_cpu_benchmark` checks its verdicts against
-the latest tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; `runs/<run>/` keeps
-each run's.
+Runs one suite several times on each target, and records for each row how much identical jobs
+differ, and therefore which changes a comparison can detect. `gpu_cpu_benchmark` checks its verdicts
+against the latest tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; each run's
+own tables are in `runs/<run>/`.
 
-Calibrate after a change of instance type, driver or torch: earlier tables no longer apply.
+Calibrate again after changing the instance type, driver or torch: older tables no longer apply.
 
 **Each run costs money in AWS:** targets x repeats jobs. It is refused if they could cost more than
 `max_cost_usd`; `dry_run` shows the amount.

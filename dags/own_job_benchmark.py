@@ -1,11 +1,11 @@
 """# Own job
 
-Runs one of Terraform's `own_jobs`, with its image and command as they are, on each of its targets
+Runs one of Terraform's `own_jobs`, with its image and command unchanged, on each of its targets
 through AWS Batch, at each size of its axis. The report compares whole jobs in time and dollars, and
 whatever metrics the job reports, and says which target is cheapest within a deadline. Anything
 slower than in earlier runs opens an alert.
 
-A job whose exit code or check says that its result is wrong is not compared.
+Jobs whose exit code or check shows that their result is wrong are not compared.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
 `dry_run` shows the amount.
@@ -20,7 +20,7 @@ from batchmark.orchestration.tasks import own_jobs
 @dag(
     dag_display_name="Own job benchmark",
     params=forms.own_job_params(),
-    description="A job of your own, as it is, on each of its targets, in time and in dollars",
+    description="Run a job of your own, unchanged, on each of its targets and compare them",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

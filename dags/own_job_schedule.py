@@ -1,9 +1,9 @@
 """# Own job schedule
 
 Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it checks
-every 15 minutes, in UTC. A job that is still running is not started again. If a job's runs were
-missed, such as while this DAG was paused, one run makes up for them. The ids of the runs that this
-DAG starts begin with `schedule__`.
+every 15 minutes, in UTC. A job that is still running is not started again. If a job missed runs,
+for example while this DAG was paused, one run makes up for all of them. The ids of the runs that
+this DAG starts begin with `schedule__`.
 
 **Unpausing starts paid runs**: one at each scheduled time, with the form's defaults; `max_cost_usd`
 refuses runs that could cost more. *Own job benchmark* must be unpaused, too.

@@ -1,8 +1,8 @@
 """# Send alerts
 
-Tries every hour to send the messages that a channel did not accept, and fails until all are sent.
+Retries hourly to send messages that a channel did not accept, and fails until all are sent.
 
-A message whose task died while sending it is not sent again, as it may have arrived. The next run's
+If a task died while sending a message, it is not sent again, as it may have arrived. The next run's
 message mentions it.
 """
 
@@ -15,7 +15,7 @@ from batchmark.orchestration.tasks import alerts
 @dag(
     dag_display_name="Send alerts",
     schedule=dag_parts.schedule("40 * * * *"),
-    description="Send the messages that did not arrive",
+    description="Resend the messages that did not arrive",
     doc_md=__doc__,
     **dag_parts.dag_args("alerts"),
 )

@@ -1,4 +1,4 @@
-"""Batchmark's pages in Airflow's UI: in the navigation, on each DAG and on each DAG run."""
+"""Adds Batchmark's pages to Airflow's UI: to the navigation, each DAG and each DAG run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scope = MutableMapping[str, Any]
 async def pages(
     scope: Scope, receive: Callable[[], Awaitable[Scope]], send: Callable[[Scope], Awaitable[None]]
 ) -> None:
-    """The application, imported with its first request: plugins are loaded in every component."""
+    """Serve the pages; the application is imported on the first request, not with the plugin."""
     from batchmark.orchestration.web.app import application
 
     await application()(scope, receive, send)

@@ -1,6 +1,6 @@
-"""A sample installation to explore: a made-up year of runs, analysed and drawn by the product.
+"""A sample installation to explore: a made-up year of runs, analysed and shown by Batchmark.
 
-`make demo` writes its pages, and nothing else leaves the process that makes them.
+`make demo` writes its pages, without contacting AWS or a real Airflow.
 """
 
 MADE_UP = "Made-up data"

@@ -1,4 +1,4 @@
-"""An AWS account in memory: a bucket, and jobs that have ended. It makes no calls to AWS."""
+"""An in-memory AWS account with a bucket and finished jobs. It makes no calls to AWS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = "Made-up data: nothing ran, so nothing was logged."
 
 
 class Account:
-    """Stands in for boto3's default session, so that no call of this process can reach AWS.
+    """Stands in for boto3's default session, so that no call from this process can reach AWS.
 
     `client` returns the same clients to every caller.
     """
@@ -37,11 +37,11 @@ class Account:
         return self._clients[service]
 
     def forget_jobs(self) -> None:
-        """Forget the jobs of earlier runs, as Batch does after some days."""
+        """Forget the jobs of earlier runs, as Batch does after a few days."""
         self._batch.jobs.clear()
 
     def run(self, run_id: str, week: int, planned: Iterable[PlannedJob], at: datetime) -> list[str]:
-        """Play the planned jobs, one after the other on each target; returns their ids."""
+        """Simulate the planned jobs, one after the other on each target, and return their ids."""
         ends: dict[str, datetime] = {}
         ids = []
         for job in planned:
@@ -61,7 +61,7 @@ class Account:
 
 
 class _Batch:
-    """Batch's calls that are needed to collect a run."""
+    """The Batch API calls needed to collect a run."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
@@ -79,7 +79,7 @@ class _Batch:
 
 
 class _Logs:
-    """CloudWatch Logs in which every log has the same single line."""
+    """A CloudWatch Logs client that returns the same single line for every log."""
 
     exceptions = SimpleNamespace(ResourceNotFoundException=ClientError)
 

@@ -1,4 +1,4 @@
-"""An S3 bucket in memory."""
+"""An in-memory S3 bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_KEY = 1024  # maximum length of a key, in bytes
 
 
 class NoSuchKeyError(ClientError):
-    """Recognised by its name, like botocore's own."""
+    """Raised for a missing key; callers catch it as `exceptions.NoSuchKey`, like botocore's."""
 
 
 class MemoryBucket:

@@ -26,7 +26,7 @@ class FinishedRun(NamedTuple):
 
 
 def fill(schedules: Iterable[Scheduled], runs: Iterable[FinishedRun]) -> None:
-    """Create and fill the database that Airflow's settings name; it must not exist yet."""
+    """Create and fill the database that Airflow is configured to use; it must not exist yet."""
     import_all_models()
     Base.metadata.create_all(settings.engine)
     dags = [

@@ -1,4 +1,4 @@
-"""The result documents of the sample's jobs, as a job would have written them."""
+"""Makes the result documents of the sample's jobs, as real jobs would have written them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GPU_MODELS = {"g4dn.xlarge": ("Tesla T4", 16), "g5.xlarge": ("NVIDIA A10G", 24)}
 
 
 class FinishedJob(NamedTuple):
-    """A finished job: its document, and how long it took."""
+    """A finished job's result document and duration."""
 
     document: ResultDocument
     seconds: float
@@ -50,7 +50,7 @@ def whole_document(
     finished_at: datetime,
     **measured: Any,
 ) -> ResultDocument:
-    """The document of a job that completed at its first attempt, on the requested device."""
+    """Build the document of a job that completed on its first attempt, on the requested device."""
     return ResultDocument(
         run_id=run_id,
         job_id=job_id,
@@ -69,7 +69,7 @@ def whole_document(
 def ran(
     run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime
 ) -> FinishedJob:
-    """Make up the result of a planned job in a week of the sample's year."""
+    """Make up a planned job's result for a given week of the sample's year."""
     fresh = planned.purpose == "confirmation"
     job = story.Job(run_id, week, planned.target, planned.repeat, fresh)
     if own := planned.own_job:
@@ -97,7 +97,7 @@ def ran(
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:
-    """The environment of a job on a target; `own` is for the sample's own job."""
+    """Build the environment of a job on a target; `own` selects the sample's own job."""
     gpu, gpu_gib = GPU_MODELS.get(name, (None, 0))
     threads = 4 if gpu else 8
     images = {"image": JOB_IMAGE, "image_digest": story.digest(story.commit(week))}

@@ -1,4 +1,4 @@
-"""Plays the sample's year, run by run, with the tasks of the product's own DAGs."""
+"""Simulates the sample's year, run by run, with the tasks of Batchmark's own DAGs."""
 
 from __future__ import annotations
 
@@ -136,11 +136,11 @@ class SampleRun(NamedTuple):
 
 
 class Installation:
-    """A bucket that fills, week by week.
+    """The sample installation, whose bucket fills up week by week.
 
     Attributes:
         runs: finished runs.
-        drawn: ids of the runs whose reports are drawn as pages.
+        drawn: ids of the runs whose reports are written as pages.
     """
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Installation:
         return AlertStore(self._store(""))
 
     def measure(self, due: SampleRun) -> None:
-        """Play a run from its plan to its results; in some weeks also its alerts and report."""
+        """Simulate a run from its plan to its results and, in some weeks, its alerts and report."""
         store = self._store(due.run_id)
         planned = self._plan(store, due)
         context, collected = self._collect(store, due, planned)
@@ -166,7 +166,7 @@ class Installation:
         self.runs.append(due)
 
     def _collect(self, store: RunStore, due: SampleRun, planned: RunPlan) -> tuple[Context, str]:
-        """Play the planned jobs; returns the run's context and the key of the collected results."""
+        """Simulate the planned jobs; return the run's context and the collected results' key."""
         if due.dag_id == NODES_DAG:
             context = _context(due, ())
             found = nodes.collected(store, due.run_id, planned.jobs, due.at)
@@ -176,7 +176,7 @@ class Installation:
         return context, run.collect_results(context, RUN_TASK)
 
     def _judge(self, context: Context, store: RunStore, due: SampleRun, collected: str) -> None:
-        """Detect changes, measure again what looks slower, and update the alerts."""
+        """Detect changes, measure again whatever looks slower, and update the alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
         with suppress(AirflowSkipException):  # nothing looked slower
@@ -215,7 +215,7 @@ class Installation:
         number: int,
         asked: Sequence[object],
     ) -> None:
-        """Play the fresh jobs of a round, if there are any."""
+        """Simulate the fresh jobs of one round of re-runs, if it has any."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]
@@ -273,7 +273,7 @@ def _context(due: SampleRun, ids: Sequence[str]) -> Any:
 
 
 def all_runs() -> list[SampleRun]:
-    """All runs in chronological order."""
+    """List all runs in chronological order."""
     weekly = [
         SampleRun(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)
     ]

@@ -1,4 +1,4 @@
-"""The sample's only multi-node run; its report has a what-if page."""
+"""Makes the sample's only multi-node run, whose report has a what-if page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLES, JOB_SECONDS, JOIN_SECONDS = 30, 400.0, 2.0
 
 
 def planned(config: Config, name: str) -> list[PlannedJob]:
-    """One job for each number of nodes; `name` is the name of the run's folder."""
+    """Plan one job per node count; `name` is the name of the run's folder."""
     return [
         PlannedJob(
             target=TARGET,
@@ -54,7 +54,7 @@ def planned(config: Config, name: str) -> list[PlannedJob]:
 def collected(
     store: RunStore, run_id: str, jobs: tuple[PlannedJob, ...], at: datetime
 ) -> CollectedRun:
-    """Make up the jobs' results, store them in the bucket, and return them as collected."""
+    """Make up the jobs' results, store them in the bucket, and return the collected run."""
     found = []
     for plan in jobs:
         job = _job(store, run_id, plan, at)
@@ -118,7 +118,7 @@ def _rows(nodes: int) -> list[Measurement]:
 
 
 def _all_reduce(nodes: int, size: int) -> float:
-    """Seconds of a ring all-reduce."""
+    """Return how many seconds a ring all-reduce takes."""
     return 2 * (nodes - 1) * (HOP_SECONDS + size / nodes / BYTES_PER_SECOND)
 
 

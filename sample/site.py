@@ -1,6 +1,6 @@
-"""Writes the pages inside Airflow as files: rendered by the application, with links to files.
+"""Writes Batchmark's pages inside Airflow as static files that link to each other.
 
-What needs a server is replaced or left out: forms become links to their results, and links to
+Whatever needs a server is replaced or left out: forms become links to their results, and links to
 pages that aren't written, such as documents and logs, are removed.
 """
 
@@ -49,11 +49,11 @@ class _Reader:
 
 
 class Site:
-    """The pages of a library that can be reached from the runs, comparisons and trends.
+    """All pages of a library that can be reached from its runs, comparisons and trends.
 
     Args:
         comparisons: addresses of comparisons by label.
-        drawn: ids of the runs whose reports are pages.
+        drawn: ids of the runs whose reports were written as pages.
     """
 
     def __init__(self, library: Library, comparisons: Links, drawn: Iterable[str]) -> None:
@@ -81,14 +81,14 @@ class Site:
         self._app.dependency_overrides[reader] = _Reader
 
     def write(self, folder: Path) -> Path:
-        """Write all pages into an existing folder; returns the path of the first one."""
+        """Write all pages into an existing folder and return the path of the first one."""
         pages = asyncio.run(self._pages())
         for address, html in pages.items():
             (folder / file_name(address)).write_text(self._rewritten(address, html, pages))
         return folder / FIRST_FILE
 
     async def _pages(self) -> dict[str, str]:
-        """The pages' HTML by address, in the order found."""
+        """Render all pages and return their HTML by address, in the order they were found."""
         seeds = (FIRST, *self._comparisons.values(), *self._all_trends())
         found: dict[str, str] = {}
         waiting, seen = deque(seeds), set(seeds)
@@ -122,7 +122,7 @@ class Site:
             yield from of_suite.values()
 
     def _rewritten(self, address: str, html: str, pages: Mapping[str, str]) -> str:
-        """A page's HTML with the notice, and with links only to files."""
+        """Add the notice to a page's HTML and turn its links into links to files."""
 
         def link(found: re.Match[str]) -> str:
             before, at, behind, inner = found.groups()
@@ -137,7 +137,7 @@ class Site:
         return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
-        """The address that this one redirects to, or itself."""
+        """Return the address that this one redirects to, or the address itself."""
         if address == "/compare":
             return next(iter(self._comparisons.values()))
         if address.startswith("/dag-runs/"):
@@ -145,7 +145,7 @@ class Site:
         return address
 
     def _choices(self, room: str) -> str:
-        """Links that replace a page's form."""
+        """Return the links that replace a page's form."""
         if room == "compare":
             return _list({"Compared": self._comparisons})
         return _list(self._trends) if room == "trends" else ""
@@ -167,7 +167,7 @@ def _links(html: str) -> Iterator[str]:
 
 
 def file_name(address: str) -> str:
-    """The file name for an address; all files are in one folder."""
+    """Return the file name for an address; all files are in one folder."""
     if address == FIRST:
         return FIRST_FILE
     parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""Everything that happens in the sample's year: the only place where its figures are made up."""
+"""Everything that happens in the sample's year, and the made-up figures behind it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUN_NOISE, JOB_NOISE, CALL_NOISE = 0.006, 0.004, 0.01
 
 @dataclass(frozen=True)
 class Event:
-    """A change on a target, from week `since` until before week `until`, counted from 0."""
+    """A change on a target from week `since` up to week `until`, exclusive; weeks start at 0."""
 
     target: str
     since: int
@@ -72,7 +72,7 @@ def day(week: int) -> datetime:
 
 
 def slowdown(target: str, week: int, *, fresh: bool) -> float:
-    """The factor by which a target's calls are slower in a week."""
+    """Return the factor by which a target's calls are slower in a given week."""
     events = [SLOW_BUILD, DRIVER, *([] if fresh else [NOISY])]
     return float(np.prod([one.slowdown for one in events if one.holds(target, week)]))
 
@@ -92,7 +92,7 @@ def driver(target: str, week: int) -> str | None:
 
 
 def image(target: str, week: int) -> str:
-    """The digest of the suite's image on a target in a week."""
+    """Return the digest of the suite's image on a target in a given week."""
     if SLOW_BUILD.holds(target, week):
         return digest(BUILDS[1])
     return digest(BUILDS[2 if week >= SLOW_BUILD.until else 0])
@@ -107,7 +107,7 @@ def commit(week: int) -> str:
 
 
 def version(week: int) -> GivenVersion:
-    """The version of the sample's own job in a week."""
+    """Return the version of the sample's own job in a given week."""
     return GivenVersion(commit=commit(week), branch=BRANCH)
 
 
@@ -131,7 +131,7 @@ class Job:
         return float(np.exp((0 if self.fresh else self._of_run) + own))
 
     def calls(self, count: int = 15) -> Iterator[tuple[tuple[str, str, int], list[float]]]:
-        """Yield each row with the seconds of its calls."""
+        """Yield each row with the times of its calls, in seconds."""
         noise = self._random("calls", self.target, self.repeat)
         factor = slowdown(self.target, self.week, fresh=self.fresh) * self._factor
         for row, seconds in ROWS.items():
@@ -139,7 +139,7 @@ class Job:
             yield row, [float(one) for one in level * np.exp(noise.normal(0, CALL_NOISE, count))]
 
     def seconds(self, size: int, *, cold: bool) -> float:
-        """Seconds of the sample's own job at a size."""
+        """Return how many seconds the sample's own job takes at a size."""
         start, each = JOB_SECONDS[self.target]
         slower = COMMIT_SLOWDOWN if self.week >= COMMIT_WEEK else 1.0
         own = self._random("size", self.target, self.repeat, size).normal(0, 2 * JOB_NOISE)

@@ -1,4 +1,4 @@
-"""The sample's whole year, and its pages."""
+"""Simulates the sample's whole year and writes its pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DAYS = {SUITE_DAG: 1, JOB_DAG: 2}
 
 
 def write_year(folder: Path) -> Path:
-    """Play the year and write its pages into a folder; returns the path of the first one."""
+    """Simulate the year, write its pages into a folder, and return the path of the first one."""
     os.environ[f"AIRFLOW_VAR_{VARIABLE.upper()}"] = config().model_dump_json()
     sample = Installation()
     for due in all_runs():

@@ -1,1 +1,1 @@
-"""Batchmark's Airflow side: plans, runs, collects, compares and reports benchmarks."""
+"""Batchmark's Airflow code: plans, runs, collects, compares and reports benchmarks."""

@@ -62,13 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser(
         "compare",
-        help="compare result documents, by the same rules as a run's report",
-        description="Compare result documents, by the same rules as a run's report. Each side is "
-        "a document, a folder of repeats, or a target's folder from a run. With "
-        f"{ENOUGH_REPEATS} repeats a side noise is measured; use {MINIMUM_SAMPLES} or more.",
+        help="compare result documents by the same rules as a run's report",
+        description="Compare result documents by the same rules as a run's report. Each side is "
+        "a document, a folder of repeats, or a target's folder from a run. Measuring noise takes "
+        f"at least {ENOUGH_REPEATS} repeats per side; {MINIMUM_SAMPLES} or more are recommended.",
     )
-    compare.add_argument("baseline", type=Path, help="what to compare with: document or folder")
-    compare.add_argument("new", type=Path, help="what to judge: document or folder")
+    compare.add_argument("baseline", type=Path, help="document or folder to compare with")
+    compare.add_argument("new", type=Path, help="document or folder to judge")
     compare.add_argument(
         "--gate",
         action="store_true",
@@ -78,29 +78,31 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--allow-missing",
         action="store_true",
-        help="pass the gate even if the new side lacks rows or measured them in too few repeats",
+        help="pass the gate even if rows are missing on the new side or have too few repeats there",
     )
     compare.add_argument(
         "--same-machine",
         action="store_true",
-        help="pass the gate despite slower rows if the sides ran on different machines, and name "
-        "the differences",
+        help="pass the gate despite slower rows if the sides ran on different machines, and list "
+        "the differences between them",
     )
     compare.add_argument(
         "--require-decided",
         action="store_true",
-        help="fail the gate on undecided rows too: noise may explain their difference",
+        help="also fail the gate on undecided rows, whose difference may be just noise",
     )
     compare.add_argument(
         "--least-percent",
         type=percent,
         default=LEAST_PERCENT,
         metavar="P",
-        help="ignore slow-downs below P %% (default: %(default)g)",
+        help="ignore slowdowns below P %% (default: %(default)g)",
     )
-    compare.add_argument("--markdown", type=Path, metavar="FILE", help="also write it as Markdown")
+    compare.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="also write the comparison as Markdown"
+    )
     commands.add_parser("history", help="show, rebuild, import or export an installation's history")
-    commands.add_parser("pull-request", help="report to a pull request, for action.yml")
+    commands.add_parser("pull-request", help="report on a pull request (used by action.yml)")
     return parser
 
 
@@ -133,7 +135,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _sides(*paths: Path) -> list[Chosen]:
-    """Read both sides; workloads measured on their own count as rows of the other side's suite.
+    """Read both sides; workloads measured individually count as rows of the other side's suite.
 
     Raises:
         CollectError: a side can't be read, or both contain documents of the same job.
@@ -160,7 +162,7 @@ def _refuse_same(
         document = new[same[0]]
         raise CollectError(
             f"{files[identity(document)]} and {same[0]} contain documents of the same job, "
-            f"{job_label(document)}; leave it out of one side"
+            f"{job_label(document)}; remove it from one side"
         )
 
 
@@ -202,7 +204,7 @@ def _measured(side: Chosen) -> str:
 
 
 def _repeats(documents: Sequence[ResultDocument]) -> str:
-    """Count the repeats; own jobs, which measure one size each, are counted by size."""
+    """Say how many repeats there are, by size for own jobs, each of which measures one size."""
     own = [row for each in documents if each.own_job for row in each.measurements[:1]]
     sizes = Counter(size_of(row.parameters) for row in own)
     if len(sizes) < 2:

@@ -1,1 +1,1 @@
-"""GitHub access for action.yml: the main branch's results and the pull request's comment."""
+"""Accesses GitHub for action.yml: fetches main's results and comments on the pull request."""

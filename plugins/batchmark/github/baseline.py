@@ -1,4 +1,4 @@
-"""The results to compare with: a folder, a place in S3, or an artifact of the main branch."""
+"""Finds the results to compare with: in a folder, in S3, or in an artifact of the main branch."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Baseline(NamedTuple):
 
 
 def find(place: str, event: Event, into: Path) -> Baseline | None:
-    """Fetch the baseline into a folder; return None if there is none yet.
+    """Find the baseline, downloading it to `into` if needed; return None if there is none yet.
 
     Raises:
-        GitHubError: the place isn't valid, or it couldn't be read.
+        GitHubError: the place is invalid or can't be read.
     """
     if place.startswith(S3):
         if not re.fullmatch(r"s3://[^/]+/.+", place):
-            raise GitHubError(f"the baseline {place} isn't an S3 folder: s3://bucket/folder/")
+            raise GitHubError(f"the baseline {place} isn't an S3 folder like s3://bucket/folder/")
         programs.output("aws", "s3", "cp", "--recursive", "--only-show-errors", place, str(into))
         return Baseline(into, markdown(place)) if into.is_dir() else None
     if is_artifact(place):
         if not re.fullmatch(ARTIFACT, place):
-            raise GitHubError(f"the artifact name {place!r} is not letters, digits and ._- only")
+            raise GitHubError(f"invalid artifact name {place!r}; use only letters, digits and ._-")
         return _artifact(place, event, into)
     if not Path(place).is_dir():
-        raise GitHubError(f"the baseline {place} is neither a folder nor an artifact's name")
+        raise GitHubError(f"the baseline {place} is neither a folder nor an artifact name")
     return Baseline(Path(place), markdown(place))
 
 
@@ -62,6 +62,6 @@ def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
 
 
 def _is_of_main(run: Mapping[str, Any], event: Event) -> bool:
-    """Whether a run is of our main branch: a fork may have one of the same name."""
+    """Return whether a run is of our own main branch, not of a fork's branch of that name."""
     is_ours = run["head_repository_id"] == run["repository_id"]
     return bool(is_ours and run["head_branch"] == event.main)

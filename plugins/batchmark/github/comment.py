@@ -15,10 +15,10 @@ CUT = "\n\nThe rest is in the job's summary.\n"
 
 
 def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
-    """Create or update the comment with this name; return False if the token may not.
+    """Create or update the comment called `name`; return False if the token lacks permission.
 
     Raises:
-        GitHubError: a call of GitHub's API failed for another reason.
+        GitHubError: a GitHub API call failed for another reason.
     """
     marker = f"<!-- batchmark: {name} -->\n"
     body = json.dumps({"body": _fitting(marker + text)})
@@ -38,7 +38,7 @@ def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
 
 
 def _is_ours(comment: Mapping[str, Any], marker: str) -> bool:
-    """Whether we wrote the comment: anybody can copy the marker, but not the author."""
+    """Return whether we wrote the comment: the marker can be copied, but not the author."""
     author = (comment["user"] or {}).get("login")
     return author == AUTHOR and comment["body"].replace("\r\n", "\n").startswith(marker)
 

@@ -22,7 +22,7 @@ class Event(NamedTuple):
 
     @classmethod
     def read(cls, repository: str, name: str, ref: str, commit: str, payload: Path) -> Self:
-        """Build the event from the runner's variables and the file with its payload."""
+        """Build the event from the runner's variables and its payload file."""
         told = json.loads(payload.read_text())
         main = told.get("repository", {}).get("default_branch")
         if main is None:  # a schedule's payload may lack it

@@ -1,4 +1,4 @@
-"""`batchmark pull-request`: what action.yml does before and after measuring."""
+"""`batchmark pull-request`: the steps that action.yml runs before and after measuring."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from batchmark.runs.document_files import read_documents
 Compare = Callable[[Sequence[str]], int]
 BEGUN, SUMMARY, NEW = "begun.json", "summary.md", "new"
 NO_COMMENT = (
-    "No comment: the job's token may not write one. From a fork it never may; otherwise, give the "
+    "No comment: the job's token lacks permission. For a fork it always does; otherwise, give the "
     "job `permissions: pull-requests: write`. The job's summary has the same text."
 )
 
 
 class Begun(Record):
-    """What `begin` stores for `end`: the event, the baseline and the options."""
+    """The state that `begin` saves for `end`: the event, the baseline and the options."""
 
     name: str
     event: Event
@@ -44,7 +44,7 @@ class Begun(Record):
 
 
 def main(argv: Sequence[str], compare: Compare) -> int:
-    """Run `begin` or `end`; the verdict is in the step's outputs, not the exit code."""
+    """Run `begin` or `end`; the verdict goes to the step's outputs, not to the exit code."""
     options = _parser().parse_args(argv)
     try:
         if options.command == "begin":
@@ -61,12 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="batchmark pull-request", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("begin", help="check the inputs and fetch the baseline")
-    end = commands.add_parser("end", help="compare; write summary, outputs and comment")
-    of_runner = "as given by GitHub's runner"
+    end = commands.add_parser("end", help="compare, then write the summary, outputs and comment")
+    of_runner = "provided by GitHub's runner"
     for each in (begin, end):
         each.add_argument("--results", type=Path, required=True, help="folder for all files")
-        each.add_argument("--step-outputs", type=Path, required=True, help=f"file, {of_runner}")
-    begin.add_argument("--name", type=_name, required=True, help="name of comment and artifacts")
+        each.add_argument("--step-outputs", type=Path, required=True, help=f"file {of_runner}")
+    begin.add_argument(
+        "--name", type=_name, required=True, help="name for the comment and the artifacts"
+    )
     begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
     for switch, words in (
@@ -77,18 +79,20 @@ def _parser() -> argparse.ArgumentParser:
         ("--comment", "comment on the pull request"),
     ):
         begin.add_argument(switch, type=_switch, required=True, help=f"{words}: true or false")
-    begin.add_argument("--measured", help="folder with results, if they exist already")
+    begin.add_argument("--measured", help="folder with existing results, if any")
     for option in ("--repository", "--event-name", "--ref", "--commit"):
         begin.add_argument(option, required=True, help=of_runner)
-    begin.add_argument("--event", type=Path, required=True, help=f"file, {of_runner}")
-    end.add_argument("--run-url", required=True, help="the page of this run")
-    end.add_argument("--step-summary", type=Path, required=True, help=f"file, {of_runner}")
+    begin.add_argument("--event", type=Path, required=True, help=f"file {of_runner}")
+    end.add_argument("--run-url", required=True, help="address of this run's page")
+    end.add_argument("--step-summary", type=Path, required=True, help=f"file {of_runner}")
     return parser
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 to 61 letters, digits and ._-")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a valid name; use 1 to 61 letters, digits and ._-"
+        )
     return text
 
 
@@ -160,7 +164,7 @@ def _tell(step_outputs: Path, values: Mapping[str, object]) -> None:
 
 
 def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare) -> tuple[int, str]:
-    """Compare; return the exit code and the summary in Markdown."""
+    """Run the comparison; return its exit code and its summary in Markdown."""
     summary, errors = results / SUMMARY, io.StringIO()
     given = ["compare", str(baseline.folder), str(results / NEW), "--gate", "--same-machine"]
     given += [f"--least-percent={begun.least_percent}", f"--markdown={summary}"]
@@ -175,7 +179,7 @@ def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare)
 
 
 def _without(begun: Begun) -> tuple[int, str]:
-    """Like `_compared`, for a run without a baseline."""
+    """Return an exit code and a summary, like `_compared`, for a run without a baseline."""
     told = (
         "**No baseline yet**, so nothing was compared: the next successful run on "
         f"{markdown(begun.event.main)} leaves one.\n"

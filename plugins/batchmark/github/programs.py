@@ -1,4 +1,4 @@
-"""Runs programs of the runner, with the token and credentials of its job."""
+"""Runs programs installed on the runner, with its job's token and credentials."""
 
 from __future__ import annotations
 

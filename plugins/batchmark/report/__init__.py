@@ -1,1 +1,1 @@
-"""Everything put into words: page, terminal, messages."""
+"""Presents results on pages, in the terminal and in messages."""

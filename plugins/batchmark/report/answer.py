@@ -1,4 +1,4 @@
-"""A run's first screen in words, and its line in the list of all runs."""
+"""Builds a run's first screen and its entry in the list of all runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """Say what a run cost; `told` holds its stories."""
+    """Say what a run cost; `told` contains the stories of its studies."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
@@ -66,7 +66,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
 
 
 def answer_lines(screen: FirstScreen) -> Iterator[str]:
-    """The first screen as lines for a terminal: answers first, then the other questions."""
+    """Yield the first screen as terminal lines: answers first, then the other questions."""
     for story in screen.stories:
         for answer in story.answers:
             yield from answer.lines
@@ -75,7 +75,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
 
 
 def _in_short(told: Sequence[Story]) -> tuple[str, str]:
-    """A short verdict and a sentence, from the run's first study."""
+    """Return a short verdict and a sentence from the run's first study."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)
@@ -83,7 +83,7 @@ def _in_short(told: Sequence[Story]) -> tuple[str, str]:
 
 
 class RunSummary(Record):
-    """What the list of all runs shows about a run, stored apart from its report."""
+    """A run's entry in the list of all runs, stored separately from its report."""
 
     run_id: str
     created_at: AwareDatetime
@@ -94,12 +94,12 @@ class RunSummary(Record):
     sentence: str
     cost: str = Field(description="the run's cost, in words")
     worse: int | None = Field(
-        ge=0, description="number of changes for the worse; null if none was searched for"
+        ge=0, description="number of changes for the worse; null if the history was not searched"
     )
     too_early: bool = Field(
-        default=False, description="whether too few runs came before for any change to show"
+        default=False, description="whether there were too few earlier runs to detect a change"
     )
-    usd: float | None = Field(description="cost of all its jobs; null if unknown")
+    usd: float | None = Field(description="cost of all its jobs in USD; null if unknown")
 
 
 def summarize(report: Report) -> RunSummary:

@@ -1,6 +1,6 @@
-"""Building blocks of every report, drawn by the page and by the terminal.
+"""Building blocks of every report, rendered both on the page and in the terminal.
 
-A kind of run states each fact once, as a block; the code that draws blocks knows no kinds.
+Each kind of run states a fact once, as a block; the code that renders blocks is the same for all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to ma
 
 
 class Link(NamedTuple):
-    """A text with an address; only the text is shown if the address isn't on the web."""
+    """A text with an address; if the address isn't on the web, only the text is shown."""
 
     text: str
     address: str
@@ -47,7 +47,8 @@ class Text(NamedTuple):
 class ComparedFigure(NamedTuple):
     """A figure rounded to the same last digit as the figures it is compared with in its column.
 
-    It is compared with those that share its `among`, by default all. No estimate makes a dash.
+    It is compared with figures that have the same `among`, by default with all of them. Without an
+    estimate, a dash is shown.
     """
 
     estimate: Estimate | None
@@ -59,10 +60,10 @@ ColumnValue: TypeAlias = Figure | ComparedFigure | str | int | None
 
 
 class Table(NamedTuple):
-    """Rows of figures or words; a narrow terminal drops some columns.
+    """Rows of figures or words; a terminal leaves out the columns in `on_page_alone`.
 
-    On a narrow screen a wide table becomes a list of cards; any other scrolls. A table without a
-    title goes under its section's title.
+    On a narrow screen, a wide table becomes a list of cards and any other table scrolls. A table
+    without a title appears directly below its section's title.
     """
 
     title: str
@@ -87,7 +88,7 @@ class Table(NamedTuple):
     ) -> Self:
         """Build one row per item; `columns` maps each heading to the function that makes its cell.
 
-        None makes a dash; columns in `without` are left out.
+        A cell without a value shows a dash; columns in `without` are left out.
         """
         shown = {name: tell for name, tell in columns.items() if name not in without}
         kept = list(items)
@@ -106,14 +107,14 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """Charts, shown on the page only; tables hold the same figures."""
+    """Charts, shown only on the page; tables contain the same figures."""
 
     caption: str
     charts: Sequence[Chart]
 
 
 class SizeCharts(NamedTuple):
-    """Times and dollars over size, each chart with its table; shown on the page only."""
+    """Charts of time and dollars over size, each with its table; shown only on the page."""
 
     charts: Sequence[SizeChart]
 
@@ -124,14 +125,14 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions and answers; without a title they go under their section's title."""
+    """Questions and answers; without a title, they appear directly below the section's title."""
 
     title: str
     facts: Sequence[tuple[str, str]]
 
 
 class Remarks(NamedTuple):
-    """Cautions (`texts`), then other remarks (`notes`)."""
+    """Cautions (`texts`) followed by other remarks (`notes`)."""
 
     texts: Sequence[str]
     notes: Sequence[str] = ()
@@ -155,14 +156,14 @@ class Printed(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Jobs with their logs and results; `where` maps job ids to places."""
+    """Jobs with their logs and results; `where` maps job ids to a place, such as "on 4 nodes"."""
 
     jobs: Sequence[JobRecord]
     where: Mapping[str, str] = MappingProxyType({})
 
 
 class ColdStarts(NamedTuple):
-    """Cold starts; `labels` maps targets to their names."""
+    """Cold starts; `labels` maps targets to the names shown for them."""
 
     starts: Sequence[ColdStart]
     labels: Mapping[str, str]
@@ -170,14 +171,14 @@ class ColdStarts(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Jobs and their costs; a terminal only counts them, unless `listed`."""
+    """Jobs and their costs; unless `listed` is set, a terminal shows only how many there are."""
 
     jobs: Sequence[JobLine]
     listed: bool = False
 
 
 class Comparison(NamedTuple):
-    """The rows of two targets, first against second, and their whole jobs."""
+    """A comparison of two targets, row by row and by whole jobs."""
 
     pair: Pair
 
@@ -187,13 +188,13 @@ class Comparison(NamedTuple):
 
 
 class Uncompared(NamedTuple):
-    """Rows that at most one of the two targets measured."""
+    """Rows of two targets that could not be compared, each with the reason."""
 
     pair: Pair
 
 
 class HistoryChart(NamedTuple):
-    """A figure over runs and its two levels, in percent of the chart's width and height."""
+    """A figure's runs and its two levels, positioned in percent of the chart's size."""
 
     low: str
     high: str
@@ -204,7 +205,7 @@ class HistoryChart(NamedTuple):
 
 
 class ChangedRow(NamedTuple):
-    """A figure's two levels, with a chart of its runs if they were kept."""
+    """A figure's levels before and after a change, with a chart if its values were stored."""
 
     name: str
     of: str
@@ -215,7 +216,7 @@ class ChangedRow(NamedTuple):
 
 
 class ChangeDetails(NamedTuple):
-    """A change: facts and rows for the page, the same as `lines` for a terminal."""
+    """A change, as facts and rows for the page and as `lines` for a terminal."""
 
     title: str
     worse: bool
@@ -279,7 +280,7 @@ class StudyAnswer(NamedTuple):
 
     @classmethod
     def unknown(cls, question: str, why: str, remedy: str, cautions: Iterable[str] = ()) -> Self:
-        """Build an answer that is not known, with the reason and the remedy."""
+        """Build an answer that says why it is not known and what to do about it."""
         return cls(question, NOT_KNOWN, f"{why.rstrip('.')}. {remedy}", list(cautions))
 
     @property
@@ -341,7 +342,7 @@ class FirstScreen(NamedTuple):
 
 
 class Page(NamedTuple):
-    """An answer, blocks, then sections; `notices` come first, above the title."""
+    """A page: an answer, then blocks, then sections; `notices` come first, above the title."""
 
     title: str
     about: str

@@ -1,4 +1,4 @@
-"""The report's data on changes: those found, results of re-runs, and open alerts."""
+"""The report's data on changes: changes found, results of re-runs, and open alerts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class SeriesTrace(Record):
 
     series: SeriesKey
     metric: Metric
-    first_run_id: str = Field(description="first run of the traced change point")
+    first_run_id: str = Field(description="id of the first run with the change")
     first: int = Field(ge=0, description="index of that run among the values")
     recorded_at: tuple[AwareDatetime, ...]
     values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
-        """The latest usable runs, including the change's; None if that run is missing."""
+        """Trace the latest usable runs; None if the first run with the change isn't usable."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
@@ -57,19 +57,19 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """Changes that the search of the history found for a run."""
+    """Changes found for a run by searching the history."""
 
-    changes: tuple[Change, ...] = Field(description="in the order shown")
+    changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
     confirmations: tuple[Confirmation, ...] = Field(
         default=(), description="re-runs of this run's suspects, including refuted ones"
     )
-    traces: tuple[SeriesTrace, ...] = Field(default=(), description="one per change point")
+    traces: tuple[SeriesTrace, ...] = Field(default=(), description="at most one per change point")
     series: int = Field(ge=0, description="number of series searched")
-    runs: int = Field(ge=0, description="number of runs in the longest of these")
+    runs: int = Field(ge=0, description="number of runs in the longest series")
     notes: tuple[str, ...] = Field(
         default=(),
-        description="such as suspects not re-run for lack of budget, or series that are hard to "
-        "watch",
+        description="for example, suspects not re-run for lack of budget, or series that are hard "
+        "to watch",
     )
 
     @classmethod
@@ -101,7 +101,7 @@ class ChangesSection(Record):
 
     @property
     def too_early(self) -> str | None:
-        """Why no change could be found yet; None if one could have been."""
+        """Why it is too early to find any change; None if it isn't."""
         return None if self.changes else too_early(self.runs)
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
@@ -113,7 +113,7 @@ class ChangesSection(Record):
 
 
 class AlertLine(Record):
-    """An alert as the report lists it."""
+    """An alert, as listed in the report."""
 
     alert_id: str
     kind: ChangeKind
@@ -121,21 +121,21 @@ class AlertLine(Record):
     suite: str
     state: State
     since_run_id: str
-    since: str | None = Field(default=None, description="that run in words")
-    change: float = Field(description="after / before - 1, at its largest point")
+    since: str | None = Field(default=None, description="the first run with the change, in words")
+    change: float = Field(description="largest relative change: after / before - 1")
     change_url: str | None = Field(
-        description="page with the form that changes its state; null without Airflow's address"
+        description="page where its state can be changed; null if Airflow's address is unknown"
     )
     note: str | None = None
 
 
 class AlertBoard(Record):
-    """Open alerts, and the share of alerts that people judged right."""
+    """Open alerts, and the share of alerts that turned out to be right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(
         default=None,
-        description="share not called invalid of all alerts ever acknowledged, fixed, recovered "
-        "or called invalid; null without any",
+        description="share of right alerts among all that were ever acknowledged, fixed, recovered "
+        "or called invalid; null if there are none",
     )
     how_to_change: str = Field(default="", description="instructions; the last line is a command")

@@ -1,6 +1,6 @@
-"""Charts time and dollars over size: one chart per workload, with all targets.
+"""Draws time and dollars over size, in one chart per workload with all targets.
 
-Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
+Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DASHES = [[1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 2]]
 
 
 class Point(NamedTuple):
-    """A target's figures at a size."""
+    """A target's figures at one size."""
 
     seconds: Estimate
     cold_seconds: float | None = None  # of the first call
@@ -65,7 +65,7 @@ class Mark(NamedTuple):
 
 
 class SizeChart(NamedTuple):
-    """A workload along one axis of its grid; `targets` has points by label and size."""
+    """A workload along one axis of its grid; `targets` maps labels to points by size."""
 
     title: str
     axis: str
@@ -85,7 +85,7 @@ class SizeChart(NamedTuple):
 
     @property
     def rows(self) -> Iterator[tuple[str, list[Cell | None]]]:
-        """The table behind the chart."""
+        """Rows of the table with the chart's figures, by size."""
         for size in self.sizes:
             points = (of.get(size) for of in self.targets.values())
             yield (
@@ -94,7 +94,7 @@ class SizeChart(NamedTuple):
             )
 
     def cell(self, size: float, point: Point) -> Cell:
-        """Describe a target's point at a size, rounded to match the others'."""
+        """Describe a target's point at a size, rounded to match the other targets' points."""
         rivals = [of[size].seconds for of in self.targets.values() if size in of]
         cold = point.cold_seconds
         return Cell(
@@ -108,7 +108,7 @@ class SizeChart(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A point in words."""
+    """A chart's point in words."""
 
     time: formatting.Figure
     cold: str | None
@@ -120,10 +120,10 @@ class Cell(NamedTuple):
 
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
-    """One chart per workload and dtype, along the axis with the most sizes.
+    """Build one chart per workload, dtype and other parameters, along the axis with most sizes.
 
     GPU targets come first. If two suites share a row, the first suite's is shown. Tasks that share
-    a device are left out: they have their own curves.
+    a device are left out, because they have their own curves.
     """
     rows = [(pair, row) for pair in pairs for row in pair.rows if not Place.of(row.parameters)]
     measured = [
@@ -155,7 +155,7 @@ def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
 def _crossovers(
     pairs: Sequence[Pair], name: tuple[str, str], chart: SizeChart
 ) -> dict[Measure, list[Mark]]:
-    """Mark where each GPU target and the CPU target break even; none with several CPU targets."""
+    """Mark where GPU targets break even with the CPU target, if there is only one CPU target."""
     found: dict[Measure, list[Mark]] = {measure: [] for measure in Measure}
     if len({pair.cpu.target for pair in pairs}) > 1:
         return found
@@ -195,12 +195,12 @@ def _along_an_axis(name: str, grid: dict[RowKey, dict[str, Point]]) -> Iterator[
 
 
 def _size(value: Parameter | None) -> float | None:
-    """A parameter's value if a logarithmic axis can show it, else None."""
+    """Return a parameter's value if a logarithmic axis can show it, else None."""
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
-    """Draw a chart as SVG that inherits the page's text colour and loads nothing."""
+    """Draw a chart as SVG that inherits the page's text colour and loads no other files."""
     by_time = measure == Measure.TIME
     values = [
         figure_of(
@@ -232,7 +232,7 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
 def figure_of(
     name: str, size: float, figure: Estimate, text: str, **more: float | None
 ) -> dict[str, Any]:
-    """A point of a curve as data for Vega-Lite."""
+    """Return a curve's point as data for Vega-Lite."""
     low, high = ends(figure)
     amounts = {"amount": figure.value, "low": low, "high": high}
     return {"name": name, "size": size, "text": text, **amounts, **more}
@@ -243,7 +243,7 @@ def figures_of(
     at: Callable[[int], str],
     form: Callable[[Estimate, formatting.Others], object],
 ) -> list[dict[str, Any]]:
-    """Points by name and size; `at` formats the size, `form` a figure beside the others."""
+    """Return points as Vega-Lite data; `at` formats a size, `form` a figure to match others."""
     found = list(points)
     rivals = defaultdict[int, list[Estimate]](list)
     for _, size, figure in found:
@@ -255,13 +255,13 @@ def figures_of(
 
 
 def ends(figure: Estimate) -> tuple[float, float]:
-    """The ends of its interval, or the value twice if it has none."""
+    """Return the ends of a figure's interval, or its value twice if it has no interval."""
     interval = figure.interval
     return (interval.low, interval.high) if interval else (figure.value, figure.value)
 
 
 def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
-    """Base chart of points coloured by name."""
+    """Build the base chart of all layers, which colours points by name."""
     scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
         x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
@@ -273,7 +273,7 @@ def names_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def dashes_of(values: Sequence[Mapping[str, Any]]) -> alt.StrokeDash:
-    """One dash pattern per name."""
+    """Assign each name a dash pattern."""
     scale = alt.Scale(domain=names_of(values), range=DASHES)
     return alt.StrokeDash("name:N", scale=scale, title=None)
 
@@ -286,7 +286,7 @@ def curves(
     below: Sequence[Any] = (),
     above: Sequence[Any] = (),
 ) -> str:
-    """One line per name, with its own colour and dash, and intervals as bands."""
+    """Draw one line per name, in its own colour and dash pattern, with intervals as bands."""
     base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))
@@ -298,7 +298,7 @@ def layered(*layers: Any) -> str:
 
 
 def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
-    """A linear axis labelled at each measured number."""
+    """Build a linear axis with a label at each measured number."""
     numbers = sorted({value["size"] for value in values})
     axis = alt.Axis(values=numbers, labelOverlap="greedy", format="d")
     return alt.X("size:Q", scale=alt.Scale(zero=True, nice=False), title=title, axis=axis)
@@ -307,7 +307,7 @@ def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
 def from_zero(
     values: Sequence[Mapping[str, Any]], title: str, labels: str = PLAIN, room: float = ROOM
 ) -> dict[str, Any]:
-    """A linear axis from 0 to above the highest value."""
+    """Build a linear axis from 0 to just above the highest value."""
     most = max(value["high"] for value in values)
     return {
         "scale": alt.Scale(domain=[0, room * most], nice=False),
@@ -317,7 +317,7 @@ def from_zero(
 
 
 def log_ticks(low: float, high: float) -> Any:
-    """Labels of a logarithmic axis: decades, plus 2 and 5 if there are few; else Vega's own."""
+    """Choose labels for a log axis: decades, finer steps if it is short, or else Vega's own."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.floor(first), math.ceil(last) + 1)
     for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:
@@ -344,7 +344,7 @@ def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
 
 
 def embedded(chart: Any) -> str:
-    """Render as SVG in the page's text colour, hidden from screen readers: tables have the data."""
+    """Render a chart as SVG, hidden from screen readers because tables contain the same data."""
     svg = str(vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict()))
     svg = NAMED_MARK.sub(r"<\1\2><title>\3</title></\1>", svg)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
@@ -390,7 +390,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions in percent, and labels."""
+        """Each tick's position in percent, and its label."""
         values = log_ticks(10**self._low, 10**self._high)
         inside = [value for value in values if 4 < self.percent(value) < 96]
         return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]

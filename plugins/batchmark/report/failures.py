@@ -1,4 +1,4 @@
-"""What failed in a run and the last log lines, for its page, terminals and messages."""
+"""Describes what failed in a run, with the last log lines, for pages, terminals and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_TOLD_LINES = 10  # in a message
 
 
 def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
-    """List each kind of failure once, with the end of the log of its first job."""
+    """List each kind of failure once, with the last log lines of its first job."""
     if not failed:
         return None
     shown: list[blocks.Block] = []
@@ -34,12 +34,12 @@ def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Sect
 
 
 def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
-    """Failed jobs grouped by kind of failure, the largest group first."""
+    """Group failed jobs by kind of failure, largest group first."""
     return sorted(grouped((job.ending.kind, job) for job in failed).values(), key=len, reverse=True)
 
 
 def title(of: Sequence[FailedJob]) -> str:
-    """A title such as "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
+    """Write a title like "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
     targets = formatting.shortened_list(list(dict.fromkeys(job.target for job in of)))
     return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
 
@@ -53,7 +53,7 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """The most common failure with the end of its log, others by title; empty if none failed."""
+    """Show the most common failure with its log's end, others by title; empty if there is none."""
     if not failed:
         return []
     first, *others = alike(failed)
@@ -63,6 +63,6 @@ def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
 
 
 def in_short(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> str:
-    """One line per kind of failure, with the last line of its log."""
+    """Summarise each kind of failure in one line, with the last line of its log."""
     told = [": ".join(filter(None, (title(of), of[0].ending.kind[1]))) for of in alike(failed)]
     return "\n".join([*told[:MOST_KINDS], *not_run(lost)])

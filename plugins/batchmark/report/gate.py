@@ -15,7 +15,7 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Judges a comparison whose first side is new and whose second is the baseline."""
+    """Judges a comparison of a new side, which comes first, with a baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
@@ -57,7 +57,7 @@ class Gate(NamedTuple):
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
-        """Machine properties that must match but differ: name and both values."""
+        """Machine properties that must match but differ, each with its name and both values."""
         differences = self.comparison.differences if self.same_machine else []
         return [one for one in differences if one[0] in MACHINE]
 
@@ -75,7 +75,7 @@ class Gate(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """The result in one line, with the count of each kind of row."""
+        """The result in one line, with the number of rows of each kind."""
         barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"
         if not self.compared:
@@ -97,5 +97,5 @@ class Gate(NamedTuple):
 
 
 def _change(row: Row) -> str:
-    """The row's relative change from the baseline, in words."""
+    """Describe the row's relative change from the baseline."""
     return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))

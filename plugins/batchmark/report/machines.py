@@ -1,4 +1,4 @@
-"""The machines that targets' jobs ran on, and the jobs with their costs."""
+"""Describes the machines that jobs ran on, and lists the jobs with their costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_ONE_JOB = {"availability_zone"}  # may differ between a target's jobs
 
 
 class Machines(NamedTuple):
-    """Properties known of at least one target, with all targets' values and whether they differ."""
+    """Properties known for at least one target, with all values and whether they differ."""
 
     names: list[str]
     rows: list[tuple[str, list[str], bool]]
@@ -39,7 +39,7 @@ def _properties(target: TargetRecord) -> dict[str, str]:
 
 
 def environment(target: TargetRecord) -> dict[str, str | None]:
-    """A target's properties by name; None where one has no value."""
+    """Return a target's properties by name, with None for those without a value."""
     found = {name: value and shortened(name, value) for name, value in target.version}
     found |= target.environment.model_dump(exclude=OF_ONE_JOB) if target.environment else {}
     return {
@@ -60,7 +60,7 @@ def job_lines(
     costs: Iterable[JobCost],
     where: Mapping[str, str] | None = None,
 ) -> list[JobLine]:
-    """List the targets' jobs; `where` maps job ids to places."""
+    """List the targets' jobs; `where` maps job ids to a place in the study, such as a size."""
     by_job = {cost.job_id: cost for cost in costs}
     lines = []
     for target in targets:

@@ -1,4 +1,4 @@
-"""The report of a run: its comparison, and changes from its history."""
+"""The report of a run: its comparison, and changes found in the history."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Report(Comparison):
     changes: ChangesSection | None = Field(
         default=None, description="null if the history was not searched"
     )
-    alerts: AlertBoard | None = Field(default=None, description="null where none were read")
+    alerts: AlertBoard | None = Field(default=None, description="null if alerts were not read")
 
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, stored: Any) -> Any:
-        """Read older reports, which have one key per kind of study."""
+        """Convert older reports, which have one key per kind of study."""
         if not isinstance(stored, dict) or "studies" in stored:
             return stored
         read = dict(stored)
@@ -50,7 +50,7 @@ class Report(Comparison):
 
     @property
     def fell_back(self) -> set[str]:
-        """GPU targets whose jobs ran on the CPU."""
+        """GPU targets whose jobs fell back to the CPU."""
         paired = {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
         studied = [study.target for study in self.studied]
         return paired | {
@@ -59,7 +59,7 @@ class Report(Comparison):
 
     @property
     def tells_of_changes(self) -> bool:
-        """Whether there is more to say about changes and alerts than the first screen does."""
+        """Whether there is more to say about changes and alerts than the first screen says."""
         is_open, found = self.alerts and self.alerts.lines, self.changes
         told = found and (not found.too_early or found.notes or found.confirmations)
         return bool(is_open or told)
@@ -78,6 +78,6 @@ def build_report(
 
 
 def render_json(report: Report) -> str:
-    """Render as JSON, cautions before figures."""
+    """Render a report as JSON, with its notices first."""
     first = {"report_version": report.report_version, "notices": report.notices}
     return json.dumps(first | report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Renders pages as self-contained HTML: no script, nothing loaded from elsewhere."""
+"""Renders pages as self-contained HTML, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 @cache
 def page_templates() -> Environment:
-    """Jinja environment of all pages: values are escaped, and a missing value is an error."""
+    """Return the Jinja environment of all pages, which escapes values and rejects missing ones."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -49,12 +49,12 @@ def page_templates() -> Environment:
 
 
 def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Render one self-contained page; `beside` maps section ids to linked pages' addresses."""
+    """Render one page; `beside` maps section ids to the addresses of their extra pages."""
     return page_templates().get_template("page.html.jinja").render(page=page, beside=beside)
 
 
 def _web_address(address: str) -> str | None:
-    """The address if it is on the web or a file next to the page, else None."""
+    """Return the address if it is on the web or relative to the page's own, else None."""
     parts = urlsplit(address)
     beside = bool(parts.path) and not (parts.scheme or parts.netloc or "\\" in address)
     safe = parts.scheme in {"http", "https"} or beside

@@ -65,7 +65,7 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
-    """Facts about samples of single calls."""
+    """Yield facts about the samples of single calls."""
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
@@ -88,7 +88,7 @@ def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _above(rows: Iterable[Row]) -> str:
-    """Why rates exceed their ceilings, taken from the rows' warnings."""
+    """Say why some rates exceed their ceilings, based on the rows' warnings."""
     above = [
         row
         for row in rows
@@ -107,7 +107,7 @@ def _above(rows: Iterable[Row]) -> str:
 
 
 def _span(shares: Sequence[float]) -> str:
-    """The known values as a range."""
+    """Format the known shares as a range; a share of 1 or more is unknown."""
     known = [share for share in shares if share < 1]
     return words.extent(known, formatting.percent) if known else formatting.noise(max(shares))
 
@@ -133,7 +133,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
-    """The most common reason; unsettled rows each have their own, with figures."""
+    """Give the most common reason, or a single one for unsettled rows, whose reasons all differ."""
     kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
     if kinds == {MeasurementStatus.UNSETTLED}:
         return ", all unsettled: their times still drift or jump; run again on a quieter machine"
@@ -149,7 +149,7 @@ def _machine(target: TargetRecord) -> str:
 
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
-    """Say what the run cost, also by target, and what Spot and cold starts contribute."""
+    """Say what the run cost, in total and by target, with the effect of Spot and of cold starts."""
     left_out = ["Instances are also billed while they start and stop."]
     left_out += [story.not_paid[1] for story in told if story.not_paid]
     of_pairs = [start for pair in report.pairs for start in pair.cold_starts]

@@ -1,7 +1,7 @@
-"""Collects what each kind of study in core/kinds says about a run.
+"""Collects what each kind of study in core/kinds has to say about a run.
 
 Each kind's package exports `story`, its part of the first screen, and `sections`, its details. One
-with an extra page also exports `beside`.
+that has an extra page also exports `beside`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def stories(report: Report) -> list[Story]:
-    """The stories of the run's studies; at least one."""
+    """Return the stories of the run's studies; there is always at least one."""
     return [story for room in _rooms() if (story := room.story(report))]
 
 
@@ -28,7 +28,7 @@ def sections(report: Report) -> Iterator[Section]:
 
 
 def beside(report: Report) -> list[Beside]:
-    """The report's extra pages."""
+    """Build the report's extra pages."""
     found = (room.beside(report) for room in _rooms() if hasattr(room, "beside"))
     return [page for page in found if page]
 

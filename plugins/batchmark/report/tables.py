@@ -1,4 +1,4 @@
-"""Standalone tables: a run's highest and actual cost, noise, alerts."""
+"""Builds standalone tables: a run's maximum and actual cost, noise, and alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
 def worst_case_table(worst: WorstCase) -> Table:
-    """List each target's jobs and the most they can cost, with the sum."""
+    """List each target's jobs and the most they can cost, with the total."""
     rows = [
         (
             target.target,
@@ -83,7 +83,7 @@ def amount(usd: float | None) -> str:
 
 
 def noise_table(table: NoiseTable) -> Table:
-    """A calibration's rows with their noise."""
+    """List a calibration's rows with their noise."""
     sides = [f"{formatting.count(jobs, 'job')} a side" for jobs in JOBS_A_SIDE]
     return Table(
         f"{table.target}, suite {table.suite}, {formatting.count(table.jobs, 'job')}",

@@ -1,4 +1,4 @@
-"""Figures in words, shared by the page and the terminal."""
+"""Puts figures into words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def measured_target(target: TargetRecord) -> str:
 
 
 def is_simulated(target: TargetRecord) -> bool:
-    """Whether its GPUs were simulated, according to their model's name."""
+    """Return whether a target's GPUs were simulated, judging by the name of their model."""
     model = target.environment.gpu_model if target.environment else None
     return (model or "").startswith("simulated")
 
@@ -77,14 +77,14 @@ def target_and_gpu(target: TargetRecord) -> str:
 
 
 def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
-    """The speedup with its interval, or 'not known yet'; None if whole jobs can't be compared."""
+    """Return the speedup or 'not known yet'; None if whole jobs can't be compared."""
     if total.speedup and not total.speedup.interval:
         return formatting.Figure(NOT_KNOWN, "")
     return formatting.factor(total.speedup) if total.speedup else None
 
 
 def undecided(changes: Iterable[float]) -> str:
-    """Say why sides with enough jobs can't be told apart, by the noisiest, and what would help."""
+    """Say why sides with enough jobs can't be told apart, and what would help."""
     most = formatting.difference_text(max(changes, default=0.0))
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
@@ -92,7 +92,7 @@ def undecided(changes: Iterable[float]) -> str:
 
 
 def noise(noise: RowNoise) -> str:
-    """The noise floor and the smallest change that shows above it."""
+    """Describe the noise floor and the smallest change that can be detected above it."""
     floor = f"noise from job to job {formatting.noise(noise.floor)} ({noise.source})"
     if noise.smallest_detectable_change >= 1:
         return f"{floor}; with so few jobs the smallest detectable change is not known"
@@ -101,13 +101,13 @@ def noise(noise: RowNoise) -> str:
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
-    """Say from how many calls on the GPU pays; rounded, as it comes from point estimates."""
+    """Say from how many calls on the GPU pays off; rounded, as it is based on point estimates."""
     number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} in one job on."
 
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
-    """The cost of a million calls, or of one own job."""
+    """Describe the cost of a million calls, or of one own job."""
     return cost_per(cost, JOB if own_job else CALLS)
 
 
@@ -118,7 +118,7 @@ def cost_per(cost: Estimate, unit: str) -> str:
 
 
 def prices(pair: Pair) -> str:
-    """The price of each target's time; targets without a price are left out."""
+    """Describe each target's hourly price; targets without a price are left out."""
     parts = []
     for basis in (pair.gpu_price, pair.cpu_price):
         if basis.usd_per_hour is not None:
@@ -137,27 +137,27 @@ def prices(pair: Pair) -> str:
 
 
 def on_demand(basis: PriceBasis, of: str) -> str:
-    """The On-Demand price of an hour; empty if unknown."""
+    """Describe the hourly On-Demand price; empty if unknown."""
     if not basis.usd_per_hour:
         return ""
     return f"{basis.instance_type}: {basis.usd_per_hour} USD per hour for {of}, On-Demand."
 
 
 def extent(amounts: Iterable[float], told: Callable[[float], str]) -> str:
-    """The range from smallest to largest; a single text if both read alike."""
+    """Format the range from smallest to largest, or one value if both look the same."""
     known = list(amounts)
     return " to ".join(dict.fromkeys(map(told, (min(known), max(known)))))
 
 
 def suites_and_targets(studied: Iterable[Studied]) -> str:
-    """Suites and targets of the studies, in one line."""
+    """Name the studies' suites and targets in one line."""
     found = list(studied)
     names = ((one.suite for one in found), (one.target.target for one in found))
     return ": ".join(formatting.shortened_list(list(dict.fromkeys(one)), most=1) for one in names)
 
 
 def machine_property(name: str, value: object) -> str | None:
-    """A property of an environment; None if it has no value."""
+    """Format a property of an environment; None if it has no value."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or None
     if isinstance(value, int) and name.endswith("_bytes"):
@@ -166,13 +166,13 @@ def machine_property(name: str, value: object) -> str | None:
 
 
 def outside_ec2(targets: Iterable[TargetRecord]) -> bool:
-    """Whether all jobs ran on machines outside EC2."""
+    """Return whether all jobs ran on machines outside EC2."""
     types = [one.environment.instance_type for one in targets if one.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
-    """Limits of the prices, if any were used."""
+    """List the prices' limitations, if any prices were used."""
     if outside_ec2(report.targets):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
@@ -193,7 +193,7 @@ def implementation(code: Implementation) -> str:
 
 
 def roofline_share(roofline: Roofline | None) -> str | None:
-    """The share of the ceiling that bounds a row, or of the known ceilings."""
+    """Format a row's share of the ceiling that limits it, or of each known ceiling."""
     if roofline is None:
         return None
     shares = {"compute": roofline.compute_share, "bandwidth": roofline.memory_share}
@@ -205,12 +205,12 @@ def roofline_share(roofline: Roofline | None) -> str | None:
 
 
 def has_intervals(pair: Pair) -> bool:
-    """Whether any median of its rows has an interval."""
+    """Return whether any median of the pair's rows has an interval."""
     return any(side.median_seconds.interval for row in pair.rows for side in (row.gpu, row.cpu))
 
 
 def why_some_have_no_interval(pair: Pair) -> str | None:
-    """One sentence for all rows; None if every median has an interval."""
+    """Say in one sentence why medians lack an interval; None if every median has one."""
     medians = (side.median_seconds for row in pair.rows for side in (row.gpu, row.cpu))
     if all(median.interval for median in medians):
         return None
@@ -347,7 +347,7 @@ def cold_start_span(start: ColdStart) -> str:
 
 
 def metric(summary: MetricSummary) -> str:
-    """A metric's mean and range in words."""
+    """Describe a metric's mean and range."""
     extent = f"at most {summary.maximum:.4g}"
     if summary.minimum is not None:
         extent = f"{summary.minimum:.4g} to {summary.maximum:.4g}"

@@ -1,1 +1,1 @@
-"""Reports changes against the history, re-runs and alerts."""
+"""Reports changes found in the history, re-runs and alerts."""

@@ -31,7 +31,7 @@ MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 @dataclass(frozen=True)
 class MessageContext:
-    """What a message needs besides the changes."""
+    """What a message needs in addition to the changes."""
 
     installation: str
     run: str  # in words
@@ -64,7 +64,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """Build a run's message, given all earlier alerts; None if nothing is new or failed."""
+    """Build a run's message, given all earlier alerts; None if nothing is new or has failed."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -130,7 +130,7 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Links to this run's job logs; a price has none."""
+    """Yield links to this run's job logs; price changes have none."""
     jobs = dict.fromkeys(
         (point.series.suite, point.series.target)
         for point in points
@@ -142,7 +142,7 @@ def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]
 
 
 def _counts(entries: Iterable[_Entry]) -> str:
-    """Count the entries by heading, such as '2 slower, 1 recovered'."""
+    """Count the entries by heading, as in '2 slower, 1 recovered'."""
     groups = groupby(entries, key=attrgetter("heading"))
     return ", ".join(f"{len(list(group))} {heading}" for heading, group in groups)
 
@@ -159,7 +159,7 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
 
 
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
-    """The entries that fit, grouped under headings, and a count of the rest."""
+    """Write out the entries that fit, grouped under headings, and say how many remain."""
     told = _counts(entries) or FAILED
     head = printable(f"Batchmark {context.installation}, {context.run}: {told}.")
     if context.failures:
@@ -193,7 +193,7 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
 
 
 def how_to_change(alert_id: str, airflow_url: str | None) -> str:
-    """How to acknowledge an alert, or mark it invalid or fixed."""
+    """Explain how to acknowledge an alert, or mark it invalid or fixed."""
     where = (
         f"on its page, {alert_page(airflow_url, alert_id)}"
         if airflow_url
@@ -207,14 +207,14 @@ def how_to_change(alert_id: str, airflow_url: str | None) -> str:
 
 
 def alert_page(airflow_url: str, alert_id: str) -> str:
-    """The page with the form that changes an alert's state."""
+    """Return the address of the page where an alert's state can be changed."""
     return f"{airflow_url.rstrip('/')}{PAGES}/alerts#{alert_id}"
 
 
 def alert_board(
     alerts: Sequence[Alert], precision: Rate | None, airflow_url: str | None
 ) -> AlertBoard:
-    """Alerts that are neither closed nor recovered; unjudged ones first."""
+    """List alerts that are neither closed nor recovered, unjudged ones first."""
     listed = [alert for state in LISTED for alert in alerts if alert.state == state]
     return AlertBoard(
         lines=tuple(_line(alert, airflow_url) for alert in listed),

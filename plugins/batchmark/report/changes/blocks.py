@@ -1,4 +1,4 @@
-"""Changes, re-runs and alerts as blocks, with a small chart of each changed figure."""
+"""Builds blocks for changes, re-runs and alerts, with a small chart of each changed figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 
 def section(report: Report) -> blocks.Section | None:
-    """The section, or None if the first screen already says it all."""
+    """Build the section; None if the first screen already says everything."""
     if not report.tells_of_changes:
         return None
     shown = [
@@ -100,7 +100,7 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
 
 
 def history_chart(trace: SeriesTrace, point: ChangePoint) -> blocks.HistoryChart:
-    """Draw values far from both levels at the edge, so that outliers don't flatten the rest."""
+    """Chart a trace, with outliers drawn at the edge so that they don't flatten the rest."""
     metric, series = point.metric, point.series
     values = np.array([words.read(value, metric, series) for value in trace.values])
     levels = [words.read(level.median, metric, series) for level in (point.before, point.after)]

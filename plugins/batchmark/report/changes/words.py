@@ -1,4 +1,4 @@
-"""A change put into words, the same on pages, on the terminal and in messages."""
+"""Puts changes into words, for pages, the terminal and messages alike."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def target(name: str, fell_back: Collection[str]) -> str:
 
 
 def title(change: Change) -> str:
-    """One line: the kind of change, the target, the rows and the amount."""
+    """Summarise a change in one line: its kind, target, rows and amount."""
     names = [target(name, change.fell_back) for name in change.targets]
     if len(names) > MOST_TARGETS:
         names = [*names[: MOST_TARGETS - 1], f"{len(names) - MOST_TARGETS + 1} more"]
@@ -71,7 +71,7 @@ def title(change: Change) -> str:
 
 
 def _since(change: Change) -> str:
-    """Say since which version, and which driver or similar; empty if neither changed."""
+    """Name the version, driver or similar that changed at the same time; empty if none did."""
     told = version.since(change.version_before, change.version)
     parts = [told] if told else []
     for found in change.causes:
@@ -84,12 +84,12 @@ def _since(change: Change) -> str:
 
 
 def kind(change: Change) -> str:
-    """A word such as "slower"; "worse" or "better" if only own jobs' metrics changed."""
+    """Return a word such as "slower"; "worse" or "better" if only own jobs' metrics changed."""
     return row_values.word(_told(change).series.values, change.kind)
 
 
 def _told(change: Change) -> ChangePoint:
-    """The point that represents the change: its largest in time, else in a metric."""
+    """Return the point that represents the change: its largest in time, else in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
@@ -111,12 +111,12 @@ def _by_how_much(change: Change) -> str:
 
 
 def value(amount: float, metric: Metric, series: SeriesKey) -> str:
-    """A level or a single run's figure, with its unit."""
+    """Format the figure of a level or a single run with its unit."""
     return value_text(read(amount, metric, series), metric, series)
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """Convert a figure for display: an own job's metric has its own value."""
+    """Convert a figure to the value to show, which differs only for metrics of own jobs."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 
@@ -130,7 +130,7 @@ def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def level(level: Level) -> str:
-    """The spread and number of runs behind a level's median."""
+    """Describe the spread and number of runs behind a level's median."""
     spread = "" if level.spread is None else f"spread {formatting.percent(level.spread)}, "
     return f"{spread}{formatting.count(level.runs, 'run')}"
 
@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """A point's relative change with its sign, of figures as `read` returns them."""
+    """Format a point's relative change with its sign, for figures as `read` returns them."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
@@ -171,7 +171,7 @@ def differences(found: Iterable[Cause], hints: Iterable[str] = ()) -> list[str]:
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
-    """Suggest a change of unit: a level 1,000 times the last is rarely a slowdown."""
+    """Suggest that the unit changed if levels differ by a factor such as 1,000."""
     timed = point.metric == Metric.TIME and not point.series.is_metric
     if timed and point.before.median and point.after.median:
         moved = math.log(point.after.median / point.before.median)
@@ -188,7 +188,7 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """Phrases on the change's cost per month, and per million calls or per job."""
+    """Say what the change costs per month, and per million calls or per job."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
     each = "" if len(change.targets) == 1 else " of each target"
@@ -211,7 +211,7 @@ def cost(change: Change) -> list[str]:
 
 
 def confirmation(found: Confirmation) -> str:
-    """The figures behind a re-run's outcome, as a phrase."""
+    """Describe the figures behind a re-run's outcome."""
     expected, suspect, *reruns = (
         row_values.text(found.series.values, figure)
         for figure in (found.expected, found.suspect, *found.reruns)
@@ -254,7 +254,7 @@ def summary(found: ChangesSection) -> str:
 
 
 def precision(rate: Rate | None) -> str:
-    """The share of alerts that people judged right."""
+    """Say what share of the alerts turned out to be right."""
     if rate is None:
         return "No alert has been judged yet, so it is not known how often they are right."
     return (
@@ -265,14 +265,14 @@ def precision(rate: Rate | None) -> str:
 
 
 def lines(change: Change) -> Iterator[str]:
-    """A change in full, without its title."""
+    """Describe a change in full, without its title."""
     yield from point_lines(change.points, change.fell_back)
     for name, phrases in facts(change):
         yield f"{name}: {'; '.join(phrases)}"
 
 
 def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> Iterator[str]:
-    """The first series with their levels, and a count of the rest."""
+    """Describe the first few series with their levels, and say how many more there are."""
     many = len({point.series.target for point in points}) > 1
     for point in points[:MOST_POINTS]:
         name = point.series.row
@@ -287,7 +287,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is known about a change besides its figures: names, each with phrases."""
+    """Yield what is known about a change besides its figures, as names with phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     yield "suite", [first.series.suite]
     yield (
@@ -315,14 +315,14 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
 
 
 def first_run(change: Change) -> str:
-    """The first run with the change, in words."""
+    """Name the first run with the change."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     when, suite = f"{first.first_recorded_at:%Y-%m-%d}", suite_name(first.series.suite)
     return run_name(first.first_run_id, when, suite)
 
 
 def _short(name: str, side: str | None) -> str:
-    """A cause's value, with shortened digests."""
+    """Return a cause's value with its digests shortened."""
     if side is None:
         return "none"
     return ", ".join(version.shortened(name, part) for part in side.split(", "))

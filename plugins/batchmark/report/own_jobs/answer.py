@@ -24,11 +24,11 @@ MEANING = (
     "Batch times an own job from its container's start to its stop: one figure per job. Waiting "
     "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
-    "Jobs on cold instances, started for them, are never pooled with jobs on warm ones, which were "
-    "already running.",
-    "A side meets a deadline if all its jobs did and so does the upper end of its interval, if it "
-    "has one; the next job may still miss it. The owner decides whether a result is right: by exit "
-    "code, check command or checksum.",
+    "Jobs on cold instances, which were started for them, are never pooled with jobs on warm ones, "
+    "which were already running.",
+    "A side meets a deadline if all its jobs met it, and the upper end of its interval (if any) "
+    "does too; the next job may still miss it. The owner decides whether a result is right: by "
+    "exit code, check command or checksum.",
 )
 MOST_METRICS = 3  # on the first screen
 
@@ -61,7 +61,7 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    """Answer for one own job; `pairs` say from which size a GPU is ahead."""
+    """Answer for one own job; `pairs` tell from which size on a GPU is ahead."""
     found, asked = standings.main_places(study), question(study)
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
@@ -89,7 +89,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what a job costs if no two sides have dollars at the same place."""
+    """Say what a job costs if no two sides can be compared in dollars."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
@@ -99,7 +99,7 @@ def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> str:
-    """The side that is both the fastest and the cheapest, or what it depends on."""
+    """Name the side that is both fastest and cheapest, or say what the answer depends on."""
     names = words.names(study)
     known = [list(dict.fromkeys(win.winner for win in of if win.winner)) for of in (time, dollars)]
     if not any(known):
@@ -116,7 +116,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what is known if no two sides have a figure at the same place."""
+    """Say what is known if no two sides can be compared."""
     there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
@@ -137,7 +137,7 @@ def _amounts(figure: JobFigure) -> str:
 
 
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
-    """Yield what prevents an answer, each obstacle once and with its remedy."""
+    """Yield cautions about the answer, each one once."""
     if lacking := words.without_figure(study):
         yield f"Without a figure: {formatting.shortened_list(lacking, most=2)}; see below why."
     yield from words.idle_gpus(study)
@@ -154,7 +154,7 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
 
 
 def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
-    """Why more repeats can't help anywhere; None if they might somewhere."""
+    """Say why more repeats can't decide anything; None if they might."""
     duels = [standings.duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
     notes = {duel.noise.note for duel in duels if duel and standings.barred(duel)}
     if not all(duel and standings.barred(duel) for duel in duels):
@@ -163,7 +163,7 @@ def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
 
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
-    """Say why sides are undecided, by the noisiest if jobs are enough, and what would help."""
+    """Say why sides are undecided (too few jobs, or noise) and what would help."""
     fewest, of = min(
         (figure.jobs, side.jobs_at(win.place.size))
         for win in wins
@@ -176,7 +176,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
-    """Secondary questions, their answers, and the section with more."""
+    """Yield secondary questions with their answers and the section that has more details."""
     for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
         found = [(study.name, text) for study in studies if (text := told(study))]
         texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
@@ -205,7 +205,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """Say how sides compare by jobs with another kind of start; empty if all started alike."""
+    """Say how sides compare with other kinds of start; empty if all jobs started the same way."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]

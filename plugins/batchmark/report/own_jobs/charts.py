@@ -1,6 +1,6 @@
-"""Charts time and dollars of an own job over its axis, and dollars over time.
+"""Draws an own job's time and dollars over its axis, and its dollars over time.
 
-Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
+Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOM = 1.25  # beyond the outermost points, which lie close together without an 
 
 
 def job_charts(study: OwnJobStudy) -> list[Chart]:
-    """Draw the jobs with the most common kind of start."""
+    """Chart the jobs with the most common kind of start."""
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)
@@ -80,7 +80,7 @@ def _ends(name: str, figure: Estimate) -> dict[str, float]:
 
 
 def _dollars(values: list[dict[str, Any]]) -> str:
-    """One line per side, from its smallest size to its largest."""
+    """Draw one line per side, from its smallest size to its largest."""
     x = _axis(values, "seconds", "time of a job", charts.LABELS[Measure.TIME], alt.X)
     y = _axis(values, "usd", "dollars per job", charts.LABELS[Measure.DOLLARS], alt.Y)
     base = charts.lines_of(values, x).encode(y=y)

@@ -114,8 +114,8 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     few = f" A median of fewer than {MINIMUM_SAMPLES} jobs has no interval."
     return _table(
         _title("Time and price" if priced else "Time", own),
-        f"Medians over the jobs{intervals}: from a container's start to its stop, with waiting and "
-        f"the command alone beside it.{few if words.lacks_intervals(study) else ''}",
+        f"Medians over the jobs{intervals}: from a container's start to its stop, with separate "
+        f"columns for waiting and the command alone.{few if words.lacks_intervals(study) else ''}",
         [found for place in own for found in standings.measured(study, place)],
         {
             AXIS: lambda row: _at(study, row[1].place),
@@ -165,7 +165,7 @@ def _table(
 
 
 def _fastest(study: OwnJobStudy, place: Place) -> str:
-    """The fastest side if decided, else the one with the smallest figure."""
+    """Return the fastest side if that is decided, else the one with the shortest time."""
     best = standings.best_at(study, place)
     return (best and best.fastest) or standings.ranked(study, place)[0]
 
@@ -176,7 +176,7 @@ def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> ComparedFi
 
 
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
-    """A side's verdict at a place: by time, then by dollars."""
+    """Return a side's verdict at a place, by time and by dollars."""
     name, best = side.target.target, standings.best_at(study, place)
     names = standings.ranked(study, place)
     if best is None or len(names) == 1:
@@ -205,7 +205,7 @@ class _Metric(NamedTuple):
     win: Win | None
 
     def compared(self, estimate: Estimate | None, form: Form) -> ComparedFigure:
-        """A figure to compare with those of the same metric at the same place."""
+        """Mark a figure to be compared with those of the same metric at the same place."""
         return ComparedFigure(estimate, form, (self.place, self.metric.told))
 
 
@@ -270,7 +270,7 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
-    """The smallest dollars per unit over all sides."""
+    """Return the lowest cost per unit over all sides, in dollars."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)
@@ -281,7 +281,7 @@ def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
 
 
 def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
-    """A table of the cheapest side by deadline; None if there is nothing to show."""
+    """List the cheapest side for each deadline; None if there is nothing to show."""
     steps = [
         (place, step, later)
         for place in own

@@ -1,4 +1,4 @@
-"""Puts into short sentences who is ahead by a measure, and who meets a deadline."""
+"""Says in short sentences which side is ahead by a measure, and which meets a deadline."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float
 
 
 def _unpriced(study: OwnJobStudy, of: Sequence[Place]) -> bool:
-    """Whether any measured side has no price."""
+    """Return whether any measured side lacks a price."""
     return any(best.unpriced for place in of if (best := best_at(study, place)))
 
 
 def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
-    """Whether a winner is known at each size that the study has."""
+    """Return whether a winner is known at every size of the study."""
     return {win.place.size for win in wins if win.winner} == set(words.sizes(study))
 
 
 def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
-    """Like `words.at`, shortened to the first sizes."""
+    """Name sizes as `words.at` does, but only the first few."""
     more = f" and {len(sizes) - MOST_SIZES} more" if len(sizes) > MOST_SIZES else ""
     return f"{words.at(study, sizes[:MOST_SIZES])}{more}"
 
@@ -85,7 +85,7 @@ def spread(
 
     Args:
         winners: the winner's name by size; None if unknown.
-        notes: text to append to each winner's place.
+        notes: text to append to each winner's sizes, by name.
         crossing: the size at which the second of two winners takes over, if known.
     """
     ordered = sorted(winners, key=lambda size: size or 0.0)
@@ -115,7 +115,7 @@ def spread(
 def _in_turn(
     sizes: Sequence[JobSize | None], of_winners: Sequence[Sequence[JobSize | None]]
 ) -> bool:
-    """Whether several winners follow one another without a gap from first size to last."""
+    """Return whether several winners each lead a contiguous range, from first size to last."""
     places = [[sizes.index(size) for size in of] for of in of_winners]
     if len(places) < 2 or places[0][0] != 0 or places[-1][-1] != len(sizes) - 1:
         return False
@@ -123,7 +123,7 @@ def _in_turn(
 
 
 def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
-    """The range of the wins' ratios, from smallest to largest."""
+    """Format the range of the wins' ratios, from smallest to largest."""
     if len(wins) == 1 and interval:
         return str(formatting.factor(wins[0].ratio))
     ordered = sorted((win.ratio for win in wins), key=lambda ratio: ratio.value)
@@ -143,7 +143,7 @@ def usd_range(amounts: Sequence[float]) -> str:
 
 
 def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
-    """Say who leads by the figures alone, if there is only one place."""
+    """Say which side leads by the figures alone; empty if there are several places."""
     if len(wins) > 1:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
@@ -152,7 +152,7 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Name the sides that are alone in having figures at some sizes."""
+    """Name each side that is the only one with a figure at some sizes."""
     there = [(place.size, measured(study, place)) for place in found]
     lone = grouped((measured_target(of[0][0].target), size) for size, of in there if len(of) == 1)
     return ", ".join(
@@ -161,7 +161,7 @@ def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float | None:
-    """The size from which the winner at the largest size beats the one at the smallest."""
+    """Find the size from which the winner at the largest size beats the one at the smallest."""
     passed = [*_passed(pairs, place, in_dollars=bool(wins[0].usd_per_job))]
     ordered = sorted(wins, key=lambda win: win.place.size or 0.0)
     sides = (ordered[-1].winner, ordered[0].winner)
@@ -171,7 +171,7 @@ def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float
 def _passed(
     pairs: Sequence[Pair], place: Place, *, in_dollars: bool
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield each crossover: the target ahead above it, the one ahead below it, and its size."""
+    """Yield each crossover: the target ahead above it, the target ahead below it, and its size."""
     crossovers = [(pair, one) for pair in pairs for one in pair.crossovers]
     for pair, one in crossovers:
         found = one.warm_usd if in_dollars else one.warm_seconds
@@ -201,7 +201,7 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _all_jobs(numbers: Sequence[int]) -> str:
-    """Says that all jobs met the deadline; empty unless there were several."""
+    """Say that all jobs met the deadline; empty unless there were several."""
     if not numbers:
         return ""
     few, many = min(numbers), max(numbers)
@@ -218,13 +218,13 @@ def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> s
 
 
 def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
-    """Name the cheapest side within a deadline, and those it can't be told from."""
+    """Name the cheapest side within a deadline, and those that may be just as cheap."""
     names = words.names(study)
     return " or ".join(names[name] for name in (step.target, *step.rivals))
 
 
 def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
-    """Say who meets the deadline if dollars are unknown."""
+    """Say which sides meet the deadline if dollars are unknown."""
     keeping = [
         (measured_target(side.target), figure)
         for place in found

@@ -1,4 +1,4 @@
-"""Finds the side that is ahead at each place of an own job, by time, dollars or a metric."""
+"""Finds the side ahead at each place (size and start) of an own job, by any measure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from batchmark.report.words import NOT_COMPARABLE
 
 
 class Win(NamedTuple):
-    """The best side at a place, and how it compares with the next."""
+    """The best side at a place, and how it compares with the next best."""
 
     place: Place
     winner: str | None  # None if unknown
@@ -24,7 +24,7 @@ class Win(NamedTuple):
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
-    """The sides with a figure at a place, in the study's order."""
+    """List the sides with a figure at a place, in the study's order."""
     return [
         (side, figure)
         for side in study.sides
@@ -34,7 +34,7 @@ def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]
 
 
 def ranked(study: OwnJobStudy, place: Place) -> list[str]:
-    """The sides in `measured` by name, fastest first."""
+    """List the names of the sides in `measured`, fastest first."""
     found = [
         (figure.seconds.value, side.target.target)
         for side, figure in measured(study, place)
@@ -44,7 +44,7 @@ def ranked(study: OwnJobStudy, place: Place) -> list[str]:
 
 
 def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]]:
-    """The sides with a known cost at a place, each with the cost of a job."""
+    """List the sides with a known cost at a place, each with the cost of a job."""
     return [
         (side, figure.usd_per_job)
         for side, figure in measured(study, place)
@@ -53,14 +53,14 @@ def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]
 
 
 def places(study: OwnJobStudy) -> list[Place]:
-    """All places with a figure or a problem, in the study's order."""
+    """List all places with a figure or a problem, in the study's order."""
     known = [best.place for best in study.best]
     figures = [figure.place for side in study.sides for figure in side.figures]
     return list(dict.fromkeys([*known, *figures]))
 
 
 def main_places(study: OwnJobStudy) -> list[Place]:
-    """Places of the most common kind of start; on a tie the warm one."""
+    """List the places with the most common kind of start; on a tie, warm starts win."""
     jobs: dict[str | None, int] = {}
     for side in study.sides:
         for figure in side.figures:
@@ -100,7 +100,7 @@ def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """Like `by_time`, among sides with a price."""
+    """Yield the winner by dollars at each place, among sides with a price."""
     for place in of:
         priced = sorted(priced_at(study, place), key=lambda one: one[1].value)
         sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for side, usd in priced}
@@ -113,7 +113,7 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> Iterator[Win]:
-    """Like `by_time`, among sides that reported the metric."""
+    """Yield the winner by a metric at each place, among sides that reported it."""
     for place in of:
         values = [
             (found.value.value, found.higher_is_better, side.target.target)
@@ -130,7 +130,7 @@ def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> It
 
 
 def metrics(study: OwnJobStudy) -> list[ToldMetric]:
-    """All metrics, in the order in which they were reported."""
+    """List all metrics in the order in which they were reported."""
     all_told = (
         found.told for side in study.sides for figure in side.figures for found in figure.metrics
     )
@@ -138,7 +138,7 @@ def metrics(study: OwnJobStudy) -> list[ToldMetric]:
 
 
 def barred(duel: Duel) -> bool:
-    """Whether nothing could decide it, as both sides ran on the same CPU."""
+    """Return whether nothing could decide it, because both sides ran on the same CPU."""
     return (duel.noise.note or "").startswith(NOT_COMPARABLE)
 
 
@@ -149,7 +149,7 @@ def _win(
     winner: str | None,
     metric: ToldMetric | None = None,
 ) -> Win | None:
-    """Compare the leader with the next of `names`, best first; None without two to compare."""
+    """Compare the leader with the next best; None if `names`, best first, has no two to compare."""
     if len(names) < 2:
         return None
     leader = winner if winner in names else names[0]

@@ -1,4 +1,4 @@
-"""Names and figures of own jobs, the same on the page and on the terminal."""
+"""Puts names and figures of own jobs into words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def at(study: OwnJobStudy, sizes: Iterable[JobSize | None]) -> str:
 
 
 def sizes(study: OwnJobStudy) -> list[JobSize | None]:
-    """All sizes of its jobs, the smallest first; a single None without an axis."""
+    """List all sizes of the jobs, smallest first; a single None if there is no axis."""
     found = {figure.place.size for _, figure in figures(study)}
     return sorted(found, key=lambda size: size or 0.0)
 
 
 def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
-    """Metrics' names, with the unit if two share a name."""
+    """Map metrics to their names, with the unit added if two metrics share a name."""
     told = metrics(study)
     often = Counter(metric.name for metric in told)
     with_unit = {metric: f"{metric.name} ({metric.unit or 'no unit'})" for metric in told}
@@ -52,13 +52,13 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
 
 
 def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
-    """Dollars for as many units as keep the smallest amount readable.
+    """Format dollars for so many units that even the smallest amount is readable.
 
     Args:
         usd: dollars per unit.
         rate: the metric's unit, which ends in /s.
         least: smallest dollars per unit of all sides.
-        beside: the others' dollars per unit, to round alike.
+        beside: the others' dollars per unit, which the result is rounded to match.
     """
     unit = rate.removesuffix("/s")
     factor, many = next((step for step in MANY if least * step[0] >= LEAST_USD), MANY[-1])
@@ -72,7 +72,7 @@ def _singular(unit: str) -> str:
 
 
 def prices(study: OwnJobStudy) -> str:
-    """The price of each side's time; sides without a price are left out."""
+    """Describe each side's hourly price; sides without a price are left out."""
     parts = []
     for side in study.sides:
         if side.price.usd_per_hour is not None:
@@ -87,12 +87,12 @@ def prices(study: OwnJobStudy) -> str:
 
 
 def options(side: JobSide) -> set[str]:
-    """How its jobs' instances were bought, as far as known."""
+    """Return how the instances of a side's jobs were bought, as far as known."""
     return {job.purchase_option for job in side.target.jobs if job.purchase_option}
 
 
 def bought_otherwise(study: OwnJobStudy) -> str | None:
-    """Say that dollars are On-Demand if sides were bought differently; else None."""
+    """Say that dollars are at On-Demand prices if sides were bought differently, else None."""
     priced = [side for side in study.sides if side.price.usd_per_hour]
     if len({frozenset(options(side)) for side in priced}) < 2:
         return None
@@ -117,7 +117,7 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
 
 
 def images(study: OwnJobStudy) -> str | None:
-    """The images its jobs ran, each once; None if unknown."""
+    """List the images that the jobs ran, each once; None if unknown."""
     found = dict.fromkeys(
         side.target.environment.image
         for side in study.sides
@@ -161,7 +161,7 @@ def _by_kinds(kinds: Sequence[str]) -> str:
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
-    """Yield why figures are missing, and cautions; each reason once."""
+    """Yield why figures are missing, then cautions, with each reason given once."""
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
@@ -194,7 +194,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
 
 
 def without_figure(study: OwnJobStudy) -> list[str]:
-    """Sides and places where nothing is compared."""
+    """List the sides and places where nothing is compared."""
     refused = [measured_target(side.target) for side in study.sides if side.refused]
     lacking = [(side, figure) for side, figure in figures(study) if figure.problem]
     return refused + where(study, lacking)
@@ -205,17 +205,17 @@ def figures(study: OwnJobStudy) -> Iterator[tuple[JobSide, JobFigure]]:
 
 
 def has_intervals(study: OwnJobStudy) -> bool:
-    """Whether any time has an interval."""
+    """Return whether any time has an interval."""
     return any(figure.seconds and figure.seconds.interval for _, figure in figures(study))
 
 
 def lacks_intervals(study: OwnJobStudy) -> bool:
-    """Whether any time has none."""
+    """Return whether any time lacks an interval."""
     return any(figure.seconds and not figure.seconds.interval for _, figure in figures(study))
 
 
 def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> list[str]:
-    """Sides with their places, such as "a at size 64, 256 on warm instances", each side once."""
+    """Name each side once with its places, such as "a at size 64, 256 on warm instances"."""
     sizes_of = grouped(
         ((measured_target(side.target), on_instances(figure.place)), figure.place.size)
         for side, figure in found
@@ -227,12 +227,12 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """Which jobs charts and answer cover: "on cold instances" or warm; empty if unknown."""
+    """Say which jobs charts and answer cover, such as "on cold instances"; empty if unknown."""
     return next(map(on_instances, main_places(study)), "")
 
 
 def job_places(study: OwnJobStudy) -> dict[str, str]:
-    """Each job's size, by job id."""
+    """Map job ids to the size each job measured."""
     return {
         job.job_id: at(study, [figure.place.size])
         for _, figure in figures(study)
@@ -241,7 +241,7 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """Say how many lines held no readable metric, also by job; None if there are none."""
+    """Say how many lines contained no readable metric, in total and by job; None if none."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
@@ -254,7 +254,7 @@ def bad_lines(side: JobSide) -> str | None:
 
 
 def place_of(line: BadLine) -> str:
-    """A line's place in its job's log or file; in an overlong log, its place among marked lines."""
+    """Say where a line is in its job's log or file; in an overlong log, among the marked lines."""
     if line.source == "log" and line.log_line is None:
         return f"Marked line {line.number} of the log"
     return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

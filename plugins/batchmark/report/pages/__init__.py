@@ -1,1 +1,1 @@
-"""Builds the run's page and the pages beside it."""
+"""Builds a run's page and other standalone pages."""

@@ -1,6 +1,6 @@
-"""Builds the page of a table that others published, as its title and a notice say.
+"""Builds the page about a table published by others; its title and a notice say so.
 
-All its ratios have two digits, as the times they come from carry no more.
+All its ratios have two digits, because the times behind them support no more.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
         f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
         f"{formatting.two_digits(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
-        "noise alone does between two single runs of which nothing else is known. The row whose "
+        "noise alone does between two single runs about which nothing else is known. The row whose "
         "time is start-up and the one that repeats another row's times are not judged.",
-        "The crossover is given as the two sizes that it lies between with start-up counted: "
-        "nothing places it better.",
+        "The crossover is given as the two sizes that it lies between with start-up counted: the "
+        "table does not narrow it down further.",
     ]
 
 
@@ -264,7 +264,7 @@ def _ratio(value: float) -> str:
 
 
 def _words(times: Times, factor: float) -> tuple[str, str]:
-    """Verdicts by time and by dollars."""
+    """Return the verdicts by time and by dollars."""
     return _word(times.winner(), Measure.TIME), _word(times.winner(factor), Measure.DOLLARS)
 
 
@@ -274,7 +274,7 @@ def _word(winner: Winner, measure: Measure) -> str:
 
 
 def _defects(table: PublishedTable) -> list[tuple[str, str]]:
-    """List what is wrong with the table, each with our figure."""
+    """List the table's defects, with our own figures."""
     first, second = table.rows[:2]
     low, high = second.rounded
     cpu = sum(row.cpu_seconds for row in table.rows)

@@ -15,13 +15,13 @@ from batchmark.report.model import Report
 from batchmark.report.tables import amount
 
 FIGURES = (
-    "Figures carry as many digits as their interval supports. Intervals are bootstrapped: with "
+    "Figures have as many digits as their interval supports. Intervals are bootstrapped: with "
     "several jobs, jobs are resampled first, then samples within each."
 )
 CHANGES = (
-    "Changes are of levels over many runs, not of this run alone. A spread is one standard "
-    "deviation from run to run, relative to the median. What differs between the last run before "
-    "and the first one since is a hint, not proof."
+    "Changes compare levels over many runs, not this run alone. A spread is one standard deviation "
+    "from run to run, relative to the median. Whatever differs between the last run before a "
+    "change and the first one after it is a hint, not proof."
 )
 
 

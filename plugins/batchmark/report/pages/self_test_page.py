@@ -21,11 +21,11 @@ SOURCES: dict[Source, str] = {
     "synthetic": "synthetic histories",
 }
 READING = (
-    "A step makes every run of a series from a known one on slower by its size. The detector is "
-    "called after each run, with all series of the suite; a step counts as found when it reports "
-    "that series as slower from about that run on.",
+    "A step makes a series slower by its size, from a known run on. The detector is called after "
+    "each run, with all series of the suite; a step counts as found when the detector reports that "
+    "series as slower from about that run on.",
     "Steps are planted only where the detector sees no change in the untouched history.",
-    "Steps in one series share its noise, so that with few series the intervals are somewhat too "
+    "Steps in the same series share its noise, so with few series the intervals are somewhat too "
     "narrow.",
     "Fresh re-runs of suspects can't be replayed: with them the schedule finds large steps sooner "
     "and raises fewer false alarms than stated here.",
@@ -63,7 +63,7 @@ def _summary(report: SelfTest) -> list[str]:
 
 def _parts(report: SelfTest, suite: SuiteTest) -> Iterator[Block]:
     headings = [f"Found in {report.waited} runs", f"Found in {report.early} runs"]
-    headings += ["Runs until found", "Found after so many runs"]
+    headings += ["Runs until found", "Steps found, by number of runs"]
     for part in suite.parts:
         name = f"Suite {suite.suite}, {SOURCES[part.source]}"
         runs = formatting.count(part.runs, "run")
@@ -114,7 +114,7 @@ def _delay(step: Steps) -> str:
 
 
 def _alarms(part: Part) -> str:
-    """State the alarms raised; in a real history it is not known which of them are false."""
+    """State how many alarms were raised; in a real history, it is unknown which are false."""
     found = part.alarms
     if found.high is None:
         return "No run could be checked for alarms."
@@ -127,12 +127,12 @@ def _alarms(part: Part) -> str:
         f"({CONFIDENCE_TEXT} interval {low} to {high})"
     )
     if part.source == "history" and found.alarms:
-        text += f". Later runs did not bear out {found.withdrawn}; the others may be real changes"
+        text += f". Later runs did not confirm {found.withdrawn}; the others may be real changes"
     return f"{text}."
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Chart the share of steps found over their size, early and late."""
+    """Chart the share of steps found early and found later, by step size."""
     values = [
         {
             "name": name,

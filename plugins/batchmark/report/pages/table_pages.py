@@ -94,7 +94,7 @@ def plan_page(
     forecast: str = "",
     where: str = "",
 ) -> Page:
-    """Show what a run would submit and cost at most; `refused` says why it would be refused.
+    """Show what a run would submit and cost at most; `refused` lists why it would be refused.
 
     `where` is appended to the cost; `forecast` says what its schedule will cost.
     """
@@ -113,7 +113,7 @@ def plan_page(
 
 
 def guard_page(report: GuardReport) -> Page:
-    """Show what is running, leaks first."""
+    """Show everything that is running, leaks first."""
     rows = [
         (
             f"{one.kind} {one.id}",
@@ -131,16 +131,16 @@ def guard_page(report: GuardReport) -> Page:
     if leaked:
         answer = f"{formatting.count(leaked, 'leak')}: something costs money that no run needs."
     elif report.unread:
-        answer = "No leak was seen, but not everything could be looked at."
+        answer = "No leak was found, but not everything could be checked."
     else:
         answer = f"No leak: {report.summary}."
     return Page(
         "Leak guard",
-        f"{report.installation} in {report.region}, looked at on {report.looked_at:{MOMENT}}: "
+        f"{report.installation} in {report.region}, checked on {report.looked_at:{MOMENT}}: "
         f"{report.summary}.",
         answer,
-        [Table("What runs, the leaks first", "", heads, rows, wide=True)] if rows else [],
-        warnings=[f"Not looked at: {text}" for text in report.unread],
+        [Table("What is running, leaks first", "", heads, rows, wide=True)] if rows else [],
+        warnings=[f"Not checked: {text}" for text in report.unread],
     )
 
 
@@ -178,7 +178,7 @@ def _too_few(found: Sequence[Calibration]) -> Iterator[str]:
     if unknown:
         yield (
             f"Where it says not known, {formatting.count(fewest, 'job')} per target were too few: "
-            "run the calibration with six repeats or more."
+            "run the calibration with at least six repeats."
         )
 
 

@@ -1,4 +1,4 @@
-"""Builds a page of a watched job's trends that needs no Airflow."""
+"""Builds a page of a watched job's trends that works without Airflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports GPU targets against CPU targets, row by row."""
+"""Reports how GPU targets compare with CPU targets, row by row."""
 
 from batchmark.report.pairs.answer import story
 from batchmark.report.pairs.sections import sections

@@ -89,7 +89,7 @@ def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
 
 
 def _verdict(known: Sequence[Answer]) -> str:
-    """The verdict by dollars if known, else by time."""
+    """Return the verdict by dollars if known, else by time."""
     last = known[-1]
     rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
     in_time = last.measure == Measure.TIME
@@ -113,7 +113,7 @@ def _count(answer: Answer, rows: int) -> str:
 
 
 def _why_unknown(report: Report) -> tuple[str, str]:
-    """Why there is no answer, and what to do."""
+    """Say why there is no answer, and what to do about it."""
     if not report.pairs:
         both = "Run it on at least one of each."
         return "No GPU target was compared with a CPU target", both
@@ -126,7 +126,7 @@ def _why_unknown(report: Report) -> tuple[str, str]:
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
-    """Yield what prevents an answer, each obstacle once and with its remedy."""
+    """Yield each obstacle to an answer once, with its remedy."""
     if any(answer.rows("unknown") for answer in known):
         compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
         of_calls = [pair for pair in compared if not words.is_own_job(pair)]
@@ -201,7 +201,7 @@ def _word(
 
 
 def _ends(standing: Standing) -> list[Estimate]:
-    """The smallest and largest ratio of decided rows, or of all rows if none is decided."""
+    """Return the smallest and largest ratio of decided rows, or of all rows if none is decided."""
     decided = [duel for duel in standing.duels if duel.winner != "unknown"]
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value

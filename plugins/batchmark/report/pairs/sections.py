@@ -14,13 +14,13 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ONE_CALL = (
     " One call: a job that makes a single call, from process start until the device is ready, then "
-    "inputs in, first call, output out. Queue, image and container are under cold start below and "
-    "in no crossover; nor are libraries that an earlier workload had loaded."
+    "inputs in, first call, output out. Crossovers exclude queue, image and container, which are "
+    "listed under cold start below, and libraries that an earlier workload had loaded."
 )
 
 
 def sections(report: Report) -> Iterator[blocks.Section]:
-    """Build the sections; with several pairs, everything but the summaries is folded."""
+    """Build the sections; if there are several pairs, details below the summaries are folded."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
         priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"
@@ -76,7 +76,7 @@ def _meaning(pair: Pair) -> str:
 
 
 def _jobs(pair: Pair) -> Iterator[blocks.Block]:
-    """The pair's jobs; own jobs list theirs elsewhere."""
+    """Yield the pair's cold starts, machines and jobs; own jobs have theirs in another section."""
     targets = (pair.gpu, pair.cpu)
     labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
     yield blocks.ColdStarts(pair.cold_starts, labels, not words.outside_ec2(targets))

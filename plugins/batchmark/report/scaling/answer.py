@@ -37,20 +37,20 @@ LIMITS: dict[Limit, str] = {
 MORE = "More repeats on two or more numbers of nodes would tell."
 MORE_NODES = "More numbers of nodes, each on a machine of its own, would tell."
 FEW_JOBS = (
-    "Intervals leave out how much jobs differ: to know that, run each "
-    f"{ENOUGH_REPEATS} times or more."
+    "Intervals don't cover differences between jobs: to include them, "
+    f"run each job at least {ENOUGH_REPEATS} times."
 )
 MEANING = (
-    "Efficiency is images per second on N nodes over N times those of one node, or of the "
-    "fewest that were measured. Weak scaling keeps the batch of each device, strong scaling "
-    "that of all together.",
+    "Efficiency is the images per second on N nodes divided by N times those on one node, or by "
+    "the same for the fewest nodes measured. Weak scaling keeps the batch of each device, strong "
+    "scaling the total batch.",
     f"Training scales well where the whole interval of its efficiency is {WELL} or more. With "
-    f"fewer than {ENOUGH_REPEATS} jobs a point, intervals leave out how much jobs differ.",
-    "Communication is what exchanging gradients adds to a step, without what computing hides, "
-    "and with the wait for the slowest rank. The parts of a step are measured each by itself, "
-    "so they need not add up.",
+    f"fewer than {ENOUGH_REPEATS} jobs per point, intervals don't cover differences between jobs.",
+    "Communication is the time that exchanging gradients adds to a step. It excludes what "
+    "computing hides, and includes waiting for the slowest rank. The parts of a step are measured "
+    "separately, so they need not add up.",
     "Bus bandwidth is 2(n-1)/n of a tensor's bytes per second on n ranks: what each link "
-    f"carries, whatever the number of ranks. A prediction goes to {MOST_RANKS} devices.",
+    f"carries, whatever the number of ranks. Predictions go up to {MOST_RANKS} devices.",
 )
 ALL = 0.995  # of the lost time
 HOLDS = {"holds": "holds", "wrong": "does not hold", "too_noisy": "can't be told from noise"}
@@ -72,7 +72,7 @@ def story(report: Report) -> Story | None:
 
 
 def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
-    """Say that the file system isn't in the cost, if any job read from it."""
+    """Say that the cost excludes the file system, if any job read from it."""
     reading = [study for study in studies if study.reads_files]
     if not reading:
         return None
@@ -102,7 +102,7 @@ def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
 
 
 def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
-    """Each text once, prefixed with the labels it applies to unless it applies to all."""
+    """Return each text once, prefixed with the labels it applies to unless it applies to all."""
     return [
         words.with_label("; ".join(labels) if len(labels) < trainings else "", text)
         for text, labels in grouped(told).items()
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Jobs per point if too few to show how much jobs differ; else None."""
+    """Return the jobs per point if they are too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -133,12 +133,12 @@ def few_jobs(training: Training) -> int | None:
 
 
 def main_curve(training: Training) -> Curve | None:
-    """The curve whose reach is stated."""
+    """Return the curve that the answer is about: the first weak one, else the first strong one."""
     return next(iter((*training.weak, *training.strong)), None)
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency up to which it scales well, and the worst beyond."""
+    """State the efficiency where it still scales well, and the worst one beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,13 +155,13 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """Say what causes the time that a step loses; None if it doesn't surely lose any."""
+    """Say what causes the time that a step loses; None if it is unclear whether any is lost."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
     at = f"On {words.nodes(reach.limit_nodes)}"
     if reach.limit is None or reach.limit_share is None:
-        return f"{at} it is not known what takes the lost time: {reach.limit_reason}."
+        return f"{at} it is not known what causes the lost time: {reach.limit_reason}."
     share = "all" if reach.limit_share > ALL else formatting.percent(reach.limit_share)
     text = f"{at} {LIMITS[reach.limit]} accounts for {share} of the lost time"
     hidden = training.prediction.hidden_seconds
@@ -179,8 +179,8 @@ def _cautions(training: Training) -> Iterator[str]:
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     if curve and curve.base_nodes > 1:
         yield (
-            f"1 node was not measured: efficiencies are against {words.nodes(curve.base_nodes)}, "
-            "and leave out what is lost up to there."
+            f"1 node was not measured: efficiencies are relative to "
+            f"{words.nodes(curve.base_nodes)}, and don't include what is lost up to there."
         )
     if curve and curve.kind == "strong":
         yield "This is strong scaling: no two node counts had the same batch per device."
@@ -189,8 +189,8 @@ def _cautions(training: Training) -> Iterator[str]:
         yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
     if reach.above_one and curve:
         yield (
-            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which "
-            f"can't be: the figure of {words.nodes(curve.base_nodes)} may be too slow."
+            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which is "
+            f"impossible: the figure for {words.nodes(curve.base_nodes)} may be too slow."
         )
     if reach.waits_for_data and curve:
         share = formatting.percent(reach.waits_for_data)
@@ -204,7 +204,7 @@ def _cautions(training: Training) -> Iterator[str]:
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """Yield what is missing, and why rented machines have no dollars."""
+    """Yield what was not measured, and why EC2 instances have no price."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; see below why."
@@ -223,8 +223,8 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
         yield f"{name}: its GPUs were simulated. No figure is a GPU's."
     if study.loopback:
         yield (
-            f"{name}: all nodes were on one machine, where they share cores and no network lies "
-            "between them. No efficiency is a cluster's."
+            f"{name}: all nodes were on one machine, where they share cores and are not connected "
+            "by a network. No efficiency is a cluster's."
         )
     elif environment and environment.instance_type is None:
         yield (
@@ -234,7 +234,7 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """State the strong speedup on the most nodes; None unless weak scaling was measured, too."""
+    """State the strong speedup on the most nodes; None unless weak scaling was also measured."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -306,7 +306,7 @@ def least(prediction: Prediction) -> str:
 
 
 def held(prediction: Prediction) -> str:
-    """Say whether the model holds beyond its fit, with figures."""
+    """Say whether the model holds beyond the points it was fitted to, with figures."""
     if prediction.outcome not in HOLDS:
         return f"the model is not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
@@ -325,7 +325,7 @@ def held(prediction: Prediction) -> str:
 
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
-    """Secondary questions, their answers, and the section with more."""
+    """Yield secondary questions with their answers and the section that has more details."""
     for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
         texts = [
             words.with_label(label, text)

@@ -1,6 +1,6 @@
-"""Charts curves over the number of nodes, and the parts of a step.
+"""Draws curves over the number of nodes, and the parts of a step.
 
-Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
+Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
 
 from __future__ import annotations

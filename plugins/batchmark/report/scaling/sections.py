@@ -1,4 +1,4 @@
-"""Builds sections on each training, on each target's network and files, and on more nodes."""
+"""Builds sections on each training, each target's network and files, and the prediction."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _rest(study: ScalingStudy) -> Iterator[Block]:
 
 
 def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
-    """Yield tables of speed and price, of the curves one by one, and of the parts of a step."""
+    """Yield tables of speed and price, of each curve, and of the parts of a step."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
     yield Table.of(
@@ -102,7 +102,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
     if any(point.split for point in points):
         yield Table.of(
             "Where a step's time goes",
-            "About: each part in time, and as its share of the three. Their spread is not known.",
+            "Approximate: each part in time, and as a share of all three. Spreads are not known.",
             points,
             {
                 "Nodes": lambda point: point.nodes,
@@ -134,7 +134,7 @@ def _paid(study: ScalingStudy, training: Training) -> str:
 
 
 def study_tables(study: ScalingStudy) -> Iterator[Table]:
-    """Yield tables that compare settings, and of separate all-reduces and file reads."""
+    """Yield tables that compare settings, and tables of separate all-reduces and file reads."""
     if variants := _variants(study):
         yield Table.of(
             "Settings",
@@ -185,7 +185,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Put our largest point beside a published one; None if nothing was measured."""
+    """Compare our largest points with a published one; None if nothing was measured."""
     other = published_point()
     ours = [
         _ours(study, training, label)
@@ -229,7 +229,7 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
 
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
-    """Tabulate predictions only, even for node counts that were measured."""
+    """List the predictions, including those for node counts that were measured."""
     caption = "Intervals cover what the samples leave open"
     caption += (
         ", and how far off the model was where it was checked." if prediction.checked else "."
@@ -298,7 +298,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
 
 
 def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
-    """List variants, and points of the run's own settings on the same nodes."""
+    """List the variants' points, and those of the run's own settings on the same nodes."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}
@@ -315,7 +315,7 @@ def _doubt(study: ScalingStudy) -> str:
         point.kind == "cold" and point.seconds.value <= warm.get(point.nodes, 0.0)
         for point in study.readings
     ):
-        return " It took no longer than a warm one: the files are too small to tell."
+        return " It took no longer than a warm one: the files are too small to show a difference."
     return ""
 
 

@@ -28,16 +28,16 @@ VERDICTS = {
 }
 ASSUMPTIONS = (
     "The batch of each device stays the same (weak scaling), and computing and waiting for data "
-    "take as long on any number of nodes: the file system keeps up, and no node is slower.",
-    "The gradients are summed at once over a ring of all ranks: 2(n-1) hops, one after the other, "
-    "and 2(n-1)/n of the bytes on each link. NCCL may choose trees or levels of rings, which take "
-    "fewer hops.",
-    "Each hop takes as long and each link is as fast as where it was measured: no "
-    "switch further up is slower, and nobody else uses it.",
-    "As much of the exchange stays hidden behind computing as on the most nodes measured. Where "
-    "all of it was hidden, more might be, so the efficiency is then at least what is predicted.",
+    "take the same time on any number of nodes: the file system keeps up, and no node is slower.",
+    "All gradients are summed in one go over a ring of all ranks, which takes 2(n-1) consecutive "
+    "hops and sends 2(n-1)/n of the bytes over each link. NCCL may choose trees or hierarchical "
+    "rings, which take fewer hops.",
+    "Hops take as long, and links are as fast, as in the measurements: no switch further up is "
+    "slower or used by others.",
+    "As much of the exchange stays hidden behind computing as on the most nodes measured. If all "
+    "of it was hidden there, even more could be, so the predicted efficiency is a lower bound.",
     "Intervals come from the samples, and are widened by how far off the model was where it was "
-    f"checked. How wrong it is further out, towards {MOST_RANKS} devices, is unknown.",
+    f"checked. How wrong it is beyond that, towards {MOST_RANKS} devices, is unknown.",
 )
 
 
@@ -91,13 +91,13 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
-    """Yield the model's figures, and how each was measured."""
+    """Yield the model's parameters and how each was measured."""
     source = "all-reduces by themselves" if prediction.by_all_reduce else "what they add to steps"
     if prediction.local_seconds:
         yield "Compute and data", f"{formatting.time(prediction.local_seconds)} of each step."
     if prediction.latency_seconds:
         latency = prediction.latency_seconds
-        hop = str(formatting.time(latency)) if latency.value > 0 else "none that shows"
+        hop = str(formatting.time(latency)) if latency.value > 0 else "too short to measure"
         yield "A hop between ranks", f"{hop}, by {source}."
     if prediction.bytes_per_second:
         bandwidth = formatting.rate(prediction.bytes_per_second, "B")
@@ -114,6 +114,6 @@ def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
             more = formatting.seconds(-hidden.value)
             yield (
                 "Hidden behind computing",
-                f"nothing: in training the exchange takes {more} more than by itself, as where it "
-                "waits for slower ranks.",
+                f"nothing: in training, the exchange takes {more} more than by itself, for example "
+                "because it waits for slower ranks.",
             )

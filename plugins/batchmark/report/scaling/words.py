@@ -1,4 +1,4 @@
-"""Names used for distributed training, shared by the page and the terminal."""
+"""Puts distributed training into words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def on_cpu(study: ScalingStudy) -> bool:
 
 
 def device(study: ScalingStudy) -> str:
-    """What a rank runs on: a GPU, or a CPU process."""
+    """Say what a rank runs on: a GPU, or a CPU process."""
     return "process" if on_cpu(study) else "GPU"
 
 
@@ -47,14 +47,14 @@ def nodes(number: int) -> str:
 
 
 def machine(study: ScalingStudy) -> str:
-    """The model of its GPUs, else of its CPUs."""
+    """Return the model of the target's GPUs, or else of its CPUs."""
     environment = study.target.environment
     model = environment and (environment.gpu_model or environment.cpu_model)
     return model or NOT_KNOWN
 
 
 def trainings(study: ScalingStudy) -> list[Training]:
-    """Trainings with figures, at the run's own settings."""
+    """List the trainings with figures that use the run's own settings."""
     return [one for one in study.trainings if one.points and not one.is_variant]
 
 
@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Yield trainings at the run's own settings, each with what distinguishes it, if anything."""
+    """Yield trainings with the run's own settings, and what sets each apart from the others."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
@@ -80,7 +80,7 @@ def with_label(label: str, text: str) -> str:
 
 
 def variant(training: Training) -> str:
-    """The settings that differ from the run's own."""
+    """Name the settings that differ from the run's own."""
     own = {name: training.parameters.get(name) for name in TrainingSettings.model_fields}
     if own["learning_rate"] is not None and training.learning_rate:
         own["learning_rate"] = float(f"{training.learning_rate:g}")
@@ -124,7 +124,7 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
 
 
 def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
-    """A training's point on a curve, if it belongs to it."""
+    """Return the curve's point for a training's point; None if that isn't on the curve."""
     found = curve.point(point.nodes)
     return found if found and found.batch == point.batch else None
 
@@ -138,7 +138,7 @@ def about(study: ScalingStudy, training: Training) -> str:
 
 
 def _settings(training: Training) -> str | None:
-    """The hyper-parameters in one line; None if no job reports them."""
+    """List the hyperparameters in one line; None if no job reports them."""
     found = training.settings
     if found is None or training.learning_rate is None:
         return None
@@ -151,7 +151,7 @@ def _settings(training: Training) -> str | None:
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """Yield what was not measured, and cautions; each reason once."""
+    """Yield what was not measured, then cautions, with each reason given once."""
     missing = grouped((one.reason, one.name) for one in study.unmeasured)
     yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (
@@ -165,6 +165,6 @@ def remarks(study: ScalingStudy) -> Iterator[str]:
 
 
 def job_nodes(study: ScalingStudy) -> dict[str, str]:
-    """Map the ids of jobs with a figure to the number of nodes they ran on, in words."""
+    """Map the id of each job with a figure to a phrase such as "on 4 nodes"."""
     points = [point for training in study.trainings for point in training.points]
     return {job.job_id: f"on {nodes(point.nodes)}" for point in points for job in point.provenance}

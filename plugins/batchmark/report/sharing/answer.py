@@ -1,4 +1,4 @@
-"""Answers how many of a run's tasks may share a device, in words and figures."""
+"""Answers how many of a run's tasks can share a device, in words and figures."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from batchmark_job.result.sharing import SharingMode
 
 QUESTION = "How many of these tasks may share the device?"
 MEANING = (
-    f"A knee is the smallest number of replicas with {formatting.percent(WORTH)} of the best "
-    f"throughput of its curve. It is known if {CONFIDENCE_TEXT} of the curves resampled "
-    "from the samples have their knee there.",
-    "Fairness is Jain's index of the replicas' step counts: 1 if all made equally many, 1/n if one "
-    "of n made them all. A replica starves if it makes less than half the mean number of steps, or "
-    "ever waits longer than 10 of its own median steps for one to end.",
+    f"A curve's knee is the smallest number of replicas that reaches {formatting.percent(WORTH)} "
+    f"of the best throughput. It is known if {CONFIDENCE_TEXT} of the curves resampled from the "
+    "samples have their knee there.",
+    "Fairness is Jain's index of the replicas' step counts: 1 if all made the same number, 1/n if "
+    "one of n made them all. A replica starves if it makes less than half the mean number of "
+    "steps, or if any of its steps takes longer than 10 times its own median.",
     "After one replica is made to fail, the others suffered if one of them ended early, if none "
-    f"made another step, or if together they clearly made less than {formatting.percent(WORTH)} of "
-    "their undisturbed steps.",
+    "made another step, or if together they clearly made less than "
+    f"{formatting.percent(WORTH)} of the steps they make undisturbed.",
 )
 
 
@@ -65,7 +65,7 @@ def _answer(task: SharedTask) -> StudyAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     cautions = [*_limits(task), *_dollars(task), *_disclaimers(task)]
     if advice.verdict == "not_known":
-        remedy = "More repeats, or more numbers of replicas, would tell."
+        remedy = "More repeats, or other numbers of replicas, would tell."
         return StudyAnswer.unknown(QUESTION, f"{name}: {advice.reason}", remedy, cautions)
     return StudyAnswer(QUESTION, verdict, text.strip(), cautions)
 
@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Yield whether more may be possible, what is equally good, and who starves."""
+    """Yield whether more replicas may pay off, which modes are equally good, and who starves."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -115,7 +115,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Yield why a rented machine has no dollars, or that dollars include unused GPUs."""
+    """Yield why an EC2 instance has no price, or that its price includes unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
@@ -136,10 +136,10 @@ def _disclaimers(task: SharedTask) -> Iterator[str]:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
         yield (
             f"{name}: the replicas were processes that share CPU cores{each}. "
-            "No figure of them is a GPU's."
+            "None of their figures is a GPU's."
         )
     elif is_simulated(task.target):
-        yield f"{name}: its GPU was simulated. No figure of it is a GPU's."
+        yield f"{name}: its GPU was simulated. None of its figures is a GPU's."
     if task.mig_enabled:
         yield f"{name}: the GPU is split by MIG. Figures are of one part of it."
 
@@ -190,5 +190,5 @@ def _trust(tasks: Sequence[SharedTask]) -> str:
     text += f"; {doubtful} to read with care." if doubtful else "."
     if fewest < MINIMUM_SAMPLES:
         jobs = formatting.count(fewest, "job")
-        text += f" With {jobs} a point, intervals leave out how much jobs differ."
+        text += f" With {jobs} per point, intervals don't cover differences between jobs."
     return text

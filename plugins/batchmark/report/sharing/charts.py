@@ -1,6 +1,6 @@
-"""Charts curves over the number of replicas, one line per mode.
+"""Draws curves over the number of replicas, with one line per mode.
 
-Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
+Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AXES: dict[Amount, str] = {
 
 
 def sharing_charts(task: SharedTask) -> list[Chart]:
-    """Draw one chart per amount known at two or more numbers of replicas."""
+    """Draw one chart for each amount that is known for two or more numbers of replicas."""
     found = []
     for amount, title in TITLES.items():
         values = _values(task, amount)

@@ -61,8 +61,8 @@ def curve_table(task: SharedTask, curve: Curve) -> Table:
     knee = words.knee(curve)
     return Table.of(
         f"Table of {words.curve_name(task, curve)}" + (f": {knee}" if knee else ""),
-        "Steps/s are of all replicas together. Interference is the slowest replica's median step "
-        f"over that of one alone. {words.memory_note(task, curve)}",
+        "Steps/s are those of all replicas together. Interference is the slowest replica's median "
+        f"step divided by that of one alone. {words.memory_note(task, curve)}",
         curve.points,
         {
             "Replicas": lambda point: point.replicas,
@@ -100,7 +100,7 @@ def _fairness(figures: ReplicaFigures) -> str | None:
 
 
 def _memory(figures: ReplicaFigures) -> str | None:
-    """GPU memory including the context if known, else the process's own."""
+    """Format the GPU memory including the context if known, else the peak memory without it."""
     size = figures.device_memory_bytes
     size = figures.peak_memory_bytes if size is None else size
     return None if size is None else formatting.memory(size)

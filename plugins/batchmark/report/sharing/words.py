@@ -1,4 +1,4 @@
-"""Names and figures of shared tasks, shared by the page and the terminal."""
+"""Puts shared tasks into words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def curve_name(task: SharedTask, curve: Curve) -> str:
 
 
 def starving(point: Point) -> list[str]:
-    """Describe the replicas that starved, each once, by its worst job."""
+    """Describe each replica that starved, based on its worst job."""
     seen = {one.replica: one for one in sorted(point.starved, key=lambda one: -(one.share or 1))}
     return [f"{seen[replica]} (job {seen[replica].job_id})" for replica in sorted(seen)]
 
 
 def knee(curve: Curve) -> str | None:
-    """A curve's knee in words; None if it can't have one."""
+    """Describe a curve's knee; None if the curve can't have one."""
     found = curve.knee
     if found is None:
         return None
@@ -94,7 +94,7 @@ def memory_note(task: SharedTask, curve: Curve) -> str:
 
 
 def experiment(found: Experiment) -> str:
-    """Say in a sentence who suffered in an experiment."""
+    """Say in a sentence whether other replicas suffered in an experiment."""
     text = SUFFERED[found.suffered]
     parts = [str(end) for end in found.ended]
     others = formatting.count(found.replicas - 1, "other")
@@ -113,7 +113,7 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
 
 
 def remarks(task: SharedTask) -> Iterator[str]:
-    """Yield what was not measured, who starved, and cautions."""
+    """Yield what was not measured, which replicas starved, and cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
         # A skipped mode has the same reason for all numbers of replicas.

@@ -1,4 +1,4 @@
-"""Lists all alerts, what is known of each, and the states a person may set."""
+"""Lists all alerts, what is known about each, and the states a person may set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AlertView(NamedTuple):
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
-    """Return a summary, how often alerts were right, and the alerts: urgent, then newest first."""
+    """Return a summary, how often alerts were right, and the alerts by urgency, newest first."""
     ordered = sorted(alerts, key=lambda one: one.transitions[0].at, reverse=True)
     ordered.sort(key=lambda one: LISTED.index(one.state) if one.state in LISTED else len(LISTED))
     views = [

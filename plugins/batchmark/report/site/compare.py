@@ -48,7 +48,7 @@ CSV_COLUMNS = (
 
 
 class RowView(NamedTuple):
-    """A row as people read it; an own job's metric has its values in its unit."""
+    """A row formatted for reading; an own job's metric is shown in its own unit."""
 
     name: str
     row: Row
@@ -65,7 +65,7 @@ class RowView(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The suites that two targets share; `first` and `second` name target and run."""
+    """The suites that two targets share; `first` and `second` are the names of the two sides."""
 
     first: str
     second: str
@@ -87,12 +87,12 @@ class Comparison:
 
     @property
     def not_comparable(self) -> list[Row]:
-        """Rows that no measurement can decide, as both sides ran on the same CPU."""
+        """Rows that no measurement can decide, because both sides ran on the same CPU."""
         return [row for row in self.rows if verdict(row) == "not comparable"]
 
     @property
     def answer(self) -> str:
-        """One sentence: in how many rows each side is ahead."""
+        """A sentence that says in how many rows each side is ahead."""
         if not self.rows:
             reasons = [one.refused for one in self.suites if one.refused]
             shared = any(row.gpu_provenance and row.cpu_provenance for row in self.uncompared)
@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """What the ratio of both sides' figures is called."""
+        """The name of the ratio between the two sides' figures."""
         return "ratio" if any(map(_is_metric, self.rows)) else "speedup"
 
     @property
@@ -134,12 +134,12 @@ class Comparison:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether any row's ratio has an interval; then both its sides have one."""
+        """Whether any row's ratio has an interval; if so, both sides of that row have one."""
         return any(row.speedup.interval for row in self.rows)
 
     @property
     def _since(self) -> str:
-        """Say since which version; empty if both are the same or their order is unknown."""
+        """The version since which this holds; empty if versions agree or their order is unknown."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
@@ -176,7 +176,7 @@ class Comparison:
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
-        """Say how much equal jobs may differ in undecided rows."""
+        """Say how much identical jobs may differ in undecided rows."""
         if not rows:
             return
         # An own job measures one size, so none of them has all rows.
@@ -199,7 +199,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """List the remedy, why an interval without 1× may not be enough, and what stands out."""
+        """The remedy, why an interval that excludes 1× may not suffice, and rows that stand out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 
@@ -218,7 +218,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """List the differences between both environments: name and both values."""
+        """The differences between both environments, each with its name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
@@ -237,7 +237,7 @@ class Comparison:
         return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
-        """Everything on the page, with full rows."""
+        """Return everything on the page as JSON, with complete rows."""
         return json.dumps(
             {
                 "first": self.first,
@@ -250,7 +250,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """A Markdown table for a pull request, under a summary with a bold first line."""
+        """Return a Markdown table for a pull request, below `first`, whose first line is bold."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
@@ -271,7 +271,7 @@ class Comparison:
 
 
 def _word(row: Row) -> str:
-    """A row's verdict in a word."""
+    """Return a row's verdict in a word."""
     return row_values.word(row.parameters, verdict(row))
 
 
@@ -284,7 +284,7 @@ def _is_cold(row: Row) -> bool:
 
 
 def _repeats(rows: list[Row]) -> int:
-    """Repeats on the side that has fewer."""
+    """Return the smallest number of repeats on any side of the rows."""
     return min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
 
 
@@ -302,7 +302,7 @@ def _csv_row(suite: str, row: Row) -> list[object]:
 
 
 def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
-    """A figure followed by the ends of its interval."""
+    """Return a figure's value followed by the ends of its interval; None if unknown."""
     interval = estimate.interval if estimate else None
     ends = (interval.low, interval.high) if interval else (None, None)
     return (estimate.value if estimate else None, *ends)

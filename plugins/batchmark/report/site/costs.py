@@ -14,7 +14,7 @@ from batchmark.runs.spending import MonthSpending
 
 @dataclass(frozen=True)
 class Month:
-    """A month's spending, and its jobs' costs by target where known."""
+    """A month's spending, with the costs of its jobs by target where known."""
 
     spending: MonthSpending
     by_target: dict[str, float | None]
@@ -32,7 +32,7 @@ class Month:
         if any(run.reserved_usd != 0 for run in runs if not run.finished):
             text += (
                 ", counted at the most that they can cost; if one was stopped, clear its task "
-                "collect_results to book what it did cost"
+                "collect_results to record its actual cost"
             )
         return text
 
@@ -60,7 +60,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What next month's scheduled runs will cost, estimated from the latest."""
+    """What next month's scheduled runs will cost, estimated from the latest runs."""
 
     what: str  # a DAG's id, or an own job
     runs: int | None  # scheduled next month; None if Airflow has no readable schedule

@@ -1,4 +1,4 @@
-"""Holds what all pages inside Airflow share: the navigation and the visitor."""
+"""Provides what all pages inside Airflow share: the navigation and the visitor."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
 # Airflow's states, in words for somebody who waits for a report.
 STATES = {
-    "queued": "waits for its start",
+    "queued": "is waiting to start",
     "running": "is running",
     "success": "finished",
     "failed": "failed",
@@ -30,8 +30,8 @@ ELSEWHERE, NOT_HERE = "elsewhere", "not in this Airflow"
 WITHOUT_REPORT = {
     "queued": "It is queued; its report appears when its jobs have ended.",
     "running": "It is still running; its report appears when its jobs have ended.",
-    "success": "It left no page.",
-    "failed": "It failed before it had a report: its page says why.",
+    "success": "It has no report page.",
+    "failed": "It failed before it had a report; its page says why.",
 }
 
 
@@ -49,7 +49,7 @@ class RunLine:
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """Values of each version field over its jobs, as measured, else as planned."""
+        """Values of each version field over the run's jobs, as measured or else as planned."""
         if self.measured or self.plan is None:
             return self.measured
         given = [job.version.model_dump() for job in self.plan.jobs if job.version]
@@ -137,7 +137,7 @@ class RunLine:
 
 
 def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tuple[str, str]]:
-    """List a version field's values among the runs in order, including the chosen one."""
+    """List a version field's values in the order of the runs, including the chosen one."""
     found = dict.fromkeys(one for line in lines for one in line.versions.get(name, ()))
     known = [chosen] if chosen and chosen not in found else []
     return [(one, shortened(name, one)) for one in (*known, *found)]
@@ -155,7 +155,7 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:
-    """Say why some runs on the page have no dollars; None if that is not the reason."""
+    """Say that runs on the page have no dollars because they ran outside EC2; None if none did."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 
@@ -171,7 +171,7 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
 
 
 def without_report(state: str | None) -> str:
-    """Say why there is no report to see."""
+    """Say why a run has no report."""
     if state is None:
-        return "Neither Airflow nor the result bucket has a report of it."
+        return "Neither Airflow nor the result bucket has a report of this run."
     return WITHOUT_REPORT.get(state, f"Airflow says: {state}.")

@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Trend:
-    """A series over the runs drawn, oldest first."""
+    """A series over the runs that are drawn, oldest first."""
 
     key: SeriesKey
     metric: Metric
@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The latest run's verdict, whether the newest run lacks it, and the last change."""
+        """The verdict on the latest run, whether the newest one lacks it, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
@@ -117,7 +117,7 @@ class Trend:
         return "; ".join(parts)
 
     def _against(self, level: Level) -> str:
-        """The latest run's difference from the level before, and the verdict on it."""
+        """Describe the latest run's difference from the previous level, with its verdict."""
         value = change_words.read(level.median, self.metric, self.key)
         if self.standing.word is None:
             return f"{self._text(value)} before"
@@ -140,7 +140,7 @@ class Trend:
 
     @property
     def rows(self) -> list[tuple[Run, list[Mark]]]:
-        """The runs with what happened at each, latest first."""
+        """The runs, each with what happened at it, latest first."""
         at = grouped((mark.place, mark) for mark in self.marks)
         return [(run, at.get(place, [])) for place, run in reversed(list(enumerate(self.runs)))]
 
@@ -152,7 +152,7 @@ class Trend:
 
     @property
     def _is_published(self) -> bool:
-        """Whether it comes from the published table, which is dated by when we read it."""
+        """Whether it comes from the published table, whose date is when we read it."""
         return self.key.target.endswith(OTHERS)
 
     def when(self, run: Run) -> str:
@@ -184,7 +184,7 @@ class Trend:
 
     @property
     def summary(self) -> str:
-        """A text alternative to the chart."""
+        """A text alternative for the chart."""
         marks = f"; {formatting.count(len(self.marks), 'mark')}" if self.marks else ""
         return (
             f"{self.name}, {self.target}: {formatting.count(len(self.runs), 'run')}, latest "
@@ -196,7 +196,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
     """Summarise the trends in a sentence or two."""
     if not found:
         what = f"Suite {suite} has no {METRICS[metric]} yet." if suite else "The history is empty."
-        return f"{what} A trend begins with a run's first results."
+        return f"{what} Trends start with the first run's results."
     longest = max(len(trend.runs) for trend in found)
     alerted = sum(any(mark.kind == "alert" for mark in trend.marks) for trend in found)
     told = f"{alerted} with an alert" if alerted else "none with an alert"
@@ -212,7 +212,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
 
 
 def series_id(key: SeriesKey) -> str:
-    """A series' id in addresses."""
+    """Return the id that addresses use for a series."""
     return sha256(key.model_dump_json().encode()).hexdigest()[:12]
 
 
@@ -225,10 +225,10 @@ def trends(
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
 ) -> list[Trend]:
-    """Every series with a usable figure, sorted by workload, row and target.
+    """Build a trend for every series with a usable figure, sorted by workload, row and target.
 
-    `standings` judge each series' newest run. `newest` is the suite's newest run, to mark series
-    that it did not measure; None marks none.
+    `standings` contains the verdict on each series's newest run. `newest` is the suite's newest
+    run; series that it did not measure are marked, unless it is None.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -296,10 +296,10 @@ def _releases(
 
 
 def median_speedups(found: Iterable[Series]) -> list[Series]:
-    """Median speedup over the rows, one series per pair of targets.
+    """Compute the median speedup over the rows, as one series per pair of targets.
 
-    Of each row's newest runs it keeps those that measured the most rows. Cold starts of own jobs
-    are left out: which sizes have one differs from run to run.
+    Among each row's newest runs, it keeps those that measured the most rows. Cold starts of own
+    jobs are left out, because the sizes that have one differ from run to run.
     """
     warm = (one for one in found if one.key.values.get(START) != COLD)
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
@@ -307,9 +307,9 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
-    """Say why targets have no speedup, one line per suite; `measured` holds suites and targets.
+    """Say why targets have no speedup, one line per suite; `measured` lists suites with targets.
 
-    Multi-node suites and own jobs are skipped: they need no GPU and CPU in one run.
+    Multi-node suites and own jobs are skipped, because they need no GPU and CPU in the same run.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))

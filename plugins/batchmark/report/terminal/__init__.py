@@ -1,1 +1,1 @@
-"""The report in a terminal."""
+"""Prints reports in a terminal."""

@@ -1,4 +1,4 @@
-"""The rows of two sides as a table that fits the terminal."""
+"""Shows the rows of two sides in a table that fits the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Layout(NamedTuple):
     jobs: bool = True  # as numbers in the list below
 
     def headings(self, pair: Pair) -> Iterator[tuple[str, ...]]:
-        """Headings, one list of lines per column."""
+        """Yield each column's heading as a tuple of lines."""
         interval = [f"[{CONFIDENCE_TEXT}]"] if words.has_intervals(pair) else []
         median = " ".join(["median", *interval])
         yield pair.gpu.target, "(ran on the CPU)" if pair.cpu_fallback else median
@@ -72,7 +72,7 @@ class _Layout(NamedTuple):
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
 
     def times(self, sides: Sequence[Estimate | None]) -> Iterator[str]:
-        """Both sides' times, rounded alike."""
+        """Yield both sides' times, rounded to the same digit."""
         for side in sides:
             yield self.cell(side, lambda seconds: formatting.time(seconds, sides))
 
@@ -95,7 +95,7 @@ LAYOUTS = (
 
 
 def comparison_table(pair: Pair, console: Console) -> Table:
-    """Pick the widest layout that fits; jobs are numbered in order."""
+    """Build the table in the widest layout that fits; jobs are numbered in order."""
     jobs = (*pair.gpu.jobs, *pair.cpu.jobs)
     job_numbers = {job.job_id: number for number, job in enumerate(jobs, start=1)}
     unbounded = console.options.update(width=10_000)
@@ -163,7 +163,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
 
 
 def _verdict(row: Row) -> Iterator[str]:
-    """The GPU target's verdict in time and, if known, in dollars."""
+    """Yield the GPU target's verdict in time and, if known, in dollars."""
     signs = {Measure.TIME: SIGNS[row.verdict], Measure.DOLLARS: SIGNS[row.cheaper]}
     if not any(signs.values()):
         yield NOT_KNOWN
@@ -173,7 +173,7 @@ def _verdict(row: Row) -> Iterator[str]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 5 as "1-3 5"."""
+    """Shorten numbers to ranges: 1, 2, 3, 5 becomes "1-3 5"."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""A report's sections on a terminal: everything but charts."""
+"""Prints a report's sections in a terminal, except for charts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def print_page(page: blocks.Page, console: Console) -> None:
 def print_blocks(
     shown: Iterable[blocks.Block], console: Console, said: list[str] | None = None
 ) -> None:
-    """Print blocks; notes in `said` are not repeated."""
+    """Print blocks, except for notes that are already in `said`."""
     said = [] if said is None else said
     for block in shown:
         if isinstance(block, blocks.Table):

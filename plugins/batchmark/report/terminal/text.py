@@ -1,4 +1,4 @@
-"""Plain text and bare tables on a terminal."""
+"""Prints plain text and borderless tables in a terminal."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from batchmark.core import output
 
 
 def bare_table(**options: Any) -> Table:
-    """A table without borders, so that its first column aligns with the text."""
+    """Create a table without borders, so that its first column aligns with the text."""
     return Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), **options
     )
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:
-    """Print text as one line, unwrapped and free of markup."""
+    """Print text without wrapping it or interpreting markup."""
     console.print(plain(text, style=style), soft_wrap=True)
 
 
 def plain(*lines: str, style: str = "") -> Text:
-    """Text free of markup and of terminal control characters."""
+    """Return text without markup or terminal control characters."""
     return Text(output.in_lines(lines), style=style)

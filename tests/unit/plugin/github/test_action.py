@@ -101,7 +101,7 @@ def test_a_forks_token_writes_no_comment_and_the_summary_stays(workflow, main_br
     outcome = workflow.pull_request(fork=True)
     assert outcome.code == 0
     assert workflow.comments == []
-    assert outcome.log.count("No comment: the job's token may not write one.") == 1
+    assert outcome.log.count("No comment: the job's token lacks permission") == 1
     assert PASSED in outcome.summary
 
 
@@ -223,10 +223,10 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
         ({"repeats": "0"}, "repeats is '0'; give 1 to 99"),
         ({"repeats": "a[$(touch pwned)]"}, "give 1 to 99"),
         ({"comment": "yes"}, "'yes' is neither true nor false"),
-        ({"name": "a b"}, "'a b' is not 1 to 61 letters, digits and ._-"),
+        ({"name": "a b"}, "'a b' is not a valid name; use 1 to 61 letters, digits and ._-"),
         ({"least-percent": "x"}, "'x' is not a percentage"),
         ({"baseline": "./none"}, "the baseline ./none is neither a folder nor"),
-        ({"baseline": "a&b"}, "the artifact name 'a&b' is not letters, digits"),
+        ({"baseline": "a&b"}, "invalid artifact name 'a&b'; use only letters, digits"),
         ({"baseline": "s3://bucket"}, "the baseline s3://bucket isn't an S3 folder"),
         ({"event": "pull_request_target"}, "use pull_request"),
     ],

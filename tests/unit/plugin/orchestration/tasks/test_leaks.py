@@ -141,7 +141,7 @@ def test_a_failed_check_fails_the_task_without_an_alert(account, published, caps
     ):
         leaks.report_leaks(context(), key)
     assert received(published) == []
-    assert "Not looked at: file systems: later" in capsys.readouterr().out
+    assert "Not checked: file systems: later" in capsys.readouterr().out
 
 
 def test_the_defaults_of_the_form_are_those_of_leak_ages():

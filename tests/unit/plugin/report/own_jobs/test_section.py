@@ -378,7 +378,7 @@ def test_few_jobs_are_told_once():
     report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
     text = terminal(report)
     assert text.count("Use at least 6 repeats") == 1
-    assert render_html(report).count("leave out how much jobs differ") == 0
+    assert render_html(report).count("cover differences between jobs") == 0
 
 
 def test_cold_starts_of_a_study_without_pairs_stand_on_the_terminal():

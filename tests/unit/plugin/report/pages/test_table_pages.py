@@ -80,7 +80,7 @@ def answer(page):
         (guard(), "No leak: nothing runs."),
         (guard(resource("in use")), "No leak: 1 in use."),
         (LEAKED, "1 leak: something costs money that no run needs."),
-        (UNREAD, "No leak was seen, but not everything could be looked at."),
+        (UNREAD, "No leak was found, but not everything could be checked."),
         (noise(1), "Noise is not known: no target had enough jobs."),
     ],
 )

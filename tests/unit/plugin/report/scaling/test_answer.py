@@ -49,7 +49,8 @@ def test_the_first_screen_says_how_far_it_scales_with_intervals_and_the_limit():
         one.sentence,
     )
     assert one.cautions == [
-        "Intervals leave out how much jobs differ: to know that, run each 3 times or more."
+        "Intervals don't cover differences between jobs: to include them, run each job "
+        "at least 3 times."
     ]
     page, text = render_html(found), terminal(found)
     for shown in (page, text):
@@ -125,7 +126,7 @@ def test_nothing_is_predicted_by_a_wrong_model_or_of_what_was_measured(
 
 def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
     cautions = answer(report(Cluster(hidden=0.0, data=0.04), numbers=(2, 8))).cautions
-    assert cautions[0].startswith("1 node was not measured: efficiencies are against 2 nodes")
+    assert cautions[0].startswith("1 node was not measured: efficiencies are relative to 2 nodes")
     assert any(
         re.match(r"On 2 nodes a step already spends 1\d % of its time waiting", one)
         for one in cautions
@@ -246,7 +247,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     found = report_of(build_run(*jobs))
     first, second = answers(found)
     assert (first.verdict, second.verdict) == ("Not well", "Not known")
-    assert second.cautions[0].startswith("Images from files: Intervals leave out")
+    assert second.cautions[0].startswith("Images from files: Intervals don't cover")
     assert second.sentence == (
         "It was measured on 2 nodes only; scaling takes two different node counts "
         "(synthetic images). More repeats on two or more numbers of nodes would tell."

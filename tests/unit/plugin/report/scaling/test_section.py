@@ -140,7 +140,7 @@ def test_a_cold_pass_that_took_no_longer_than_a_warm_one_tells_nothing():
         (reading,) = study_tables(study(scaling_job(GPU, 2, rows)))
         return reading.caption
 
-    assert caption(2e9).endswith("the files are too small to tell.")
+    assert caption(2e9).endswith("the files are too small to show a difference.")
     assert caption(1e8).endswith("what the file system does not have.")
 
 

@@ -65,7 +65,7 @@ def test_noise_and_single_jobs_are_said():
     page = page_of(*sweep(noisy, NUMBERS))
     assert "<strong>Too noisy to tell.</strong>" in page
     assert "too noisy to tell</" in page
-    assert "run each 3 times or more" in page
+    assert "run each job at least 3 times" in page
 
 
 def test_processes_on_cpus_are_no_gpus():

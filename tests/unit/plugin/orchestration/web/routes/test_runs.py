@@ -140,7 +140,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
         ("running", "It is still running"),
         ("queued", "It is queued"),
         ("failed", "It failed before it had a report"),
-        ("success", "left no page"),
+        ("success", "has no report page"),
     ],
 )
 def test_a_run_without_a_report_says_why(pages, shelf, state, words):
