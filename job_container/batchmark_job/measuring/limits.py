@@ -1,4 +1,4 @@
-"""When to stop sampling a row."""
+"""Limits that decide when to stop sampling a row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """When to stop sampling a row.
+    """Limits that decide when to stop sampling a row, over all turns of all `processes`.
 
-    Sampling stops as soon as the median's interval is within `precision` of it on either side,
-    otherwise after `samples` or `max_seconds`. At least `minimum_samples` are taken, unless a row
-    is so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier,
-    it lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for
-    all turns of all `processes` together.
+    Sampling stops as soon as half the width of the median's confidence interval is at most
+    `precision` of the median, or else after `samples` or `max_seconds`. At least `minimum_samples`
+    are taken, unless that would take more than PATIENCE times `max_seconds`. Even if precise
+    earlier, sampling goes on for a tenth of `max_seconds`, to cover more than a moment's noise.
     """
 
     samples: int = 1000
@@ -49,7 +48,7 @@ class RowLimits:
             )
 
     def of_one_turn(self) -> RowLimits:
-        """The limits of each turn of each process."""
+        """Return the limits for a single turn of a single process."""
         parts = self.processes * self.turns
         return RowLimits(
             samples=max(math.ceil(self.samples / parts), 1),
