@@ -1,4 +1,4 @@
-"""Users' own workloads, one file each; `own_workloads/README.md` documents the file.
+"""Users' own workloads, one file each, in the format described in own_workloads/README.md.
 
 Describing a workload only parses its file.
 """
@@ -47,7 +47,7 @@ _workloads: dict[tuple[Path, str], UserWorkload] = {}
 
 
 def find_workload(name: str) -> Workload:
-    """A built-in workload or a user's own.
+    """Return the built-in workload or user's own workload of this name.
 
     Raises:
         InputError: there is no such workload, or its file can't be used.
@@ -64,7 +64,7 @@ def find_workload(name: str) -> Workload:
 
 
 def refuse_name_clash(name: str) -> None:
-    """Refuse a built-in workload requested by name if it hides a user's own.
+    """Refuse the name of a built-in workload that a user's own workload has as well.
 
     Raises:
         InputError: a file has the same name.
@@ -74,10 +74,10 @@ def refuse_name_clash(name: str) -> None:
 
 
 def user_folder() -> Path:
-    """The folder that the user has set, or else the one beside this program.
+    """Return the folder set by the user, or else the one shipped with this program.
 
     Raises:
-        InputError: the folder set does not exist.
+        InputError: the folder does not exist.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     folder = Path(given) if given else BUNDLED
@@ -90,15 +90,15 @@ def user_folder() -> Path:
 
 
 def find_user_files() -> dict[str, Path]:
-    """The files in user_folder() by workload name."""
+    """Return the files in user_folder(), keyed by workload name."""
     return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
 def read_workload(path: Path) -> UserWorkload:
-    """Describe a file without running it.
+    """Read a workload from its file without running it.
 
     Raises:
-        InputError: it can't be used; the message names the file and all its problems.
+        InputError: the file can't be used; the message names it and lists all its problems.
     """
     problems: list[str] = []
     source, constants, summary, steps = b"", dict(DEFAULTS), "", tuple[str, ...]()
@@ -127,7 +127,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants; yields what is wrong with them."""
+    """Fill in the constants, and yield what is wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:
@@ -148,7 +148,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Names assigned at the module's top level with their values, annotated or not."""
+    """Yield the names assigned at the module's top level, annotated or not, with their values."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -181,7 +181,7 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
 
 
 def _is_tolerance(limit: Any) -> bool:
-    """Whether a row's correctness accepts it; None means the dtype's own."""
+    """Return whether this is a valid tolerance; None stands for the dtype's own."""
     return limit is None or (type(limit) in {int, float} and math.isfinite(limit) and limit > 0)
 
 
@@ -207,7 +207,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest a function with a similar name that may be meant."""
+    """Suggest renaming a function whose name is similar."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -218,7 +218,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
 
 
 class UserWorkload(Workload):
-    """A workload read from a file, which runs only when inputs are made."""
+    """A workload read from a file, whose code runs only once inputs are made."""
 
     about_tolerance = (
         "; if the step can't be more precise, raise the limit in the file, for example TOLERANCE = "
@@ -262,7 +262,7 @@ class UserWorkload(Workload):
         return found
 
     def formula(self, name: str, parameters: Parameters) -> int | None:
-        """An optional function's result; None if the file doesn't define it."""
+        """Return an optional function's result, or None if the file does not define it."""
         key = (name, *parameters.items())
         if key not in self._formulas:
             formula = getattr(self._load(), name, None)
@@ -270,14 +270,14 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """An optional function's result, or None before the file has run, as it may fail."""
+        """Return an optional function's result if already known, as running the file may fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the inputs; makes them once to find out."""
+        """Return the size of the inputs, making them once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
@@ -334,7 +334,7 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """The result of an optional function, rounded to drop a logarithm's fraction."""
+    """Convert an optional function's result to an integer, as logarithms give fractions."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""CIFAR-10 images in place of random ones, from the archive of its binary version.
+"""Reads CIFAR-10 images, to be used instead of random ones, from its binary version's archive.
 
-Source of the format: https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records of one
-byte for the label and 3,072 for the pixels, channel by channel, row by row.
+The format is described at https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records
+of one byte for the label and 3,072 for the pixels, channel by channel, row by row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ RECORD_BYTES = 1 + 3 * 32 * 32
 
 
 def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
-    """The first images, as float32 around 0 with a spread of about 1, and their labels.
+    """Return the first images and their labels, or None if no archive is configured.
 
-    None if no archive is given.
+    Pixels are float32 numbers around 0 with a spread of about 1.
 
     Raises:
-        InputError: it can't be read, or holds something else.
+        InputError: the archive can't be read, or holds something else.
     """
     import torch
 
