@@ -28,11 +28,11 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, interruption: Interruption | None) -> None:
-    """Make the set that the options describe.
+    """Make the image set that the options describe.
 
     Raises:
-        InputError: a value is out of bounds, or the place holds something else.
-        OutputError: it can't be written there.
+        InputError: a value is out of bounds, or the destination holds something else.
+        OutputError: the set can't be written there.
     """
     settings = parse(Settings, arguments)
     place = parse_place(arguments.to)

@@ -1,6 +1,6 @@
-"""Makes an image set, shard by shard, and resumes where an earlier attempt ended.
+"""Makes an image set shard by shard, resuming where an earlier attempt ended.
 
-To a decoder the images look like a camera's: they have coarse and fine structure, and noise.
+To a decoder, the images resemble a camera's: they have coarse and fine structure, and noise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make(settings: Settings, place: Place) -> Manifest:
 
     Raises:
         InputError: the place holds something else.
-        OutputError: it can't be written; what was written stays, for the next attempt.
+        OutputError: a file can't be read or written; finished shards stay for the next attempt.
     """
     names = [shard_name(number) for number in range(settings.shards)]
     there = place.names()
@@ -117,7 +117,7 @@ def _described(settings: Settings) -> str:
 
 
 def image(number: int, size: int, classes: int, seed: int) -> tuple[bytes, int]:
-    """An image as JPEG, and its class; the same arguments give the same bytes."""
+    """Return an image as JPEG, and its class; the same arguments give the same bytes."""
     rng = np.random.default_rng([seed, number])
     label = int(rng.integers(classes))
     of_class = np.random.default_rng([seed, label, _OF_CLASSES])

@@ -1,4 +1,4 @@
-"""The manifest beside a set's shards; it lists none of them until all are made."""
+"""The manifest that is stored with a set's shards, and lists them once all of them are made."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Settings(Options):
 
 
 class Shard(Model):
-    """One tar file in WebDataset naming: 000000.jpg, and its class as text in 000000.cls."""
+    """One tar file, named as in WebDataset: 000000.jpg, with its class as text in 000000.cls."""
 
     name: str
     images: int

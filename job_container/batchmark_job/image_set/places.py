@@ -1,4 +1,4 @@
-"""Where an image set is stored: a folder, or a prefix of a bucket."""
+"""Places where an image set can be stored: a folder, or a prefix in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ ATTEMPTS, TIMEOUT_SECONDS = 8, 60
 
 class Place(Protocol):
     def names(self) -> set[str]:
-        """Names of all files there.
+        """Return the names of all files in this place.
 
         Raises:
-            InputError: it can't be listed.
+            InputError: the files can't be listed.
         """
 
     def read(self, name: str) -> bytes:
-        """Read one file.
+        """Return the content of a file.
 
         Raises:
-            OutputError: it can't be read.
+            OutputError: the file can't be read.
         """
 
     def write(self, name: str, content: bytes) -> None:
-        """Write one file completely, or leave it as it was.
+        """Write a file completely, or leave it unchanged.
 
         Raises:
-            OutputError: it was not written.
+            OutputError: the file was not written.
         """
 
 

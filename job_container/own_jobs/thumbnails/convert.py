@@ -1,7 +1,7 @@
 """Shrinks pictures to thumbnails, with torch on a GPU or else with Pillow on all CPUs.
 
-It stands for any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
-seeded random colours, so a check knows what each thumbnail must look like.
+It represents any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
+random colours from a seed, so a check knows what each thumbnail must look like.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 
 def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
-    """Make, shrink and write all pictures; returns the seconds of shrinking and writing."""
+    """Make, shrink and write all pictures; return the seconds spent on shrinking and writing."""
     seconds = 0.0
     with ThreadPoolExecutor(CPUS) as threads:
         for first in range(0, pictures, BATCH):
@@ -86,7 +86,7 @@ def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -
 
 
 def mosaic(seed: int, number: int) -> np.ndarray:
-    """The colours of a picture's tiles: row, column, colour."""
+    """Return the colours of a picture's tiles, indexed by row, column and colour channel."""
     return np.random.default_rng((seed, number)).integers(0, 256, (TILES, TILES, 3), dtype=np.uint8)
 
 
@@ -104,7 +104,7 @@ def _shrink_one(one: np.ndarray) -> np.ndarray:
 
 
 def _has_gpu() -> bool:
-    """Whether torch can use a GPU; checks for a driver first, as loading torch takes seconds."""
+    """Return whether torch can use a GPU, without loading torch if there is no driver."""
     if not Path("/dev/nvidiactl").exists() or not find_spec("torch"):
         return False
     import torch
@@ -129,13 +129,13 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
 
 
 def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
-    """A metric line in Batchmark's format."""
+    """Return a metric as a line in Batchmark's format."""
     line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
     return json.dumps(line)
 
 
 def check(folder: Path, pictures: int, seed: int) -> int:
-    """Return 0 if each thumbnail has its mosaic's colours, else 1; removes the folder."""
+    """Return 0 if every thumbnail has its mosaic's colours, else 1; removes the folder."""
     wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:
