@@ -43,7 +43,7 @@ class Settings(Options):
             needed = -(-int(shard_bytes * self.shards) // MOST_SHARD_BYTES)
             return (
                 f"{shards} makes shards of about {shard_bytes / 2**30:.1f} GiB; give {needed} or "
-                "more, for 2 GiB or less each"
+                "more, so that none exceeds 2 GiB"
             )
         return None
 

@@ -83,7 +83,7 @@ class Folder:
             write_whole(self.path / name, content)
         except OSError as error:
             fix = (
-                "; free some space and run this again to add what is missing"
+                "; free some space and run this again to make the missing shards"
                 if error.errno == errno.ENOSPC
                 else ""
             )
@@ -110,8 +110,8 @@ class Prefix:
             keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(
-                f"--to {self}: can't list it ({one_line(error)}); check the bucket's name, the "
-                "credentials and AWS_ENDPOINT_URL"
+                f"--to {self}: can't list its files ({one_line(error)}); check the bucket name, "
+                "the credentials and AWS_ENDPOINT_URL"
             ) from error
         return {key.removeprefix(self.prefix) for key in keys} - {""}
 

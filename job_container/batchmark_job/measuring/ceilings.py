@@ -62,7 +62,7 @@ def measure_ceilings(
         try:
             ceilings.append(measure())
         except Exception as error:
-            warn(f"peak rate of {name} not measured: {memory.describe_error(error)}")
+            warn(f"could not measure the peak {name} rate: {memory.describe_error(error)}")
     return tuple(ceilings)
 
 
@@ -115,7 +115,7 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
     while not _has_room(sides * side_bytes, device):
         side_bytes //= 2
     if side_bytes < cache_bytes:
-        raise MemoryError("data larger than the cache does not fit")
+        raise MemoryError("there is no room for data larger than the cache")
     return torch.ones(side_bytes // 4, device=device)
 
 

@@ -149,11 +149,9 @@ class MeasuredRow(ABC):
             return self.measurement
         samples = len(self.samples)
         if samples >= RowLimits.minimum_samples:
-            turns = f"{len(self.turns)} of its {self.limits.processes * self.limits.turns} turns"
+            turns = f"{len(self.turns)} of {self.limits.processes * self.limits.turns} turns"
             return self.give_up(MeasurementStatus.MEASURED, f"{cause} after {turns}")
-        return self.give_up(
-            status, f"{cause} after {samples + len(self.unfinished)} of its samples"
-        )
+        return self.give_up(status, f"{cause}; samples taken: {samples + len(self.unfinished)}")
 
     def conditions_of(
         self,

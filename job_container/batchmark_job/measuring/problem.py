@@ -79,6 +79,6 @@ class Problem:
         if correctness.passed:
             return correctness, None
         return correctness, (
-            f"relative error {error:.2g}, but {self.dtype} allows {tolerance:g}"
+            f"relative error {error:.2g} exceeds the tolerance {tolerance:g} for {self.dtype}"
             f"{self.workload.about_tolerance if error < NEARLY_RIGHT * tolerance else ''}"
         )

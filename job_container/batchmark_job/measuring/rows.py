@@ -254,13 +254,13 @@ class Row(MeasuredRow):
             status, reason = MeasurementStatus.UNSETTLED, apart
         elif count < limits.minimum_samples:
             reason = (
-                f"only {count} samples, since {limits.minimum_samples} would have taken more "
+                f"only {count} samples, because {limits.minimum_samples} would have taken more "
                 f"than {PATIENCE * limits.max_seconds:g} s"
             )
             # Threads that share a core make calls slow, and so the samples few.
             if (waited := self._waited()) >= LONG_WAIT:
                 status = MeasurementStatus.UNSETTLED
-                reason += f", and its threads waited {waited:.0%} of the time for a CPU"
+                reason += f", and its threads spent {waited:.0%} of the time waiting for a CPU"
         last = self.processes[0].last_look
         reason = "; ".join(filter(None, (reason, last and last.remark))) or None
         self.end(status, reason)

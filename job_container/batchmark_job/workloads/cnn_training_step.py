@@ -17,7 +17,7 @@ POOLED_SIZE = 4  # 32 halved three times
 
 class CnnTrainingStep(TrainingStep):
     name = "cnn_training_step"
-    summary = "training step of a small CNN (3 convolutions) on batch images of 32 x 32, with SGD"
+    summary = "training step of a small CNN (3 convolutions) on a batch of 32 x 32 images, with SGD"
     image_size = 32
     distinct: ClassVar[int] = 8
     # autocast rounds to bfloat16's 8 bits in every layer, forward and backward.

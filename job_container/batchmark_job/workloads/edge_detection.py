@@ -145,7 +145,7 @@ class TorchSobel(TorchImplementation):
 
 class EdgeDetection(images.ImageFilter):
     name = "edge_detection"
-    summary = "magnitude of the 3x3 Sobel gradient, borders reflected"
+    summary = "magnitude of the 3x3 Sobel gradient, with reflected borders"
     axes = images.axes(minimum_size=2)
     halo = 1
     implementations = (

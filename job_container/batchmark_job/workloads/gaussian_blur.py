@@ -137,7 +137,7 @@ class TorchBlur(TorchImplementation):
 
 class GaussianBlur(images.ImageFilter):
     name = "gaussian_blur"
-    summary = "15x15 Gaussian blur, sigma 5, borders reflected"
+    summary = "15x15 Gaussian blur with sigma 5 and reflected borders"
     axes = images.axes(minimum_size=HALO + 1)
     halo = HALO
     implementations = (

@@ -69,7 +69,7 @@ class OpencvSum(TorchSum):
 
 class Reduction(Workload):
     name = "reduction"
-    summary = "sum of size numbers"
+    summary = "sum of `size` numbers"
     axes = (Axis("size", minimum=1, maximum=10**11),)
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 

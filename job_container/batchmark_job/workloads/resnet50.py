@@ -225,7 +225,7 @@ class CompiledResNet50(compiled.Compiled, FoldedResNet50):
 
 class ResNet50Inference(Workload):
     name = "resnet50_inference"
-    summary = "ResNet-50's logits for batch images of 224 x 224"
+    summary = "ResNet-50 inference on a batch of 224 x 224 images"
     axes = (Axis("batch", minimum=1, maximum=65_536),)
     implementations = (
         FoldedResNet50(),
@@ -282,7 +282,7 @@ class ResNet50Inference(Workload):
 
 class ResNet50Training(TrainingStep):
     name = "resnet50_training"
-    summary = "ResNet-50's training step on batch images of 224 x 224, with SGD"
+    summary = "ResNet-50 training step on a batch of 224 x 224 images, with SGD"
     image_size = IMAGE_SIZE
     distinct: ClassVar[int] = 2
     # Normalisation over few images amplifies rounding: with 2 images, float32 was seen to be off

@@ -77,7 +77,7 @@ class TorchSort(BufferedImplementation, TorchImplementation):
 
 class Sort(Workload):
     name = "sort"
-    summary = "ascending sort of size random keys; torch also moves their int64 indices"
+    summary = "ascending sort of `size` random keys; torch also moves their int64 indices"
     axes = (Axis("size", minimum=1, maximum=10**11),)
     implementations = (NumpySort(), TorchSort())
 

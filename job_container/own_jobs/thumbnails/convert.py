@@ -41,14 +41,14 @@ def main() -> int:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
         print(
-            f"--size {options.size} must be a multiple of {TILES}, {SIDE} or more",
+            f"--size {options.size} must be a multiple of {TILES} and at least {SIDE}",
             file=sys.stderr,
         )
         return 2
     device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
     options.to.mkdir(parents=True, exist_ok=True)
     seconds = convert(options.to, options.pictures, options.size, options.seed, shrink)
-    print(f"{options.pictures} pictures in {seconds:.2f} s on {device}: {options.to}")
+    print(f"shrank {options.pictures} pictures in {seconds:.2f} s on {device}, into {options.to}")
     rate = metric("throughput", options.pictures / seconds, "images/s", higher_is_better=True)
     with Path(os.environ.get("BATCHMARK_METRICS", os.devnull)).open("a") as file:
         print(rate, file=file)
@@ -61,10 +61,10 @@ def _options() -> argparse.Namespace:
     job = os.environ.get("AWS_BATCH_JOB_ID", "by-hand")
     folder = Path(tempfile.gettempdir()) / f"thumbnails-{job}"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=512, help="side of a picture, in pixels")
+    parser.add_argument("--size", type=int, default=512, help="side length of a picture in pixels")
     parser.add_argument("--pictures", type=int, default=240)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--to", type=Path, default=folder, help="folder of the thumbnails")
+    parser.add_argument("--to", type=Path, default=folder, help="folder for the thumbnails")
     parser.add_argument(
         "--check", action="store_true", help="check each thumbnail, then remove them all"
     )
@@ -139,7 +139,10 @@ def check(folder: Path, pictures: int, seed: int) -> int:
     wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:
-        print(f"{len(wrong)} of {pictures} thumbnails are wrong, first {wrong[0]}", file=sys.stderr)
+        print(
+            f"{len(wrong)} of {pictures} thumbnails are wrong, starting with number {wrong[0]}",
+            file=sys.stderr,
+        )
     return 1 if wrong else 0
 
 

@@ -34,7 +34,7 @@ class TurnSamples(NamedTuple):
     resolution_seconds: float
     stopping: Stopping
     unsettled: str | None
-    cold: FirstCall | None  # moment at which this process began the turn
+    cold: FirstCall | None  # None unless this turn began with the cold call
     wait_share: float | None
     joules: float | None  # per call; None if something else runs between calls
     evicted_bytes: int  # written between calls

@@ -271,7 +271,11 @@ class ForkedWorker(Worker):
         if code == -signal.SIGKILL and kills_for_memory() > self._kills_before:
             reason = "out of memory: the kernel killed its process"
             return StepError(reason, out_of_memory=True, lost=True)
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        how = (
+            f"was killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"exited with code {code}"
+        )
         return StepError(f"its process {how}{self._said()}", lost=True)
 
     def _said(self) -> str:

@@ -144,7 +144,10 @@ def drift(samples: Sequence[float]) -> str | None:
     change = last.median / first.median - 1
     if not apart or abs(change) <= DRIFT:
         return None
-    return f"the last {part} samples have a median {change:+.0%} from that of the first {part}"
+    return (
+        f"the median of the last {part} samples differs by {change:+.0%} from that of the first "
+        f"{part}"
+    )
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
@@ -153,7 +156,7 @@ def spread_too_far(samples: Sequence[float]) -> str | None:
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None
     return (
-        f"after {len(samples)} samples the median may lie anywhere from {duration(interval.low)} "
+        f"after {len(samples)} samples, the median could be anywhere from {duration(interval.low)} "
         f"to {duration(interval.high)}"
     )
 

@@ -296,6 +296,6 @@ def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> s
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
         return (
-            f"a call took {duration(trial_seconds)} in the trial, and {duration(median)} afterwards"
+            f"a call took {duration(trial_seconds)} in the trial, but {duration(median)} afterwards"
         )
     return drift(samples) or spread_too_far(samples)

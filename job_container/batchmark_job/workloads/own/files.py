@@ -105,7 +105,9 @@ def read_workload(path: Path) -> UserWorkload:
     if path.stem in WORKLOADS:
         problems.append(f"{path.stem} is a built-in workload; rename the file")
     if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
-        problems.append("a workload's name may contain a-z, 0-9 and _ only; rename the file")
+        problems.append(
+            "its name can only contain a-z, 0-9 and _, and must start with a letter; rename it"
+        )
     try:
         source = path.read_bytes()
         tree = ast.parse(source, path.name)
@@ -135,7 +137,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
                 plain = False
-                yield f"{name} in line {value.lineno} is not a literal; write its value out"
+                yield f"{name} in line {value.lineno} is not a literal; write out its value"
                 constants[name] = DEFAULTS[name]
     if plain:
         yield from _wrong_axes(constants["AXES"])
@@ -160,11 +162,11 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def _wrong_axes(axes: object) -> Iterator[str]:
     if not isinstance(axes, dict) or not axes:
         found = "missing" if axes is None else f"{axes!r}"
-        yield f'AXES is {found}; give for example AXES = {{"size": (1000, 4000)}}'
+        yield f'AXES is {found}; define it as in AXES = {{"size": (1000, 4000)}}'
         return
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
-            yield f"AXES has the name {name!r}; give a valid argument name, such as size"
+            yield f"AXES contains the name {name!r}; use a valid argument name, such as size"
         elif not isinstance(values, tuple) or not values:
             yield f"AXES has {values!r} for {name}; give a tuple such as (1000,)"
         elif not all(type(value) is int and 1 <= value <= LARGEST for value in values):
@@ -177,7 +179,7 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
         return
     for dtype in dtypes:
         if dtype not in [*DTYPE_BYTES]:
-            yield f"DTYPES has {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
+            yield f"DTYPES contains the unknown dtype {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
 
 
 def _is_tolerance(limit: Any) -> bool:
@@ -192,7 +194,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
     for name in FUNCTIONS:
         if name not in functions:
             arguments = ", ".join(expected.get(name, ["*inputs"]))
-            yield f"{name}() is missing; define def {name}({arguments}){_meant(name, functions)}"
+            yield f"{name}() is missing; add def {name}({arguments}){_meant(name, functions)}"
     if not functions.keys() & set(STEPS):
         meant = _meant("step", functions)
         yield (
@@ -312,8 +314,8 @@ class UserWorkload(Workload):
         result = reference.to_float64(output)
         if result.shape != expected.shape:
             raise ValueError(
-                f"the step returned shape {result.shape}, but reference() {expected.shape}; they "
-                "must be equal"
+                f"the step returned shape {result.shape}, but reference() returned "
+                f"{expected.shape}; the shapes must be equal"
             )
         return reference.relative_error([(result, expected)])
 
@@ -340,5 +342,5 @@ def _count(name: str, value: object) -> int:
     except (TypeError, ValueError, OverflowError):
         count = -1
     if count < 0:
-        raise ValueError(f"{name}() returned {value!r}; return a number of 0 or more")
+        raise ValueError(f"{name}() returned {value!r}; return 0 or a positive number")
     return int(count)

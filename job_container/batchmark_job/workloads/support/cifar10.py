@@ -39,10 +39,10 @@ def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
         found = _first_bytes(Path(place), wanted)
     except (OSError, tarfile.TarError, KeyError) as error:
         raise InputError(
-            f"{VARIABLE} is {place!r}: {error}; give cifar-10-binary.tar.gz or its folder"
+            f"{VARIABLE} is {place!r}: {error}; set it to cifar-10-binary.tar.gz or its folder"
         ) from error
     if len(found) < wanted or max(found[::RECORD_BYTES]) > 9:
-        raise InputError(f"{VARIABLE} is {place!r}: {FILE} in it does not hold CIFAR-10's records")
+        raise InputError(f"{VARIABLE} is {place!r}: its {FILE} does not contain CIFAR-10 records")
     records = np.frombuffer(found, np.uint8).reshape(count, RECORD_BYTES)
     pixels = torch.from_numpy(records[:, 1:].reshape(count, *SHAPE).astype(np.float32))
     return (pixels - 127.5) / 64, torch.from_numpy(records[:, 0].astype(np.int64))

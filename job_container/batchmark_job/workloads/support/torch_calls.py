@@ -87,7 +87,7 @@ def depthwise_refusal(device: str, dtype: str) -> str | None:
     for images wider than about 30 pixels. Only the job's timeout ends such a hang.
     """
     if device == "cpu" and dtype == "float16":
-        return "torch's depthwise convolution in float16 may hang on a CPU"
+        return "torch's float16 depthwise convolution can hang on a CPU"
     return None
 
 

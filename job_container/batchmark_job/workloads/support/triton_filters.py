@@ -69,7 +69,7 @@ def missing() -> str | None:
         return "triton is not installed; it comes with torch's CUDA build for Linux"
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     if not (compiler or triton_stub.shipped()):
-        return "triton finds no C compiler to build its launcher with; install gcc or set CC"
+        return "triton can't find a C compiler to build its launcher; install gcc or set CC"
     return None
 
 
