@@ -75,7 +75,7 @@ class Candidate:
 
     @property
     def level(self) -> float:
-        """Typical duration of a call: the trial's median or, before it, the fastest warm call."""
+        """Typical call duration: the median in the trial or, before that, the fastest warm call."""
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:

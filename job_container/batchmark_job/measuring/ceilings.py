@@ -103,7 +103,7 @@ def _bandwidth(
 
 
 def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
-    """Return a tensor of ones, larger than the cache, such that memory can hold `sides` of them.
+    """Return a tensor of ones that is larger than the cache; memory can hold `sides` of them.
 
     Zeros would not do: all their pages could be the same physical page.
 
@@ -175,7 +175,7 @@ def _fastest(
 ) -> tuple[float, str]:
     """Return the shortest time of all calls, and the name of the call that took it.
 
-    Each call runs ROUNDS times or more, and all together for `seconds` or more. They don't
+    Each call runs at least ROUNDS times, and all together for at least `seconds`. They don't
     alternate, because one library's threads would still spin while the other's work.
     """
     best = (math.inf, "")

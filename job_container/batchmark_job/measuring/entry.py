@@ -59,7 +59,7 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
-    """List the candidates for the row's device and dtype; if there are none, refuse all others."""
+    """List candidates for the row's device and dtype; if there are none, list all as refused."""
     on_cpu = problem.device == "cpu"
     found = []
     every = list(enumerate(problem.implementations()))
@@ -112,7 +112,7 @@ def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
-    """Return the memory for an input set with these candidates prepared, each in a process."""
+    """Return the memory that these candidates need per input set, each in its own process."""
     implementations = problem.implementations()
     return sum(
         problem.input_bytes()

@@ -173,7 +173,7 @@ class _Trial:
 
     @property
     def patience(self) -> float:
-        """How long a single call must take to be enough for dropping its candidate."""
+        """Duration from which a single call is enough to drop its candidate."""
         spent = sum(sum(candidate.seconds) for candidate in self.candidates)
         return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
 

@@ -26,7 +26,7 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory of the backward pass, which needs more; a tenth is for score blocks."""
+        """Return the memory of the backward pass, the larger one, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -80,7 +80,7 @@ class ExplicitAttention(TorchAttention):
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Add the memory for scores and weights, and for the gradients of both."""
+        """Return the memory, including that for scores, weights and the gradients of both."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
@@ -149,7 +149,7 @@ class AttentionBackward(_Attention):
     tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
-        """Count four matrix products; kernels that don't keep the scores recompute a fifth."""
+        """Count four matrix products; kernels that keep no scores recompute them in a fifth one."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:

@@ -143,7 +143,7 @@ class Workload(ABC):
         return None
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Return the fewest bytes that a call reads and writes in device memory; None if unknown.
+        """Return the minimum bytes that a call reads and writes in device memory; None if unknown.
 
         By default, inputs are read once and the output is written once; everything else can stay in
         caches.
@@ -156,9 +156,9 @@ class Workload(ABC):
 
     @abstractmethod
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Return the largest error in a sample of the output, relative to the largest reference.
+        """Return the largest error in part of the output, relative to the largest reference value.
 
-        NaN or infinity in the output gives NaN or infinity.
+        The result is NaN or infinite if that part contains NaN or infinity.
         """
 
     def implementations_for(self, device: str) -> list[Implementation]:

@@ -90,7 +90,7 @@ def _band_rows(size: int) -> int:
 
 
 class ScipySobel(images.ScipyFilter):
-    """Gradients computed by SciPy, and their magnitude by NumPy."""
+    """SciPy computes the gradients, NumPy their magnitude."""
 
     batches_written = 3
 
@@ -159,7 +159,7 @@ class EdgeDetection(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 26 per element: 6 products and 5 sums per gradient, and 4 for the magnitude."""
+        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 for magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
     def expected(self, window: Float64Array) -> Float64Array:

@@ -81,7 +81,7 @@ class OpenCVBlurInBands(OpenCVBlur):
 
 
 class ScipyBlur(images.ScipyFilter):
-    """SciPy, in one pass per direction."""
+    """SciPy's one-dimensional filter, in one pass per direction."""
 
     batches_written = 2
 
@@ -151,7 +151,7 @@ class GaussianBlur(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 2 · (15 + 15) per element, as the kernel is separated into a row and a column."""
+        """Count 2 · (15 + 15) operations per element, for a row kernel and a column kernel."""
         return images.pixels(parameters) * images.CHANNELS * 2 * 2 * KERNEL_SIZE
 
     def expected(self, window: Float64Array) -> Float64Array:

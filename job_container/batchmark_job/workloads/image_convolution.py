@@ -96,7 +96,7 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
     compute_dtype: ClassVar[str | None] = None  # None: the data's own dtype
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, output and, per thread, all layers' values of one tile."""
+        """Return the memory for input, output and, per thread, both layers' values for one tile."""
         computed = self.compute_dtype or dtype
         height, width = (min(parameters["size"], most) + 4 for most in (TILE_HEIGHT, TILE_WIDTH))
         pixel = (sum(CHANNELS) + CHANNELS[2]) * DTYPE_BYTES[computed] + _unfolded_bytes(computed)

@@ -14,7 +14,7 @@ CHECKED_LINES = 16
 
 
 class TorchMatmul(BufferedImplementation, TorchImplementation):
-    """Torch's product: MKL on the CPU, oneDNN for 16-bit types there, and cuBLAS on CUDA."""
+    """Torch's product: MKL on the CPU, or oneDNN for its 16-bit types, and cuBLAS on CUDA."""
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
@@ -60,7 +60,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
 
 
 class NumpyMatmul(TorchMatmul):
-    """NumPy's product, by its own BLAS, which is OpenBLAS in NumPy's wheels."""
+    """NumPy's product; NumPy's wheels compute it with OpenBLAS."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -100,7 +100,7 @@ class Matmul(Workload):
         return parameters["size"] ** 2 * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 2 n³: a multiplication and an addition for each of n³ products."""
+        """Count 2 n³ operations: a multiplication and an addition for each of n³ products."""
         return 2 * int(parameters["size"]) ** 3
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:

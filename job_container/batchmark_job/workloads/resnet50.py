@@ -251,7 +251,7 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two per multiply-add of convolutions and classifier; the rest is not counted."""
+        """Count two operations per multiply-add of convolutions and classifier, and no others."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:
@@ -304,7 +304,7 @@ class ResNet50Training(TrainingStep):
         return parameters["batch"] * (CLASSES + sum(numbers for _, numbers in layer_outputs()))
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two per multiply-add, in the forward pass and in each layer's two gradients.
+        """Count two operations per multiply-add, forward and for each layer's two gradients.
 
         The images need no gradient. Normalisation, ReLU, pooling, loss and update are not counted.
         """

@@ -30,7 +30,7 @@ TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
-    """Return the median latency and kernel time of a call, named as in Phases.
+    """Return the median latency and kernel time of a call, keyed by the fields of Phases.
 
     Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
     that none waits for the host. If the queue ran empty, there is no kernel time. Calls that
@@ -76,7 +76,7 @@ def _queued(rotation: Rotation, calls: int) -> float:
 def time_transfers(
     host_inputs: Tensors, device_inputs: Tensors, output: Tensor
 ) -> dict[str, float]:
-    """Return the median times of allocating and copying, named as in Phases.
+    """Return the median times of allocating and copying, keyed by the fields of Phases.
 
     Copies are between pinned host memory and the device. Those that memory has no room for are left
     out.

@@ -131,8 +131,8 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 def drift(samples: Sequence[float]) -> str | None:
     """Describe how the last third of the samples differs from the first, or return None.
 
-    They differ if their medians do by more than DRIFT and their intervals don't overlap. A part
-    with too few samples for an interval uses its range. Of fewer than 18 samples, the halves are
+    They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
+    with too few samples for an interval uses its range. With fewer than 18 samples, halves are
     compared.
     """
     count = len(samples)
@@ -151,7 +151,7 @@ def drift(samples: Sequence[float]) -> str | None:
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
-    """Explain why the median is unknown, if its interval's ends differ by over UNSETTLED_FACTOR."""
+    """Return why the median is unknown, or None if the ends of its interval are close enough."""
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None

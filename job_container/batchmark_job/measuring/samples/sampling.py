@@ -1,4 +1,4 @@
-"""Times calls: the timers, the warm-up, and the decision when there are enough samples."""
+"""Times calls: the timers, the warm-up, and the rule that decides when to stop sampling."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """CUDA events, which time from before the first kernel is launched until the last one ends."""
+    """Times calls by CUDA events, from before the first kernel's launch to the last one's end."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".

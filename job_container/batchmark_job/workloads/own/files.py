@@ -143,7 +143,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
         yield from _wrong_axes(constants["AXES"])
     yield from _wrong_dtypes(constants["DTYPES"])
     if not _is_tolerance(constants["TOLERANCE"]):
-        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number above 0 such as 1e-4"
+        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number greater than 0, such as 1e-4"
     for name in ("NEEDS_GRADIENTS", "REPEATABLE"):
         if type(constants[name]) is not bool:
             yield f"{name} is {constants[name]!r}; give True or False"

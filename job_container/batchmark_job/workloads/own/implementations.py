@@ -94,7 +94,7 @@ class UserArrays(UserCode):
             output = step(*arrays)
             if not isinstance(output, np.ndarray | np.generic):
                 no_array = output is None or isinstance(output, tuple)
-                fix = "" if no_array else ": np.asarray() makes one"
+                fix = "" if no_array else ", for example by np.asarray()"
                 raise TypeError(
                     f"{self.step}() returned {_kind(output)}; return one NumPy array{fix}"
                 )

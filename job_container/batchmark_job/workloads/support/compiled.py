@@ -18,7 +18,7 @@ class Compiled(TorchImplementation):
 
 
 def compile_network(network: Network) -> Network:
-    """Return the same function as one graph of fused kernels, compiled on its first call.
+    """Return the network as one graph of fused kernels, compiled on its first call.
 
     It is compiled in this process, because helper processes would outlive a worker or be stopped
     with it.

@@ -48,7 +48,7 @@ def to_float64(tensor: Tensor) -> Float64Array:
 
 
 def take(images: Tensor, image: int, rows: NDArray[Any], columns: NDArray[Any]) -> Float64Array:
-    """Copy channels × rows × columns of one image, and no more than the region around them."""
+    """Return these rows and columns of an image, copying only the region around them."""
     top, left = rows.min(), columns.min()
     region = to_float64(images[image, :, top : rows.max() + 1, left : columns.max() + 1])
     return region[:, rows - top][:, :, columns - left]

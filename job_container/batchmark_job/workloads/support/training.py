@@ -29,7 +29,7 @@ NEVER = 2**31 - 1  # steps until the scale grows
 
 
 def weight_dtype(dtype: str) -> str:
-    """Return float32 for the weights of 16-bit images, as small updates would vanish in 16 bits."""
+    """Return the weights' dtype: float32 even for 16-bit images, as small updates would vanish."""
     return "float64" if dtype == "float64" else "float32"
 
 

@@ -74,7 +74,7 @@ def missing() -> str | None:
 
 
 def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
-    """Return a call that runs the kernel on all planes of a batch, into one reused result."""
+    """Return a call that runs the kernel on all planes of a batch, reusing one result tensor."""
     import torch
 
     triton_stub.install()

@@ -235,10 +235,10 @@ def test_step_cpu_may_give_a_numpy_scalar(write, tmp_path):
     [
         ("np.histogram(numbers)", "returned a tuple; return one NumPy array"),
         ("None", "returned None; return one NumPy array"),
-        ("list(numbers)", "returned a list; return one NumPy array: np.asarray() makes one"),
+        ("list(numbers)", "returned a list; return one NumPy array, for example by np.asarray()"),
         (
             "numbers.sum().item()",
-            "returned a float; return one NumPy array: np.asarray() makes one",
+            "returned a float; return one NumPy array, for example by np.asarray()",
         ),
     ],
 )
@@ -272,10 +272,10 @@ def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
         (GOOD + "DTYPES = ()", "DTYPES is (); give a tuple such as DTYPES = ("),
         (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; give a tuple"),
         (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES contains the unknown dtype ['float32'];"),
-        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number above 0 such as 1e-4"),
-        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number above 0"),
-        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number above 0"),
-        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number above 0"),
+        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number greater than 0, such as 1e-4"),
+        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number greater than 0"),
+        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number greater than 0"),
+        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number greater than 0"),
         (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
         (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
         (GOOD.replace("dtype, size", "size"), "set_up() takes (size) instead of (dtype, size)"),
