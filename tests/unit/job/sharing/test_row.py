@@ -74,7 +74,7 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
 @pytest.mark.parametrize(
     ("disturbance", "outcome", "said"),
     [
-        ("crash", "crashed", "ended by SIGSEGV"),
+        ("crash", "crashed", "killed by SIGSEGV"),
         ("hang", "hung", "no response"),
         ("out_of_memory", "out_of_memory", "out of memory"),
         ("slow", "ran", None),
