@@ -1,1 +1,1 @@
-"""Synthetic image sets in shards, for training that reads files."""
+"""Makes synthetic image sets in shards, for training that reads files."""

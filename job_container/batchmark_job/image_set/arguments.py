@@ -23,16 +23,16 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        help="folder or s3://bucket/prefix/; it must be empty or hold part of this set",
+        help="folder or s3://bucket/prefix/; it must be empty or contain part of this set",
     )
 
 
 def run(arguments: argparse.Namespace, interruption: Interruption | None) -> None:
-    """Make the set that the options describe.
+    """Make the image set that the options describe.
 
     Raises:
-        InputError: a value is out of bounds, or the place holds something else.
-        OutputError: it can't be written there.
+        InputError: a value is out of bounds, or the destination holds something else.
+        OutputError: the set can't be written there.
     """
     settings = parse(Settings, arguments)
     place = parse_place(arguments.to)
@@ -45,5 +45,5 @@ def run(arguments: argparse.Namespace, interruption: Interruption | None) -> Non
 
 
 def _stopped(received: signal.Signals) -> int:
-    say(f"batchmark-job: {received.name}: run this again to add what is missing")
+    say(f"batchmark-job: stopped by {received.name}; run this again to make the missing shards")
     return 128 + received

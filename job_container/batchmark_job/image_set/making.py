@@ -1,6 +1,6 @@
-"""Makes an image set, shard by shard, and resumes where an earlier attempt ended.
+"""Makes an image set shard by shard, resuming where an earlier attempt ended.
 
-To a decoder the images look like a camera's: they have coarse and fine structure, and noise.
+To a decoder, the images resemble a camera's: they have coarse and fine structure, and noise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make(settings: Settings, place: Place) -> Manifest:
 
     Raises:
         InputError: the place holds something else.
-        OutputError: it can't be written; what was written stays, for the next attempt.
+        OutputError: a file can't be read or written; finished shards stay for the next attempt.
     """
     names = [shard_name(number) for number in range(settings.shards)]
     there = place.names()
@@ -46,15 +46,15 @@ def make(settings: Settings, place: Place) -> Manifest:
         found = _read_manifest(place)
         if found.settings != settings:
             raise InputError(
-                f"{place} holds another image set ({_described(found.settings)}); give the same "
-                "options, or choose another place"
+                f"{place} contains another image set ({_described(found.settings)}); give the same "
+                "options or choose another place"
             )
         if found.complete and there.issuperset(names):
             say(f"batchmark-job: the image set in {place} already exists; nothing to do")
             return found
     elif there:
         raise InputError(
-            f"{place} holds {len(there)} other file(s), such as {min(there)}; choose an empty "
+            f"{place} contains {len(there)} other file(s), such as {min(there)}; choose an empty "
             "folder or prefix"
         )
     _write_manifest(Manifest(settings=settings), place)
@@ -77,8 +77,8 @@ def make(settings: Settings, place: Place) -> Manifest:
     _write_manifest(manifest, place)
     size = sum(shard.bytes for shard in shards)
     say(
-        f"batchmark-job: {settings.count:,} images in {settings.shards} shards, "
-        f"{size / 1e6:,.1f} MB, are in {place}"
+        f"batchmark-job: the image set in {place} is complete: {settings.count:,} images in "
+        f"{settings.shards} shards, {size / 1e6:,.1f} MB"
     )
     return manifest
 
@@ -104,7 +104,7 @@ def _read_manifest(place: Place) -> Manifest:
         return Manifest.model_validate_json(place.read(FILE))
     except ValidationError:
         raise InputError(
-            f"{place} holds a {FILE} that is not an image set's; choose another place"
+            f"{place} contains a {FILE} that is not from an image set; choose another place"
         ) from None
 
 
@@ -117,7 +117,7 @@ def _described(settings: Settings) -> str:
 
 
 def image(number: int, size: int, classes: int, seed: int) -> tuple[bytes, int]:
-    """An image as JPEG, and its class; the same arguments give the same bytes."""
+    """Return an image as JPEG, and its class; the same arguments give the same bytes."""
     rng = np.random.default_rng([seed, number])
     label = int(rng.integers(classes))
     of_class = np.random.default_rng([seed, label, _OF_CLASSES])

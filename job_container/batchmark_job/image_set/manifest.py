@@ -1,4 +1,4 @@
-"""The manifest beside a set's shards; it lists none of them until all are made."""
+"""The manifest that is stored with a set's shards, and lists them once all of them are made."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Settings(Options):
             needed = -(-int(shard_bytes * self.shards) // MOST_SHARD_BYTES)
             return (
                 f"{shards} makes shards of about {shard_bytes / 2**30:.1f} GiB; give {needed} or "
-                "more, for 2 GiB or less each"
+                "more, so that none exceeds 2 GiB"
             )
         return None
 
@@ -52,7 +52,7 @@ class Settings(Options):
 
 
 class Shard(Model):
-    """One tar file in WebDataset naming: 000000.jpg, and its class as text in 000000.cls."""
+    """One tar file, named as in WebDataset: 000000.jpg, with its class as text in 000000.cls."""
 
     name: str
     images: int

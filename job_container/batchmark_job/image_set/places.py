@@ -1,4 +1,4 @@
-"""Where an image set is stored: a folder, or a prefix of a bucket."""
+"""Places where an image set can be stored: a folder, or a prefix in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ ATTEMPTS, TIMEOUT_SECONDS = 8, 60
 
 class Place(Protocol):
     def names(self) -> set[str]:
-        """Names of all files there.
+        """Return the names of all files in this place.
 
         Raises:
-            InputError: it can't be listed.
+            InputError: the files can't be listed.
         """
 
     def read(self, name: str) -> bytes:
-        """Read one file.
+        """Return the content of a file.
 
         Raises:
-            OutputError: it can't be read.
+            OutputError: the file can't be read.
         """
 
     def write(self, name: str, content: bytes) -> None:
-        """Write one file completely, or leave it as it was.
+        """Write a file completely, or leave it unchanged.
 
         Raises:
-            OutputError: it was not written.
+            OutputError: the file was not written.
         """
 
 
@@ -83,7 +83,7 @@ class Folder:
             write_whole(self.path / name, content)
         except OSError as error:
             fix = (
-                "; free some space and run this again to add what is missing"
+                "; free some space and run this again to make the missing shards"
                 if error.errno == errno.ENOSPC
                 else ""
             )
@@ -110,8 +110,8 @@ class Prefix:
             keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(
-                f"--to {self}: can't list it ({one_line(error)}); check the bucket's name, the "
-                "credentials and AWS_ENDPOINT_URL"
+                f"--to {self}: can't list its files ({one_line(error)}); check the bucket name, "
+                "the credentials and AWS_ENDPOINT_URL"
             ) from error
         return {key.removeprefix(self.prefix) for key in keys} - {""}
 

@@ -1,1 +1,1 @@
-"""How a row is measured: samples, choice of the implementation, statistics, ceilings."""
+"""Measures rows: chooses implementations, takes samples, and computes statistics and ceilings."""

@@ -1,4 +1,4 @@
-"""A row's candidates: pairs of implementation and thread count, while one is chosen."""
+"""The candidates for a row: pairs of an implementation and a thread count."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ CHANGES_INPUTS = (
 
 @dataclass
 class Candidate:
-    """A candidate in the trial, and its outcome; a reason means that it was dropped.
+    """A candidate in the trial, and its outcome; if it has a reason, it was dropped.
 
-    `index` is its position among the workload's implementations for the device; `plain` names the
-    implementation that makes the cold call if this one wraps another.
+    `index` is its position among the workload's implementations for the device. `plain` names the
+    implementation that makes the cold call: the wrapped one, if this one wraps another.
     """
 
     index: int
@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def threads(self) -> int | None:
-        """CPU threads; None on CUDA."""
+        """Number of CPU threads; None on CUDA."""
         return self.implementation.threads
 
     @property
@@ -70,18 +70,19 @@ class Candidate:
 
     @property
     def fastest(self) -> float:
-        """Fastest warm call."""
+        """Duration of the fastest warm call."""
         return min([*self.seconds, *self.warm_seconds], default=math.inf)
 
     @property
     def level(self) -> float:
-        """Typical duration of a call: the trial's median, or before it the fastest warm call."""
+        """Typical call duration: the median in the trial or, before that, the fastest warm call."""
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:
-        """Whether enough calls were made to judge it; one call longer than `patience` is enough.
+        """Return whether enough calls were made to judge it; one longer than `patience` is enough.
 
-        A thread that waited for the scheduler made a 2 ms call last 53 ms (docs/measurement.md).
+        A shorter one proves little: waiting for the scheduler made a 2 ms call last 53 ms
+        (docs/measurement.md).
         """
         return self.calls >= FEWEST_CALLS or (self.calls > 0 and self.fastest > patience)
 
@@ -102,14 +103,15 @@ class Candidate:
 
     @property
     def was_tried(self) -> bool:
-        """Whether it was called at all; not all thread counts are tried."""
+        """Whether it was called, dropped or chosen; not all thread counts are tried."""
         return self.outcome != "slower" or self.cold_seconds is not None
 
     @property
     def trial_seconds(self) -> float | None:
-        """Median of its calls in the trial; None if it was the only candidate.
+        """Median duration of its calls in the trial; None if it made no warm calls.
 
-        For a candidate that was hopeless before its first turn, its fastest warm call.
+        For a candidate that was dropped before its first turn, the duration of its fastest warm
+        call.
         """
         return self.level if math.isfinite(self.level) else None
 
@@ -128,7 +130,7 @@ class Candidate:
 
 
 def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    """Group candidates by implementation, each group with its thread counts."""
+    """Group candidates by implementation."""
     found: dict[int, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(candidate.index, []).append(candidate)
@@ -136,7 +138,7 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """The candidates of a row; `input_sets` is 0 if none of them competes."""
+    """The candidates for a row and what a trial needs; `input_sets` is 0 if none competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int

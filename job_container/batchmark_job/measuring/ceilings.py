@@ -1,4 +1,4 @@
-"""The device's peak rates in this job: of large matrix products, a copy and a sum."""
+"""Measures the device's peak rates: in large matrix products, in copying and in reading memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDS = 3  # at least
 
 
 class Bounds(NamedTuple):
-    """Rough duration and maximum size of each ceiling."""
+    """Approximate duration and size limits of each ceiling's measurement."""
 
     seconds: float
     smallest_product: int
@@ -43,11 +43,11 @@ BOUNDS = {
 def measure_ceilings(
     device: str, dtypes: Iterable[str], bounds: Bounds | None = None
 ) -> tuple[Ceiling, ...]:
-    """The peak rates of a copy, a read and each dtype's product, over several repetitions.
+    """Measure the peak rates of a copy, a read and, for each dtype, a matrix product.
 
-    A copy's bytes are those read plus those written; a CPU's read of a line before writing it is
-    not counted. A product takes 2 n³ operations. A dtype without native arithmetic has no ceiling.
-    A ceiling that fails is left out with a warning.
+    A copy counts the bytes read plus the bytes written, but not the cache lines that a CPU reads
+    before it writes them. A product counts as 2 n³ operations. A dtype without native arithmetic
+    has no ceiling. A measurement that fails is left out with a warning.
     """
     bounds = bounds or BOUNDS[device]
     measures = {
@@ -62,7 +62,7 @@ def measure_ceilings(
         try:
             ceilings.append(measure())
         except Exception as error:
-            warn(f"peak rate of {name} not measured: {memory.describe_error(error)}")
+            warn(f"could not measure the peak {name} rate: {memory.describe_error(error)}")
     return tuple(ceilings)
 
 
@@ -86,7 +86,7 @@ def _bandwidth(
     by_numpy: Callable[..., Any],
     *sides: Tensor,
 ) -> Ceiling:
-    """The best rate of the calls; on the CPU, NumPy's call on all threads competes too."""
+    """Measure the rate of the fastest call; on the CPU, NumPy on all threads competes as well."""
     threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
@@ -103,24 +103,24 @@ def _bandwidth(
 
 
 def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
-    """A tensor of ones larger than the cache; memory must hold `sides` of them.
+    """Return a tensor of ones that is larger than the cache; memory can hold `sides` of them.
 
-    Not zeros: their pages could all be one physical page.
+    Zeros would not do: all their pages could be the same physical page.
 
     Raises:
-        MemoryError: there is too little memory.
+        MemoryError: there is no room for data larger than the cache.
     """
     cache_bytes = (fingerprint.last_level_cache_bytes() or 0) if device == "cpu" else 0
     side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
     while not _has_room(sides * side_bytes, device):
         side_bytes //= 2
     if side_bytes < cache_bytes:
-        raise MemoryError("data larger than the cache does not fit")
+        raise MemoryError("there is no room for data larger than the cache")
     return torch.ones(side_bytes // 4, device=device)
 
 
 def _compute_ceiling(device: str, bounds: Bounds, dtype: str) -> Ceiling:
-    """Double the size while time and memory last; the last size gets the remaining time."""
+    """Measure ever larger products as time and memory allow; the last gets the remaining time."""
     ends = time.perf_counter() + bounds.seconds
     timer = timer_for(device)
     rates: dict[str, float] = {}
@@ -173,9 +173,10 @@ def _has_room(needed_bytes: int, device: str) -> bool:
 def _fastest(
     calls: Mapping[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
 ) -> tuple[float, str]:
-    """The shortest time of all calls and that call's name, after ROUNDS rounds and `seconds`.
+    """Return the shortest time of all calls, and the name of the call that took it.
 
-    Calls don't alternate: one library's threads would spin while the other's work.
+    Each call runs at least ROUNDS times, and all together for at least `seconds`. They don't
+    alternate, because one library's threads would still spin while the other's work.
     """
     best = (math.inf, "")
     for name, call in calls.items():

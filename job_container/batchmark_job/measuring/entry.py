@@ -1,6 +1,6 @@
-"""Which implementations enter a row's trial, on how many inputs, and how much work the row is.
+"""Determines a row's candidates, how many input sets they get, and how much work the row is.
 
-Runs in a worker: it loads libraries and, for a user's own workload, runs their code.
+This runs in a worker, as it loads libraries and, for a user's own workload, runs their code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def enter(
     """List every implementation with every thread count, refusing those that can't compute the row.
 
     Args:
-        store: where to keep the inputs; None to keep none.
+        store: path at which to store the inputs, or None to store none.
     """
     candidates = find_candidates(problem, thread_counts)
     competing = [candidate for candidate in candidates if candidate.competes]
@@ -59,7 +59,7 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
-    """Candidates for the row's device and dtype; if there are none, all others, marked refused."""
+    """List candidates for the row's device and dtype; if there are none, list all as refused."""
     on_cpu = problem.device == "cpu"
     found = []
     every = list(enumerate(problem.implementations()))
@@ -94,10 +94,10 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
 
 
 def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: int | None) -> int:
-    """How many input sets it takes to fill the last-level cache CACHES_FILLED times.
+    """Return how many input sets it takes to fill the last-level cache CACHES_FILLED times.
 
-    At most MOST_INPUT_SETS; one if a single set is enough, the cache's size is unknown, or memory
-    is short.
+    This is at most MOST_INPUT_SETS, and 1 if a single set is enough, the cache size is unknown or
+    memory is short.
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
@@ -107,12 +107,12 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
 
 
 def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates that a trial may hold at once: MOST_HELD thread counts and the one tried."""
+    """Return the candidates held at once: MOST_HELD per implementation, and the one being tried."""
     return [each for rungs in by_implementation(competing) for each in rungs[: MOST_HELD + 1]]
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
-    """Memory of one input set with all these candidates prepared, each in its own process."""
+    """Return the memory that these candidates need per input set, each in its own process."""
     implementations = problem.implementations()
     return sum(
         problem.input_bytes()

@@ -1,9 +1,9 @@
 """Finds the fastest correct implementation of a row, and its best number of threads.
 
 Every candidate has its own worker and computes on the same inputs, in the layout it prefers. Its
-first call is its cold call, whose output is checked. An implementation moves on to the next thread
-count for as long as that pays; then the best candidates take turns, so that a change of the machine
-affects all alike. Only the worker whose turn it is runs.
+first call is its cold call, whose output is checked. An implementation is tried with one thread
+count after another for as long as that pays off. Then the best candidates take turns, so that a
+change in the machine's speed affects all of them alike. Only the worker whose turn it is runs.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def choose_fastest(
     hear: Hear,
     start: Start | None = None,
 ) -> tuple[Candidate | None, Worker | None]:
-    """The fastest correct candidate, if any, and its worker; a lone candidate is untried.
+    """Return the fastest correct candidate, if any, and its worker if that is still alive.
 
-    Candidates take turns if memory holds them all; then the winner's worker stays alive. Otherwise
-    each is timed alone.
+    Candidates take turns if memory can hold them all, and the winner's worker stays alive.
+    Otherwise, each is timed alone. A single candidate is chosen without being tried.
 
     Args:
-        seconds: total for the turns of all candidates.
-        start: thread counts to begin with; None for the largest.
+        seconds: total time for the turns of all candidates.
+        start: thread counts to start with, or None to start with the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
     held: list[_Runner] = []
@@ -116,7 +116,7 @@ class _Runner:
 
 @dataclass
 class _Ladder:
-    """One implementation's thread counts: the first to try, then others in one direction."""
+    """The thread counts to try for an implementation: a first one, then others in one direction."""
 
     first: Candidate
     others: Sequence[Candidate]
@@ -126,7 +126,7 @@ class _Ladder:
         return [self.first, *self.others]
 
     def climb(self, attempt: Callable[[Candidate], None], trial: _Trial) -> None:
-        """Try one thread count after the other for as long as that pays."""
+        """Try one thread count after another for as long as that pays off."""
         best = self.first
         attempt(best)
         for rung in self.others if best.competes else ():
@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Whether to try the next thread count; far behind the leader, only after a large gain."""
+    """Return whether to try the next thread count; far behind the leader, gains must be large."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest
@@ -160,7 +160,7 @@ def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladde
 
 @dataclass
 class _Trial:
-    """All candidates of a row, and those that have a worker now."""
+    """The trial of a row: all candidates, and those that currently have a worker."""
 
     ladders: Sequence[_Ladder]
     begin: Callable[[Candidate], _Runner]
@@ -173,13 +173,13 @@ class _Trial:
 
     @property
     def patience(self) -> float:
-        """Duration of a call that is enough by itself to drop a candidate."""
+        """Duration from which a single call is enough to drop its candidate."""
         spent = sum(sum(candidate.seconds) for candidate in self.candidates)
         return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
 
     @property
     def leader(self) -> Candidate | None:
-        """The best candidate that has a worker; if each was timed alone, the best of all."""
+        """The best candidate that has a worker, or the best of all if each is timed alone."""
         runners = [runner.candidate for runner in self.held] or self.candidates
         competing = (each for each in runners if each.competes)
         return min(competing, key=lambda each: each.level, default=None)
@@ -248,7 +248,7 @@ class _Trial:
                 return
 
     def _let_go(self) -> None:
-        """End workers that dropped out, are hopeless, or exceed MOST_HELD thread counts."""
+        """End workers whose candidates dropped out, are hopeless, or exceed MOST_HELD."""
         kept: list[_Runner] = []
         rungs_held: Counter[int] = Counter()
         for runner in sorted(self.held, key=lambda runner: runner.candidate.level):
@@ -269,14 +269,14 @@ class _Trial:
 def start_prepared(
     problem: Problem, candidate: Candidate, input_sets: int, workers: ForkedWorkers, hear: Hear
 ) -> Worker:
-    """Start a worker that will hold the candidate's calls."""
+    """Start a worker that prepares the candidate's calls."""
     return workers.start(
         steps.prepare, problem, candidate.index, candidate.threads, input_sets, hear=hear
     )
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """The candidate with the cold call: itself or, for a CUDA graph, the one that it captured."""
+    """Return the candidate that made the cold call: for a CUDA graph, that is the captured one."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:
@@ -285,7 +285,10 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
 
 
 def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
-    """Whether it can't become the fastest; one long call is enough if `patience` is short."""
+    """Return whether a candidate can no longer become the fastest.
+
+    A single call longer than `patience` is enough to judge it.
+    """
     if candidate.is_known:
         return candidate.level > HOPELESS * leader.level
     judged = candidate.is_judged(patience)
@@ -293,7 +296,7 @@ def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
 
 
 def _decided(candidates: Sequence[Candidate]) -> bool:
-    """Whether no candidate can be faster than the leader by more than CLOSE_ENOUGH."""
+    """Return whether no candidate can be faster than the leader by more than CLOSE_ENOUGH."""
     leader = min(candidates, key=lambda candidate: candidate.median)
     best = median_interval(leader.seconds)
     others = [median_interval(each.seconds) for each in candidates if each is not leader]
@@ -303,9 +306,9 @@ def _decided(candidates: Sequence[Candidate]) -> bool:
 
 
 def _fastest(competing: Sequence[Candidate]) -> Candidate | None:
-    """The fastest correct one, on a single thread unless several gain enough.
+    """Return the fastest correct candidate, on one thread unless more threads gain enough.
 
-    A lone candidate is checked when it is measured.
+    A single candidate is returned unchecked; its output is checked when it is measured.
     """
     if len(competing) == 1 and competing[0].competes:
         return competing[0]

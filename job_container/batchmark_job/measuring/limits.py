@@ -1,4 +1,4 @@
-"""When to stop sampling a row."""
+"""Limits that decide when to stop sampling a row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """When to stop sampling a row.
+    """Limits that decide when to stop sampling a row, over all turns of all `processes`.
 
-    Sampling stops as soon as the median's interval is within `precision` of it on either side,
-    otherwise after `samples` or `max_seconds`. At least `minimum_samples` are taken, unless a row
-    is so slow that they would take more than PATIENCE times `max_seconds`. Even if precise earlier,
-    it lasts for a tenth of `max_seconds`, to cover more than a moment's noise. All limits are for
-    all turns of all `processes` together.
+    Sampling stops as soon as half the width of the median's confidence interval is at most
+    `precision` of the median, or else after `samples` or `max_seconds`. At least `minimum_samples`
+    are taken, unless that would take more than PATIENCE times `max_seconds`. Even if precise
+    earlier, sampling goes on for a tenth of `max_seconds`, to cover more than a moment's noise.
     """
 
     samples: int = 1000
@@ -45,11 +44,11 @@ class RowLimits:
             )
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
-                f"--max-seconds {self.max_seconds} is not a duration; give a finite number above 0"
+                f"--max-seconds {self.max_seconds} must be a finite number greater than 0"
             )
 
     def of_one_turn(self) -> RowLimits:
-        """The limits of each turn of each process."""
+        """Return the limits for a single turn of a single process."""
         parts = self.processes * self.turns
         return RowLimits(
             samples=max(math.ceil(self.samples / parts), 1),

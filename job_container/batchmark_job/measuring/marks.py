@@ -1,4 +1,4 @@
-"""When a job reached each of its stages, from pulling its image to steady samples."""
+"""Records when a job reached each of its stages, from pulling its image to steady samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_
 
 
 class JobMarks:
-    """Collects the marks; only the first time of each counts."""
+    """Collects the times of a job's stages; only the first time of each counts."""
 
     def __init__(self) -> None:
         self.process_started_at = process_started_at()
@@ -29,14 +29,14 @@ class JobMarks:
         self._times.setdefault(name, datetime.now(UTC))
 
     def hear(self, kind: str, value: Any) -> None:
-        """Record the marks that workers report."""
+        """Record a mark that a worker reports."""
         if kind == "imported":
             self._times.setdefault("imported", value)
         elif kind == "mark":
             self.mark(value)
 
     def document(self) -> Marks:
-        """All marks known so far; asks the ECS agent, if there is one, for 2 s at most."""
+        """Return all marks known so far; waits at most 2 s for the ECS agent, if there is one."""
         task = metadata.ecs_metadata("/task")
         container = metadata.ecs_metadata() if task else {}
         return Marks(
@@ -49,7 +49,7 @@ class JobMarks:
 
 
 def process_started_at(root: Path = Path("/")) -> datetime:
-    """When this process started, to within 10 ms on Linux; psutil's time is only to the second."""
+    """Return when this process started, to within 10 ms on Linux; psutil can be off by a second."""
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
         # Field 22 of proc_pid_stat(5), counted from the command's closing parenthesis.
         text = (root / "proc/self/stat").read_text().rpartition(")")[2]
@@ -60,7 +60,7 @@ def process_started_at(root: Path = Path("/")) -> datetime:
 
 
 def _time(value: Any) -> datetime | None:
-    """An RFC 3339 time; None for anything else, and for year 1, Go's zero time."""
+    """Parse an RFC 3339 time; return None for anything else, and for year 1, Go's zero time."""
     with contextlib.suppress(TypeError, ValueError):
         time_stated = datetime.fromisoformat(value)
         if time_stated.tzinfo is not None and EARLIEST <= time_stated < END:

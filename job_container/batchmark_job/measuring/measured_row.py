@@ -1,4 +1,4 @@
-"""Base of all rows, however they are measured, from start to measurement."""
+"""Base class of all rows, from the first turn to the finished measurement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 @dataclass(frozen=True)
 class Bench:
-    """What a job measures its rows with."""
+    """The device, limits, workers and other resources with which a job measures its rows."""
 
     device: str
     limits: RowLimits
@@ -51,7 +51,7 @@ class Bench:
         monitor: Monitor | None = None,
         marks: JobMarks | None = None,
     ) -> Bench:
-        """Build one, by default with an idle monitor and fresh marks."""
+        """Create a bench for a machine, by default with an idle monitor and empty marks."""
         return cls(
             machine.device.value,
             limits,
@@ -66,15 +66,15 @@ class Bench:
 
 
 class HasName(Protocol):
-    """What a row measures."""
+    """Anything that a row can measure."""
 
     @property
     def name(self) -> str:
-        """Name in the document."""
+        """Name in the result document."""
 
 
 class Turn(Protocol):
-    """What one process measured in one turn."""
+    """The samples that one process took in one turn."""
 
     @property
     def seconds(self) -> Sequence[float]:
@@ -83,9 +83,9 @@ class Turn(Protocol):
 
 @dataclass
 class MeasuredRow(ABC):
-    """A row being measured; other threads may read it at any time.
+    """A row that is being measured, and that other threads can read at any time.
 
-    It is done once it has a measurement. Errors end up in its status and are never raised.
+    It is done once `measurement` is set. Errors are recorded in its status and never raised.
     """
 
     workload: HasName
@@ -115,16 +115,16 @@ class MeasuredRow(ABC):
 
     @abstractmethod
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
-        """Build the measurement from all figures so far."""
+        """Build the measurement from all figures collected so far."""
 
     def measure(self, bench: Bench) -> Measurement:
-        """Measure all turns, one after the other."""
+        """Take turns until the row has a measurement, and return it."""
         while self.measurement is None:
             self.take_turn(bench)
         return self.measurement
 
     def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
-        """End the row with what was measured, or without figures if they break the schema."""
+        """End the row with the figures measured so far, or with none if they violate the schema."""
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception:
@@ -132,28 +132,26 @@ class MeasuredRow(ABC):
         return self.measurement
 
     def give_up_after(self, error: StepError) -> None:
-        """End the row after a failed step: skipped if out of memory, else failed."""
+        """End the row after a failed step: as skipped if it ran out of memory, else as failed."""
         fault = MeasurementStatus.FAILED
         self.give_up(MeasurementStatus.SKIPPED if error.out_of_memory else fault, str(error))
 
     def end(self, status: MeasurementStatus, reason: str | None) -> None:
-        """End the row with what was measured; it fails if that breaks the schema."""
+        """End the row with the figures measured so far, or as failed if they violate the schema."""
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception as error:  # a formula of the workload breaks the schema
             self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
 
     def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
-        """End the row early; its finished turns become a measurement with fewer samples."""
+        """End the row early; with enough samples, its finished turns become its measurement."""
         if self.measurement is not None:
             return self.measurement
         samples = len(self.samples)
         if samples >= RowLimits.minimum_samples:
-            turns = f"{len(self.turns)} of its {self.limits.processes * self.limits.turns} turns"
+            turns = f"{len(self.turns)} of {self.limits.processes * self.limits.turns} turns"
             return self.give_up(MeasurementStatus.MEASURED, f"{cause} after {turns}")
-        return self.give_up(
-            status, f"{cause} after {samples + len(self.unfinished)} of its samples"
-        )
+        return self.give_up(status, f"{cause}; samples taken: {samples + len(self.unfinished)}")
 
     def conditions_of(
         self,
@@ -161,7 +159,7 @@ class MeasuredRow(ABC):
         spans: Sequence[tuple[float, float]],
         wait_share: float | None = None,
     ) -> list[bool]:
-        """Record conditions from the first to the last span; return which spans were throttled."""
+        """Record the conditions from the first to the last span; return which were throttled."""
         start, end = spans[0][0], spans[-1][1]
         monitor.now()  # so that even a short span is followed by a reading
         during = monitor.during(start, end)
@@ -176,7 +174,7 @@ class MeasuredRow(ABC):
             self.found["correctness"] = correctness
 
     def _is_over(self) -> bool:
-        """Whether all turns were taken, or another one would exceed PATIENCE."""
+        """Return whether all turns were taken, or another one would exceed PATIENCE."""
         done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * limits.max_seconds
@@ -190,7 +188,7 @@ class MeasuredRow(ABC):
         resolution_seconds: float = 0.0,
         **phases: float,
     ) -> dict[str, Any]:
-        """The fields of Measurement that describe the samples and how they were taken."""
+        """Return the Measurement fields that describe the samples and how they were taken."""
         samples = self.samples
         return {
             "samples_seconds": tuple(samples),

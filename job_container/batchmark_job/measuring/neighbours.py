@@ -1,4 +1,4 @@
-"""Uses the choice made for one size to start choosing for the next size of a workload."""
+"""Starts choosing an implementation with the thread counts that suited the previous size."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ JUMP = 2.0
 
 
 class Start(NamedTuple):
-    """Thread counts to start with, by implementation: the best ones of another size.
+    """Where to start a trial: the thread counts that were best at another size.
 
-    More work never wants fewer threads, so only `more` or `fewer` have to be tried from there.
+    `then` is the only direction worth trying from there: more work never needs fewer threads.
     """
 
     threads: Mapping[str, int]
@@ -30,19 +30,19 @@ class _Size(NamedTuple):
 
 @dataclass
 class Neighbours:
-    """The last size for which a choice was made, by workload and dtype."""
+    """Remembers, for each workload and dtype, the last size for which a choice was made."""
 
     _latest: dict[tuple[str, str], _Size] = field(default_factory=dict)
 
     def start(self, workload: str, dtype: str, entry: Entry) -> Start | None:
-        """Where to start; None for the first size."""
+        """Return where to start the trial, or None for the first size."""
         latest = self._latest.get((workload, dtype))
         if latest is None:
             return None
         return Start(latest.threads, "more" if _work(entry) >= latest.work else "fewer")
 
     def jumps(self, workload: str, dtype: str, entry: Entry, chosen: Candidate) -> bool:
-        """Whether this size takes longer than its work explains."""
+        """Return whether the chosen candidate is over JUMP times slower than its work suggests."""
         latest, seconds = self._latest.get((workload, dtype)), chosen.trial_seconds
         if latest is None or seconds is None:
             return False

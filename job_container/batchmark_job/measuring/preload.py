@@ -1,4 +1,4 @@
-"""Modules that the fork server loads once for all workers.
+"""Imports the modules that the fork server loads once for all workers.
 
 Nothing here may start threads or CUDA: neither survives a fork.
 """

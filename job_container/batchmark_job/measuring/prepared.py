@@ -1,4 +1,4 @@
-"""One implementation of one row with one thread count, as a worker holds it."""
+"""One implementation of a row with one thread count, prepared by a worker and ready to be timed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENERGY_SECONDS = 1.0
 
 
 class Prepared:
-    """Calls on rotating inputs, with malloc, torch and garbage collection set for measuring."""
+    """The calls of an implementation on rotating inputs, and the settings to time them under."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call, check its output and that its inputs are unchanged, and warm up."""
+        """Make the cold call, check its output and that its inputs are unchanged, then warm up."""
         with self._state():
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
@@ -90,7 +90,7 @@ class Prepared:
             return first
 
     def turn(self) -> list[float]:
-        """Durations of a few calls, made once the caches are warm again."""
+        """Warm the caches again, then time a few calls and return their durations."""
         seconds: list[float] = []
         with self._state(), self._pinned():
             self._settle()
@@ -108,13 +108,14 @@ class Prepared:
         calls_per_sample: int | None,
         check_first: bool,
     ) -> TurnSamples:
-        """Sample for one turn; the first one starts with a warm-up.
+        """Sample for one turn, after a warm-up if it is the first one.
 
         Args:
-            limits: of this turn.
-            trial_seconds: median of the same calls in the trial, if there was one.
-            calls_per_sample: as in the row's other turns; None before the first one.
-            check_first: whether to compare the first output with the reference as well.
+            limits: limits of this turn.
+            trial_seconds: median duration of the same calls in the trial, or None if there was no
+                trial.
+            calls_per_sample: the number used in the row's other turns, or None in its first turn.
+            check_first: whether to also compare the output of the first call with the reference.
         """
         with self._state():
             cold, kept = None, None
@@ -178,10 +179,10 @@ class Prepared:
         )
 
     def steps_until(self, moment: float, *, calls: int = 1) -> list[float]:
-        """Make steps of `calls` calls each, at least one, until one ends at or after a moment.
+        """Run steps of `calls` calls each, at least one, until a step ends at or after `moment`.
 
-        Returns when each step ended; moments are of time.perf_counter(). Other threads of the
-        process may make theirs meanwhile, each on its own CUDA stream.
+        Returns the time.perf_counter() values at which the steps ended. Other threads of the
+        process can run their own steps at the same time, each on its own CUDA stream.
         """
         ends: list[float] = []
         with self._state():
@@ -222,7 +223,7 @@ class Prepared:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
     def _warm_up_for_the_trial(self) -> list[float]:
-        """Warm up before the trial; return the duration of each call."""
+        """Warm up before the trial, and return the duration of each call."""
         seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
         with self._pinned():
@@ -234,9 +235,9 @@ class Prepared:
         return seconds
 
     def _settle(self) -> None:
-        """Refill the caches by untimed calls after something else has run, unless calls are long.
+        """Refill the caches with untimed calls after other work has run, unless calls are long.
 
-        The inputs of long calls fill the caches anyway.
+        Long calls fill the caches with their inputs anyway.
         """
         ends = time.perf_counter() + SETTLE_SECONDS
         while (self._latest_seconds or 0.0) < SETTLE_SECONDS:
@@ -245,9 +246,9 @@ class Prepared:
                 return
 
     def _pinned(self) -> contextlib.AbstractContextManager[None]:
-        """Pin the threads that its calls are known to use to one core each.
+        """Pin each thread that the calls are known to use to its own core.
 
-        Long calls too: they may be long because two threads share a core.
+        This includes long calls: they may be long because two threads share a core.
         """
         return contextlib.nullcontext() if self._threads.most == 1 else self._threads.pinned()
 
@@ -265,9 +266,9 @@ class Prepared:
         return FirstCall(seconds, correctness, wrong, changes)
 
     def _check_last(self, output: Tensor) -> tuple[Correctness | None, str | None]:
-        """Check the last output like the first one.
+        """Check the last output in the same way as the first one.
 
-        If each call builds on the previous one, check only that it is finite.
+        If each call builds on the previous one, only check that the output is finite.
         """
         if not self._problem.workload.repeatable:
             finite = bool(torch.isfinite(output).all())
@@ -279,7 +280,7 @@ class Prepared:
         return self._problem.check(inputs, output, index, LAST)
 
     def _bring(self, input_sets: Iterable[Tensors]) -> Iterator[Tensors]:
-        """Arrange each set and move it to the device; the first set is kept for checks."""
+        """Arrange each input set and move it to the device, keeping the first set for checks."""
         for index, inputs in enumerate(input_sets):
             arranged = self._implementation.arrange(inputs)
             on_device = arranged
@@ -291,11 +292,11 @@ class Prepared:
             yield on_device
 
     def _changed_inputs(self) -> bool:
-        """Whether a call wrote into the first input set."""
+        """Return whether a call has modified the first input set."""
         return not all(map(torch.equal, self._untouched, _probe(self._device_inputs)))
 
     def _joules(self) -> float | None:
-        """Energy used by the GPU so far."""
+        """Return the energy that the GPU has used so far, or None if it is unknown."""
         if self._problem.device == "cuda":
             with contextlib.suppress(Exception):
                 return nvml.visible_gpus()[0].energy_joules()
@@ -304,7 +305,7 @@ class Prepared:
 
 @contextlib.contextmanager
 def measuring_state(workload: Workload, dtype: str) -> Iterator[None]:
-    """Set torch and the garbage collector for measuring a workload."""
+    """Configure torch and the garbage collector for measuring a workload."""
     gradients = torch.inference_mode(not workload.needs_gradients)
     with no_garbage_collection(), gradients, torch_calls.precision(dtype):
         yield
@@ -317,7 +318,7 @@ def _per_call(before: float | None, after: float | None, sampled: Sampled) -> fl
 
 
 def _probe(inputs: Tensors) -> Tensors:
-    """A sample of each tensor's memory."""
+    """Copy evenly spaced bytes of each tensor."""
     found = []
     for tensor in inputs:
         memory_bytes = bytes_of(tensor)

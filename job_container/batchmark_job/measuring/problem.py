@@ -1,4 +1,4 @@
-"""What a row computes, on which inputs, and whether an output is correct."""
+"""What a row computes, on which inputs, and how its outputs are checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CACHES_FILLED = 2  # filled by all input sets together, or by evicting between c
 
 @dataclass(frozen=True)
 class Problem:
-    """What a row's implementations compute, and where."""
+    """The workload, parameters, dtype and device of a row."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -36,7 +36,7 @@ class Problem:
         return self.workload.implementations_for(self.device)
 
     def inputs(self, index: int) -> Tensors:
-        """The input set of this index in host memory; the same index gives the same set."""
+        """Return input set number `index` in host memory; the same index gives the same set."""
         if self.stored is not None:
             return input_store.present(self._stored_sets[index])
         return self.workload.make_inputs(self.parameters, self.dtype, SEED + index)
@@ -50,7 +50,10 @@ class Problem:
         return self.workload.input_bytes(self.parameters, self.dtype)
 
     def bytes_to_evict(self, input_sets: int) -> int:
-        """Bytes to write between calls if even MOST_INPUT_SETS can't fill a GPU's cache; else 0."""
+        """Return how many bytes to write between calls to evict a GPU's cache, or 0 to write none.
+
+        Evicting is necessary if even MOST_INPUT_SETS input sets can't fill the cache.
+        """
         if self.device != "cuda" or input_sets < MOST_INPUT_SETS:
             return 0
         wanted = CACHES_FILLED * (last_level_cache_bytes(self.device) or 0)
@@ -62,10 +65,10 @@ class Problem:
         """Compare an output with the float64 reference.
 
         Args:
-            draw: seeds the choice of the elements compared, so that checks differ.
+            draw: seeds for choosing the elements to compare, so that checks differ.
 
         Returns:
-            The error, or None if it is not finite; and what is wrong, or None.
+            The error, or None if it is not finite; and a description of what is wrong, or None.
         """
         rng = np.random.default_rng((SEED, *draw))
         error = self.workload.relative_error(inputs, output, rng)
@@ -76,6 +79,6 @@ class Problem:
         if correctness.passed:
             return correctness, None
         return correctness, (
-            f"relative error {error:.2g}, but {self.dtype} allows {tolerance:g}"
+            f"relative error {error:.2g} exceeds the tolerance {tolerance:g} for {self.dtype}"
             f"{self.workload.about_tolerance if error < NEARLY_RIGHT * tolerance else ''}"
         )

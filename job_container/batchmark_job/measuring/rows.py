@@ -1,4 +1,4 @@
-"""How one row is measured: entry, trial, and several processes that sample warm calls in turns."""
+"""Measures one row: candidates enter a trial, then several processes sample warm calls in turns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RowProcess:
 
 @dataclass
 class Row(MeasuredRow):
-    """A row of a workload that runs alone; several processes measure it in turns."""
+    """A row of a workload that runs alone; several processes take turns measuring it."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -61,7 +61,7 @@ class Row(MeasuredRow):
         return [turn for process in self.processes for turn in process.turns]
 
     def take_turn(self, bench: Bench) -> None:
-        """Let the next process measure for a turn; the first turn chooses the implementation."""
+        """Let the next process measure for one turn; the first turn chooses the implementation."""
         self.begun = True
         try:
             if self.chosen is None:
@@ -77,7 +77,7 @@ class Row(MeasuredRow):
                 self.close()
 
     def close(self) -> None:
-        """Free what it holds; safe to call again."""
+        """End the workers and free the stored inputs; safe to call more than once."""
         for worker in (self._worker, *(process.worker for process in self.processes)):
             if worker is not None:
                 worker.end()
@@ -85,10 +85,10 @@ class Row(MeasuredRow):
             self._store.close()
 
     def choose(self, bench: Bench) -> None:
-        """Hold the trial; the row ends here if no candidate computes it.
+        """Choose the implementation by a trial, or end the row if no candidate can compute it.
 
         Raises:
-            StepError: the candidates can't be determined.
+            StepError: the candidates could not be determined.
         """
         hear = self._listener(bench)
         store = InputStore()
@@ -126,9 +126,9 @@ class Row(MeasuredRow):
     def _hold_trial(
         self, bench: Bench, problem: Problem, entry: Entry
     ) -> tuple[Entry, Candidate | None]:
-        """Return what was tried, and the chosen candidate.
+        """Run the trial, and return the entry with its results and the chosen candidate.
 
-        If it is slower than the previous size explains, keep the better of two trials.
+        If the chosen one is slower than the previous size suggests, keep the better of two trials.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -146,7 +146,7 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """End the row because no candidate computes it, with the worst outcome as the reason."""
+        """End the row because no candidate can compute it; the worst outcome becomes the reason."""
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """The process to take the next turn, started if necessary; the trial's winner is first."""
+        """Return the process whose turn it is, started if need be; the trial's winner is first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
@@ -205,7 +205,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Record the cold call of a lone candidate; if its result is wrong, end the row."""
+        """Record the only candidate's cold call; if its result is wrong, end the row."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
@@ -218,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """The trials, with the chosen candidate's outcome replaced by this failure."""
+        """Return the trials with the chosen candidate's outcome replaced by this failure."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,
@@ -231,7 +231,7 @@ class Row(MeasuredRow):
         )
 
     def _look_back(self, bench: Bench, process: RowProcess) -> None:
-        """End a process after its last turn; fail the row if its checks failed."""
+        """End a process after its last turn, and fail the row if the final checks fail."""
         phases = bench.device == "cuda" and process is self.processes[0]
         last: LastLook = process.worker.ask("look_back", phases=phases)
         process.worker.end()
@@ -254,19 +254,19 @@ class Row(MeasuredRow):
             status, reason = MeasurementStatus.UNSETTLED, apart
         elif count < limits.minimum_samples:
             reason = (
-                f"only {count} samples, since {limits.minimum_samples} would have taken more "
+                f"only {count} samples, because {limits.minimum_samples} would have taken more "
                 f"than {PATIENCE * limits.max_seconds:g} s"
             )
             # Threads that share a core make calls slow, and so the samples few.
             if (waited := self._waited()) >= LONG_WAIT:
                 status = MeasurementStatus.UNSETTLED
-                reason += f", and its threads waited {waited:.0%} of the time for a CPU"
+                reason += f", and its threads spent {waited:.0%} of the time waiting for a CPU"
         last = self.processes[0].last_look
         reason = "; ".join(filter(None, (reason, last and last.remark))) or None
         self.end(status, reason)
 
     def _waited(self) -> float:
-        """Share of their time that its threads waited for a CPU; 0 for one thread or if unknown."""
+        """Return the share of time its threads waited for a CPU; 0 for one thread or if unknown."""
         several = self.chosen is not None and (self.chosen.threads or 1) > 1
         return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 
@@ -279,7 +279,7 @@ class Row(MeasuredRow):
         return self._named(status, reason, **found)
 
     def _measured(self) -> dict[str, Any]:
-        """The fields of Measurement that all processes contribute to."""
+        """Return the Measurement fields to which all processes contribute."""
         turns = self.turns
         processes = [process for process in self.processes if process.turns]
         looks = [process.last_look for process in processes if process.last_look]

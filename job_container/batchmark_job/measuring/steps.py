@@ -1,4 +1,4 @@
-"""Functions that workers run; they load libraries only there."""
+"""Functions that run in workers, and load libraries only there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def look_around(tell: Tell, requested: str, threads: int, allow_cpu_fallback: bool) -> Machine:
-    """Run take_inventory in a worker."""
+    """Take the machine's inventory in a worker."""
     machine = take_inventory(requested, threads, allow_cpu_fallback=allow_cpu_fallback)
     tell("mark", "device_ready")
     return machine

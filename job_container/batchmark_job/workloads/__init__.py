@@ -1,1 +1,1 @@
-"""One file per workload."""
+"""Workloads: the built-in ones, one file each, and those that users bring."""

@@ -20,13 +20,13 @@ QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at a time
 
 
 class TorchAttention(TorchImplementation):
-    """The fused kernel that torch chooses."""
+    """Torch's scaled dot-product attention, with the fused kernel that torch chooses."""
 
     name = "torch sdpa"
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of the backward pass, the larger one; a tenth is for score blocks."""
+        """Return the memory of the backward pass, the larger one, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -40,10 +40,10 @@ class TorchAttention(TorchImplementation):
             return F.scaled_dot_product_attention(queries, keys, values)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """Prepare the attention or, if a gradient is among the inputs, its backward pass.
+        """Prepare the forward pass or, if a gradient is among the inputs, the backward pass.
 
-        All gradients end in one tensor, as a projection to queries, keys and values at once needs
-        them. No kernel writes them there, so torch copies them.
+        All gradients end up in one tensor, as a joint projection to queries, keys and values needs
+        them. No kernel writes them there directly, so torch copies them.
         """
         import torch
 
@@ -80,7 +80,7 @@ class ExplicitAttention(TorchAttention):
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of scores and weights, and of the gradients of both."""
+        """Return the memory, including that for scores, weights and the gradients of both."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
@@ -124,11 +124,11 @@ class AttentionForward(_Attention):
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:
-        """Operations of two matrix products; the softmax is not counted."""
+        """Count the operations of two matrix products, but not those of the softmax."""
         return 2 * _product_flops(parameters)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Queries, keys and values in one tensor, as a single projection makes them."""
+        """Make queries, keys and values in one tensor, as a joint projection would."""
         return torch_calls.normal([(3, *_shape(parameters))], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
@@ -149,15 +149,15 @@ class AttentionBackward(_Attention):
     tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
-        """Operations of four matrix products; kernels that keep no scores recompute a fifth."""
+        """Count four matrix products; kernels that keep no scores recompute them in a fifth one."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Bytes moved, including one more read and write of the gradients to pack them."""
+        """Return the bytes moved; packing the gradients reads and writes them once more."""
         return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Queries, keys and values in one tensor, and the gradient of the output."""
+        """Make queries, keys and values in one tensor, and the gradient of the output."""
         shape = _shape(parameters)
         return torch_calls.normal([(3, *shape), shape], dtype, seed)
 
@@ -188,7 +188,7 @@ def _tokens(parameters: Parameters) -> int:
 
 
 def _tensor_bytes(parameters: Parameters, dtype: str) -> int:
-    """Bytes of queries, keys, values or the output."""
+    """Return the size of a single tensor: queries, keys, values or output."""
     return _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
 
 
@@ -217,7 +217,7 @@ def _forward(packed: Float64Array) -> Float64Array:
 
 
 def _backward(packed: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Gradients of queries, keys and values by the chain rule."""
+    """Compute the gradients of queries, keys and values by the chain rule."""
     queries, keys, values = packed
     scale = queries.shape[1] ** -0.5
     gradients: Float64Array = np.zeros_like(packed)

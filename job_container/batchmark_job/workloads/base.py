@@ -1,7 +1,7 @@
-"""The interface of a workload: what it computes, and the implementations that compute it.
+"""Base classes of workloads, which define what is computed, and of their implementations.
 
 Describing a workload must not load torch, OpenCV or SciPy, which takes seconds; only making inputs
-and running may. Therefore this package imports them within functions.
+and running may load them. Therefore, this package imports them inside functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, 
 
 @dataclass(frozen=True)
 class Axis:
-    """One parameter of a workload; without a default it must be given."""
+    """A parameter of a workload; it is required unless it has a default."""
 
     name: str
     minimum: int
@@ -45,14 +45,14 @@ class Implementation(ABC):
     least_row_seconds: ClassVar[float] = 0.0  # not tried in shorter rows, as it starts too slowly
 
     def version(self) -> str:
-        """The library's version; called only if there is no refusal."""
+        """Return the library's version; only called if `refusal` returns None."""
         return str(import_module(self.library).__version__)
 
     def is_for(self, device: str, dtype: str) -> bool:
         return device in self.devices and dtype in self.dtypes
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        """Why it can't compute this dtype on this device; None if it can."""
+        """Return why it can't compute this dtype on this device, or None if it can."""
         if device not in self.devices:
             return f"{self.name} does not run on {device}"
         if dtype not in self.dtypes:
@@ -61,26 +61,26 @@ class Implementation(ABC):
 
     @abstractmethod
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Peak memory on the device: inputs, output and temporaries."""
+        """Return the peak memory use on the device for inputs, output and temporaries."""
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        """Convert host inputs to its preferred layout, values unchanged; not timed."""
+        """Convert host inputs to the preferred layout, keeping their values; this is not timed."""
         return inputs
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Set up for arranged inputs on the device; returns the call to time."""
+        """Prepare for arranged inputs on the device, and return the call to time."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare a call for each of several inputs of the same shapes."""
+        """Prepare a call for each of several input sets of the same shapes."""
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """A remark for readers of its figures, based on an output; usually None."""
+        """Return a remark on the figures, based on an output; usually None."""
         return None
 
     def plain(self) -> Implementation:
-        """The implementation that makes the cold call if this one wraps another."""
+        """Return the implementation that makes the cold call: the wrapped one, if there is one."""
         return self
 
 
@@ -91,14 +91,14 @@ class BufferedImplementation(Implementation):
     """
 
     def buffers(self, inputs: Tensors) -> Tensors:
-        """The output, here shaped like the first input, and any other buffers it writes to."""
+        """Allocate the output, by default shaped like the first input, and any other buffers."""
         import torch
 
         return (torch.empty_like(inputs[0]),)
 
     @abstractmethod
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
-        """Like `prepare`, with buffers that other calls may overwrite in between."""
+        """Prepare a call that uses these buffers, which other calls can overwrite in between."""
 
     def prepare(self, inputs: Tensors) -> Call:
         return self.prepare_with(inputs, self.buffers(inputs))
@@ -123,44 +123,44 @@ class Workload(ABC):
     about_tolerance: ClassVar[str] = ""  # advice added to messages about the tolerance
 
     def tolerance(self, dtype: str) -> float:
-        """Largest relative error that passes."""
+        """Return the largest relative error that counts as correct."""
         return self.tolerances[dtype]
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of one set of inputs."""
+        """Return the size of one input set in bytes."""
 
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the output; by default that of the inputs."""
+        """Return the size of the output in bytes, by default that of the inputs."""
         return self.input_bytes(parameters, dtype)
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:
-        """Floating-point operations of one call; None if counting them makes no sense."""
+        """Return the floating-point operations of one call, or None if counting makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
-        """Images that one call processes, for images per second; None if that is meaningless."""
+        """Return how many images a call processes, or None if images per second are meaningless."""
         return None
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Minimum bytes that one call reads and writes in device memory; None if unknown.
+        """Return the minimum bytes that a call reads and writes in device memory; None if unknown.
 
-        By default inputs are read once and the output is written once: everything else may stay in
+        By default, inputs are read once and the output is written once; everything else can stay in
         caches.
         """
         return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
     @abstractmethod
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Random inputs in host memory, the same for the same seed."""
+        """Make random inputs in host memory; the same seed gives the same inputs."""
 
     @abstractmethod
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Largest error in a sample of the output, relative to the reference's largest value.
+        """Return the largest error in part of the output, relative to the largest reference value.
 
-        NaN or infinity in the output gives NaN or infinity.
+        The result is NaN or infinite if that part contains NaN or infinity.
         """
 
     def implementations_for(self, device: str) -> list[Implementation]:
-        """The implementations for a device, whatever their dtypes."""
+        """Return the implementations for a device, whatever dtypes they support."""
         return [each for each in self.implementations if device in each.devices]

@@ -1,4 +1,4 @@
-"""A training step of a small network on images of CIFAR-10's size."""
+"""A training step of a small network on CIFAR-10-sized images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POOLED_SIZE = 4  # 32 halved three times
 
 class CnnTrainingStep(TrainingStep):
     name = "cnn_training_step"
-    summary = "training step of a small CNN (3 convolutions) on batch images of 32 x 32, with SGD"
+    summary = "training step of a small CNN (3 convolutions) on a batch of 32 x 32 images, with SGD"
     image_size = 32
     distinct: ClassVar[int] = 8
     # autocast rounds to bfloat16's 8 bits in every layer, forward and backward.
@@ -60,7 +60,7 @@ class CnnTrainingStep(TrainingStep):
         return parameters["batch"] * (sum(n for n, _ in _layers()) + CLASSES)
 
     def flops(self, parameters: Parameters) -> int:
-        """Twice the forward pass's multiply-adds, and as much for each of a layer's two gradients.
+        """Count two operations per multiply-add, forward and for each layer's two gradients.
 
         The first layer's input needs no gradient. Bias, ReLU, pooling, loss and update are not
         counted.
@@ -71,7 +71,7 @@ class CnnTrainingStep(TrainingStep):
 
 
 def _layers() -> list[tuple[int, int]]:
-    """Outputs of each convolution per image, and multiply-adds per output."""
+    """Return each convolution's number of outputs per image, and its multiply-adds per output."""
     sizes = [CnnTrainingStep.image_size >> index for index in range(len(CHANNELS) - 1)]
     return [
         (outputs * size**2, 9 * inputs)

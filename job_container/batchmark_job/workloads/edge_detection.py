@@ -1,4 +1,4 @@
-"""Edges of RGB images: magnitude of the 3×3 Sobel gradient of each channel, borders reflected."""
+"""Edges of RGB images: magnitude of each channel's 3×3 Sobel gradient, with reflected borders."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None
 
 
 class OpenCVSobel(OpenCVFilter):
-    """OpenCV's functions, one after the other on whole images."""
+    """OpenCV's functions, applied one after another to whole images."""
 
     name = "opencv"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input and output, and of two gradients of one image."""
+        """Return the memory for input, output and two gradients of one image."""
         gradients = 2 * parameters["size"] * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
@@ -61,12 +61,12 @@ class OpenCVSobel(OpenCVFilter):
 
 
 class OpenCVSobelInBands(OpenCVFilter):
-    """Threads share bands of rows, small enough for their gradients to stay in the cache."""
+    """OpenCV on bands of rows, one per thread at a time, whose gradients stay in the cache."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input and output, and of two gradients of a band per thread."""
+        """Return the memory for input, output and, per thread, two gradients of a band."""
         gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + torch_calls.threads() * gradients
 
@@ -90,7 +90,7 @@ def _band_rows(size: int) -> int:
 
 
 class ScipySobel(images.ScipyFilter):
-    """Gradients by SciPy; their magnitude by NumPy."""
+    """SciPy computes the gradients, NumPy their magnitude."""
 
     batches_written = 3
 
@@ -115,13 +115,13 @@ class ScipySobel(images.ScipyFilter):
 
 
 class TorchSobel(TorchImplementation):
-    """Both gradients in one depthwise convolution."""
+    """Computes both gradients in one depthwise convolution."""
 
     name = "torch depthwise"
     dtypes = Implementation.dtypes
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input, padded input, two gradients, and this and the last call's magnitude."""
+        """Return the memory for input, padded input, two gradients, and the last two magnitudes."""
         padded = dict(parameters, size=parameters["size"] + 2)
         return 6 * images.batch_bytes(padded, dtype)
 
@@ -145,7 +145,7 @@ class TorchSobel(TorchImplementation):
 
 class EdgeDetection(images.ImageFilter):
     name = "edge_detection"
-    summary = "magnitude of the 3x3 Sobel gradient, borders reflected"
+    summary = "magnitude of the 3x3 Sobel gradient, with reflected borders"
     axes = images.axes(minimum_size=2)
     halo = 1
     implementations = (
@@ -159,7 +159,7 @@ class EdgeDetection(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """26 per element: 6 products and 5 sums per gradient, 4 for the magnitude."""
+        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 for magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
     def expected(self, window: Float64Array) -> Float64Array:

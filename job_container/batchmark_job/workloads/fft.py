@@ -19,16 +19,16 @@ CHECKED_IMAGES = 2
 
 
 class TorchFft(TorchImplementation):
-    """MKL on the CPU, cuFFT on CUDA."""
+    """Torch's FFT: MKL on the CPU, cuFFT on CUDA."""
 
     dtypes = ("float32", "float64")
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input, output and a work area of the output's size."""
+        """Return the memory for input, output and a work area as large as the output."""
         return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """Prepare a call that allocates its output: writing to a given one is slower on the CPU."""
+        """Prepare a call that allocates its output; writing to a given one is slower on the CPU."""
         import torch
 
         (batch,) = inputs
@@ -36,7 +36,7 @@ class TorchFft(TorchImplementation):
 
 
 class ScipyFft(TorchFft):
-    """pocketfft, which computes in the precision of its input."""
+    """SciPy's pocketfft, which computes in the precision of its input."""
 
     name = "scipy"
     devices = ("cpu",)
@@ -63,7 +63,7 @@ class Fft(Workload):
         return _spectra_bytes(parameters, dtype)
 
     def flops(self, parameters: Parameters) -> int:
-        """2.5 N log₂ N for N real numbers, the convention of FFTW's own benchmark."""
+        """Count 2.5 N log₂ N for N real numbers, the convention of FFTW's own benchmark."""
         count = parameters["size"] ** 2
         return round(parameters["batch"] * 2.5 * count * math.log2(count))
 
@@ -73,7 +73,7 @@ class Fft(Workload):
         return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare some frequencies of some images with the transform's definition."""
+        """Compare some frequencies of some images with the definition of the transform."""
         import torch
 
         (batch,) = inputs
@@ -97,7 +97,7 @@ def _images_bytes(parameters: Parameters, dtype: str) -> int:
 
 
 def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
-    """A real image's spectrum is symmetric, so size x (size 2 + 1) complex numbers are enough."""
+    """Return the output's size: by symmetry, size x (size // 2 + 1) complex numbers per image."""
     half = parameters["size"] // 2 + 1
     return parameters["batch"] * parameters["size"] * half * 2 * DTYPE_BYTES[dtype]
 
@@ -105,7 +105,7 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
 def _definition(
     image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Float64Array:
-    """Sum over all pixels for rows x columns of the spectrum; last axis: real, imaginary."""
+    """Compute rows x columns of the spectrum by its definition; last axis: real, imaginary."""
     size = image.shape[0]
     # Phases are reduced as integers, which is exact.
     angles = [

@@ -1,4 +1,4 @@
-"""Gaussian blur of RGB images: 15×15 kernel, σ 5, borders reflected."""
+"""Gaussian blur of RGB images: 15×15 kernel, σ = 5, with reflected borders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _opencv_blur(source: Image, target: Image) -> None:
 
 
 class OpenCVBlur(OpenCVFilter):
-    """OpenCV, which distributes the rows of large images itself."""
+    """OpenCV, which itself distributes the rows of large images among threads."""
 
     name = "opencv"
 
@@ -58,12 +58,12 @@ class OpenCVBlur(OpenCVFilter):
 
 
 class OpenCVBlurInBands(OpenCVBlur):
-    """One band per thread, for sizes that OpenCV processes in a single band."""
+    """OpenCV on one band of rows per thread, for images that OpenCV itself does not split up."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input and output, and of an image with its bands' halos."""
+        """Return the memory for input, output and one image including the halos of its bands."""
         images_held = 2 * images.batch_bytes(parameters, dtype)
         rows = parameters["size"] + 2 * HALO * torch_calls.threads()
         return images_held + rows * images.row_bytes(parameters, dtype)
@@ -81,7 +81,7 @@ class OpenCVBlurInBands(OpenCVBlur):
 
 
 class ScipyBlur(images.ScipyFilter):
-    """One pass per direction."""
+    """SciPy's one-dimensional filter, in one pass per direction."""
 
     batches_written = 2
 
@@ -110,7 +110,10 @@ class TorchBlur(TorchImplementation):
         return torch_calls.depthwise_refusal(device, dtype) or super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input, padded input, half-blurred image, and the last two results."""
+        """Return the memory for input, padded input, half-blurred image, and two results.
+
+        These are the results of this call and the previous one.
+        """
         padded = dict(parameters, size=parameters["size"] + 2 * HALO)
         return 5 * images.batch_bytes(padded, dtype)
 
@@ -134,7 +137,7 @@ class TorchBlur(TorchImplementation):
 
 class GaussianBlur(images.ImageFilter):
     name = "gaussian_blur"
-    summary = "15x15 Gaussian blur, sigma 5, borders reflected"
+    summary = "15x15 Gaussian blur with sigma 5 and reflected borders"
     axes = images.axes(minimum_size=HALO + 1)
     halo = HALO
     implementations = (
@@ -148,7 +151,7 @@ class GaussianBlur(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """2 · (15 + 15) per element: the kernel is separated into a row and a column."""
+        """Count 2 · (15 + 15) operations per element, for a row kernel and a column kernel."""
         return images.pixels(parameters) * images.CHANNELS * 2 * 2 * KERNEL_SIZE
 
     def expected(self, window: Float64Array) -> Float64Array:

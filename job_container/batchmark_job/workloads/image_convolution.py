@@ -30,14 +30,14 @@ class Weights(NamedTuple):
 
 
 class TorchConvolution(TorchImplementation):
-    """Channels last, without autograd: oneDNN on the CPU, cuDNN on CUDA."""
+    """Channels-last convolutions without autograd: oneDNN on the CPU, cuDNN on CUDA."""
 
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Peak memory: in the second convolution, or in pooling with its indices.
+        """Return the peak memory, reached in the second convolution or in pooling with its indices.
 
-        The input and the last call's result are held all the time.
+        The input and the previous call's result are held throughout.
         """
         pooled = CHANNELS[2] // 4
         always = CHANNELS[0] + pooled
@@ -65,7 +65,7 @@ class TorchConvolution(TorchImplementation):
 
 
 class FusedConvolution(TorchConvolution):
-    """cuDNN adds the bias and applies ReLU while it convolves."""
+    """cuDNN's fused convolution, which also adds the bias and applies ReLU."""
 
     name = "cudnn fused"
     devices = ("cuda",)
@@ -89,14 +89,14 @@ class FusedConvolution(TorchConvolution):
 
 
 class TiledConvolution(BufferedImplementation, TorchConvolution):
-    """Both layers tile by tile, so that intermediate values stay in the cache."""
+    """Computes both layers tile by tile, so that intermediate values stay in the cache."""
 
     name = "torch channels-last in tiles"
     devices = ("cpu",)
     compute_dtype: ClassVar[str | None] = None  # None: the data's own dtype
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of input and output, and of what the layers hold for a tile per thread."""
+        """Return the memory for input, output and, per thread, both layers' values for one tile."""
         computed = self.compute_dtype or dtype
         height, width = (min(parameters["size"], most) + 4 for most in (TILE_HEIGHT, TILE_WIDTH))
         pixel = (sum(CHANNELS) + CHANNELS[2]) * DTYPE_BYTES[computed] + _unfolded_bytes(computed)
@@ -128,7 +128,7 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
 
 
 class TiledConvolutionViaFloat32(TiledConvolution):
-    """For CPUs without 16-bit arithmetic."""
+    """Computes 16-bit types in float32, for CPUs without 16-bit arithmetic."""
 
     name = "torch channels-last in tiles via float32"
     dtypes = ("float16", "bfloat16")
@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """Cut all that pooling reads into tiles with even sides; at least one per thread."""
+    """Cut the area that pooling reads into tiles with even sides; if possible, one per thread."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH
@@ -150,7 +150,7 @@ def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
 
 
 def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) -> None:
-    """Write the pooled result of one tile to its place; the tile's sides must be even."""
+    """Compute one tile's pooled result and write it to its place; the tile's sides must be even."""
     import torch
     import torch.nn.functional as F  # noqa: N812
 
@@ -179,12 +179,12 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
 
 
 def _unfolded_bytes(dtype: str) -> int:
-    """Bytes per pixel of the patches that torch unfolds for float64, which oneDNN lacks."""
+    """Return the bytes per pixel of patches that torch unfolds for float64, which oneDNN lacks."""
     return 9 * CHANNELS[1] * DTYPE_BYTES[dtype] if dtype == "float64" else 0
 
 
 def _with_buffers(held_bytes: int, dtype: str) -> int:
-    """Add a tenth for the library's own buffers, and the weights."""
+    """Add the weights, and a tenth for the library's own buffers."""
     return held_bytes + held_bytes // 10 + WEIGHT_COUNT * DTYPE_BYTES[dtype]
 
 
@@ -209,7 +209,7 @@ class ImageConvolution(Workload):
         return pooled * CHANNELS[2] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are not counted."""
+        """Count 2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are not counted."""
         return images.pixels(parameters) * 2 * 9 * (3 * 16 + 16 * 32)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -228,7 +228,7 @@ class ImageConvolution(Workload):
 
 
 def _reference_crop(batch: Tensor, weights: list[Float64Array], crop: Crop) -> Float64Array:
-    """The pooled output's crop; zeros pad the image and, again, the first layer's output."""
+    """Compute a crop of the output; zeros pad both the image and the first layer's output."""
     first, first_bias, second, second_bias = weights
     size = batch.shape[2:]
     halo = 2

@@ -16,13 +16,13 @@ CHUNK = 1 << 22
 
 
 class TorchSum(TorchImplementation):
-    """Partial sums on all threads; CUB's two passes on CUDA."""
+    """Torch's sum: partial sums on all threads of a CPU, CUB's two passes on CUDA."""
 
     dtypes: ClassVar[tuple[str, ...]] = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of the numbers and their sum; on the CPU torch casts all 16-bit numbers first."""
+        """Return the memory for numbers and sum; on the CPU, torch casts 16-bit numbers first."""
         number = DTYPE_BYTES[dtype]
         result = DTYPE_BYTES[_result_dtype(dtype)]
         number += result if result > number else 0
@@ -35,7 +35,7 @@ class TorchSum(TorchImplementation):
 
 
 class NumpySum(TorchSum):
-    """Pairwise summation on one thread."""
+    """NumPy's pairwise summation on one thread."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -51,7 +51,7 @@ class NumpySum(TorchSum):
 
 
 class OpencvSum(TorchSum):
-    """One float64 accumulator on one thread, which rounds too much for float64 numbers."""
+    """OpenCV's single float64 accumulator on one thread, too imprecise for float64 numbers."""
 
     name = "opencv"
     devices = ("cpu",)
@@ -69,12 +69,12 @@ class OpencvSum(TorchSum):
 
 class Reduction(Workload):
     name = "reduction"
-    summary = "sum of size numbers"
+    summary = "sum of `size` numbers"
     axes = (Axis("size", minimum=1, maximum=10**11),)
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
-        """Rounding of partial sums: log₂(10¹¹) times half a unit at worst; inputs are exact."""
+        """Allow log₂(10¹¹) rounding errors of half a unit in partial sums; the inputs are exact."""
         return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -84,7 +84,7 @@ class Reduction(Workload):
         return DTYPE_BYTES[_result_dtype(dtype)]
 
     def flops(self, parameters: Parameters) -> int:
-        """One addition fewer than there are numbers."""
+        """Count one addition fewer than there are numbers."""
         return parameters["size"] - 1
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """Sum 16-bit types in float32: float16 ends at 65,504, and bfloat16 can't count past 256."""
+    """Return float32 for 16-bit types: float16 ends at 65,504, bfloat16 can't count past 256."""
     return "float64" if dtype == "float64" else "float32"

@@ -1,7 +1,8 @@
 """ResNet-50 on images of 224 x 224: inference and a training step.
 
-The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, with a stage's stride in its
-first block's 3 x 3 convolution: 25,557,032 weights, 4.09 billion multiply-adds an image.
+The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, in which the stride of a stage
+is in the 3 x 3 convolution of its first block. It has 25,557,032 weights and takes 4.09 billion
+multiply-adds per image.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Layer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Three layers beside a shortcut, which has a layer of its own if the shape changes."""
+    """Three layers and a parallel shortcut, which has a layer of its own if the shape changes."""
 
     reduce: Layer
     spatial: Layer
@@ -89,7 +90,7 @@ STATISTICS_SHAPES: tuple[Shape, ...] = tuple((layer.outputs,) for layer in LAYER
 
 
 def layer_outputs() -> list[tuple[Layer, int]]:
-    """Each layer with its number of outputs per image."""
+    """Return each layer with its number of outputs per image."""
     size = IMAGE_SIZE // STEM.stride
     found = [(STEM, STEM.outputs * size**2)]
     size //= 2  # max-pooling
@@ -102,7 +103,7 @@ def layer_outputs() -> list[tuple[Layer, int]]:
 
 
 def multiply_adds() -> int:
-    """Multiply-adds in one image's forward pass, of convolutions and classifier."""
+    """Count the multiply-adds of convolutions and classifier in one image's forward pass."""
     return CLASSES * FEATURES + sum(
         numbers * math.prod(layer.shape[1:]) for layer, numbers in layer_outputs()
     )
@@ -129,7 +130,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """Fold the normalisation into the kernel, which inference allows."""
+    """Fold the normalisation into the convolution, which is possible in inference."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])
@@ -145,7 +146,7 @@ def build(
     statistics: Sequence[Tensor],
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """The network from images to logits; `unit` builds a layer with its normalisation."""
+    """Build the network from images to logits; `unit` builds a layer with its normalisation."""
     import torch.nn.functional as F  # noqa: N812
 
     count = sum(map(math.prod, SHAPES))
@@ -169,15 +170,15 @@ def build(
 
 
 class TorchResNet50(TorchImplementation):
-    """Layer by layer: oneDNN on the CPU, cuDNN on CUDA."""
+    """Torch, layer by layer: oneDNN on the CPU, cuDNN on CUDA."""
 
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of weights twice, images, and four activations of the largest shortcut block.
+        """Return the memory for all inputs twice, the output, and four of the largest activations.
 
-        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three of
-        these.
+        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three more
+        of these.
         """
         largest = max(numbers for _, numbers in layer_outputs())
         activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)
@@ -205,7 +206,7 @@ class TorchResNet50(TorchImplementation):
 
 
 class FoldedResNet50(TorchResNet50):
-    """Batch normalisation folded into the convolutions."""
+    """ResNet-50 with batch normalisation folded into the convolutions."""
 
     name = "torch channels-last, normalisation folded"
 
@@ -224,7 +225,7 @@ class CompiledResNet50(compiled.Compiled, FoldedResNet50):
 
 class ResNet50Inference(Workload):
     name = "resnet50_inference"
-    summary = "ResNet-50's logits for batch images of 224 x 224"
+    summary = "ResNet-50 inference on a batch of 224 x 224 images"
     axes = (Axis("batch", minimum=1, maximum=65_536),)
     implementations = (
         FoldedResNet50(),
@@ -250,14 +251,14 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Two per multiply-add of convolutions and classifier; the rest is not counted."""
+        """Count two operations per multiply-add of convolutions and classifier, and no others."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:
         return parameters["batch"]
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Images, all weights, all running means and variances."""
+        """Make images, all weights, and all running means and variances."""
         shape = (parameters["batch"], images.CHANNELS, IMAGE_SIZE, IMAGE_SIZE)
         (batch,) = torch_calls.normal([shape], dtype, seed)
         statistics_shape = (sum(map(math.prod, STATISTICS_SHAPES)),)
@@ -265,7 +266,7 @@ class ResNet50Inference(Workload):
         return (batch, initial_weights(SHAPES, dtype, seed + 2), *statistics)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare the last and a random image's logits with an unfolded float64 network."""
+        """Compare two images' logits with those of a float64 network that is not folded."""
         import torch
 
         batch, *weights = inputs
@@ -281,7 +282,7 @@ class ResNet50Inference(Workload):
 
 class ResNet50Training(TrainingStep):
     name = "resnet50_training"
-    summary = "ResNet-50's training step on batch images of 224 x 224, with SGD"
+    summary = "ResNet-50 training step on a batch of 224 x 224 images, with SGD"
     image_size = IMAGE_SIZE
     distinct: ClassVar[int] = 2
     # Normalisation over few images amplifies rounding: with 2 images, float32 was seen to be off
@@ -303,7 +304,7 @@ class ResNet50Training(TrainingStep):
         return parameters["batch"] * (CLASSES + sum(numbers for _, numbers in layer_outputs()))
 
     def flops(self, parameters: Parameters) -> int:
-        """Twice the forward pass's multiply-adds, and as much for each of a layer's two gradients.
+        """Count two operations per multiply-add, forward and for each layer's two gradients.
 
         The images need no gradient. Normalisation, ReLU, pooling, loss and update are not counted.
         """
@@ -312,7 +313,7 @@ class ResNet50Training(TrainingStep):
 
 
 def inference(weights: Tensor, statistics: Tensor) -> Network:
-    """The trained network, normalising with its running statistics."""
+    """Build the trained network, which normalises with its running statistics."""
     return _build_flat(weights, statistics, partial(normalised, training=False))
 
 
@@ -321,7 +322,7 @@ def _build_flat(
     statistics: Tensor,
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """Build from one tensor of all weights (convolutions channels last), and one of statistics."""
+    """Build from a tensor of all weights (convolutions channels-last) and one of all statistics."""
     return build(
         views(weights, SHAPES, channels_last=True),
         views(statistics, STATISTICS_SHAPES, channels_last=True),

@@ -24,9 +24,10 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NumpySort(BufferedImplementation):
-    """One thread, with AVX-512 or AVX2 if the CPU has them.
+    """NumPy's sort on one thread, with AVX-512 or AVX2 if the CPU has them.
 
-    Sorting halves on two threads and merging by NumPy's stable sort took 1.2 to 1.9 times as long.
+    Sorting two halves on two threads and merging them by NumPy's stable sort took 1.2 to 1.9 times
+    as long.
     """
 
     name = "numpy"
@@ -51,13 +52,13 @@ class NumpySort(BufferedImplementation):
 
 
 class TorchSort(BufferedImplementation, TorchImplementation):
-    """CUB's radix sort on CUDA; it also moves indices, which costs bandwidth."""
+    """Torch's sort, by CUB's radix sort on CUDA; it also moves indices, which costs bandwidth."""
 
     dtypes = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of keys, output and a buffer, each with indices, as CUB sorts pairs."""
+        """Return the memory for keys, output and a buffer, all with indices, as CUB sorts pairs."""
         pair = DTYPE_BYTES[dtype] + INDEX_BYTES
         return parameters["size"] * 3 * pair
 
@@ -76,25 +77,25 @@ class TorchSort(BufferedImplementation, TorchImplementation):
 
 class Sort(Workload):
     name = "sort"
-    summary = "ascending sort of size random keys; torch also moves their int64 indices"
+    summary = "ascending sort of `size` random keys; torch also moves their int64 indices"
     axes = (Axis("size", minimum=1, maximum=10**11),)
     implementations = (NumpySort(), TorchSort())
 
     def tolerance(self, dtype: str) -> float:  # noqa: ARG002
-        """Practically zero: keys are moved, never changed."""
+        """Return practically zero, since keys are moved but never changed."""
         return sys.float_info.min
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return parameters["size"] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> None:
-        """None, since comparisons are not floating-point operations."""
+        """Return None, since comparisons are not floating-point operations."""
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """0 if the output ascends and holds the input's keys; else how far it is from sorted."""
+        """Return 0 if the output holds the input's keys in ascending order, else its error."""
         (keys,) = inputs
         ascends = bool((output[1:] >= output[:-1]).all())
         if ascends and _fingerprint(output) == _fingerprint(keys):
@@ -105,7 +106,7 @@ class Sort(Workload):
 
 
 def _fingerprint(keys: Tensor) -> int:
-    """A sum over scrambled bit patterns: the same for the same keys in any order."""
+    """Sum scrambled bit patterns; the sum is the same for the same keys in any order."""
     total = 0
     for chunk in keys.split(CHUNK):  # type: ignore[no-untyped-call]
         # Adding 0 turns -0 into 0, which sorts alike.

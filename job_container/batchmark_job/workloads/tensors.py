@@ -1,4 +1,4 @@
-"""Tensor types for annotations, without loading torch, which takes seconds."""
+"""Tensor types for annotations that don't require loading torch, which takes seconds."""
 
 from __future__ import annotations
 

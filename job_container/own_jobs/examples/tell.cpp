@@ -1,4 +1,4 @@
-// Tells one metric in the file, and one on standard output.
+// Reports one metric through the metrics file, and another on standard output.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>

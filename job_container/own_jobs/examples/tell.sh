@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tells one metric in the file, and one on standard output.
+# Reports one metric through the metrics file, and another on standard output.
 set -euo pipefail
 
 line() {

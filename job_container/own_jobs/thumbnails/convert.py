@@ -1,7 +1,7 @@
 """Shrinks pictures to thumbnails, with torch on a GPU or else with Pillow on all CPUs.
 
-It stands for any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
-seeded random colours, so a check knows what each thumbnail must look like.
+It represents any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
+random colours from a seed, so a check knows what each thumbnail must look like.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def main() -> int:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
         print(
-            f"--size {options.size} must be a multiple of {TILES}, {SIDE} or more",
+            f"--size {options.size} must be a multiple of {TILES} and at least {SIDE}",
             file=sys.stderr,
         )
         return 2
     device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
     options.to.mkdir(parents=True, exist_ok=True)
     seconds = convert(options.to, options.pictures, options.size, options.seed, shrink)
-    print(f"{options.pictures} pictures in {seconds:.2f} s on {device}: {options.to}")
+    print(f"shrank {options.pictures} pictures in {seconds:.2f} s on {device}, into {options.to}")
     rate = metric("throughput", options.pictures / seconds, "images/s", higher_is_better=True)
     with Path(os.environ.get("BATCHMARK_METRICS", os.devnull)).open("a") as file:
         print(rate, file=file)
@@ -61,10 +61,10 @@ def _options() -> argparse.Namespace:
     job = os.environ.get("AWS_BATCH_JOB_ID", "by-hand")
     folder = Path(tempfile.gettempdir()) / f"thumbnails-{job}"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=512, help="side of a picture, in pixels")
+    parser.add_argument("--size", type=int, default=512, help="side length of a picture in pixels")
     parser.add_argument("--pictures", type=int, default=240)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--to", type=Path, default=folder, help="folder of the thumbnails")
+    parser.add_argument("--to", type=Path, default=folder, help="folder for the thumbnails")
     parser.add_argument(
         "--check", action="store_true", help="check each thumbnail, then remove them all"
     )
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 
 def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
-    """Make, shrink and write all pictures; returns the seconds of shrinking and writing."""
+    """Make, shrink and write all pictures; return the seconds spent on shrinking and writing."""
     seconds = 0.0
     with ThreadPoolExecutor(CPUS) as threads:
         for first in range(0, pictures, BATCH):
@@ -86,7 +86,7 @@ def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -
 
 
 def mosaic(seed: int, number: int) -> np.ndarray:
-    """The colours of a picture's tiles: row, column, colour."""
+    """Return the colours of a picture's tiles, indexed by row, column and colour channel."""
     return np.random.default_rng((seed, number)).integers(0, 256, (TILES, TILES, 3), dtype=np.uint8)
 
 
@@ -104,7 +104,7 @@ def _shrink_one(one: np.ndarray) -> np.ndarray:
 
 
 def _has_gpu() -> bool:
-    """Whether torch can use a GPU; checks for a driver first, as loading torch takes seconds."""
+    """Return whether torch can use a GPU, without loading torch if there is no driver."""
     if not Path("/dev/nvidiactl").exists() or not find_spec("torch"):
         return False
     import torch
@@ -129,17 +129,20 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
 
 
 def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
-    """A metric line in Batchmark's format."""
+    """Return a metric as a line in Batchmark's format."""
     line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
     return json.dumps(line)
 
 
 def check(folder: Path, pictures: int, seed: int) -> int:
-    """Return 0 if each thumbnail has its mosaic's colours, else 1; removes the folder."""
+    """Return 0 if every thumbnail has its mosaic's colours, else 1; removes the folder."""
     wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:
-        print(f"{len(wrong)} of {pictures} thumbnails are wrong, first {wrong[0]}", file=sys.stderr)
+        print(
+            f"{len(wrong)} of {pictures} thumbnails are wrong, starting with number {wrong[0]}",
+            file=sys.stderr,
+        )
     return 1 if wrong else 0
 
 

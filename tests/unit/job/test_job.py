@@ -204,7 +204,7 @@ def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatc
     assert [row.parameters["size"] for row in document.measurements] == [16, 17]
     for row, turns in zip(document.measurements, (2, 1), strict=True):
         assert (row.status, len(row.turn_samples)) == ("measured", turns)
-        assert row.reason == f"LookupError: nothing to say after {turns} of its 12 turns"
+        assert row.reason == f"LookupError: nothing to say after {turns} of 12 turns"
     assert "batchmark-job: LookupError: nothing to say: writing the 2 rows" in (
         capsys.readouterr().out
     )
@@ -224,7 +224,7 @@ def test_error_within_a_row_that_nobody_caught_fails_it(make_settings, monkeypat
     assert document.status == "interrupted"
     *_, failed = document.measurements
     assert failed.status == "failed"
-    assert failed.reason == "Stop: at once after 0 of its samples"
+    assert failed.reason == "Stop: at once; samples taken: 0"
 
 
 def test_workload_that_is_not_there_ends_the_job_before_it_measures(make_settings, tmp_path):

@@ -1,1 +1,1 @@
-"""Processes that measure: starting them, what they share, and what they answer."""
+"""Worker processes that measure: how they start, what they share, and what they report."""

@@ -1,4 +1,4 @@
-"""A worker's answers: the first call, the samples of each turn, and the final checks."""
+"""What a worker reports: the first call, the samples of each turn, and the final checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):
-    """The cold call; `wrong` says what is wrong with its output."""
+    """Result of the cold call; `wrong` says what is wrong with its output, if anything."""
 
     seconds: float
     correctness: Correctness | None
@@ -19,9 +19,9 @@ class FirstCall(NamedTuple):
 
 
 class TurnSamples(NamedTuple):
-    """What one process measured in one turn: warm calls in the order they ran.
+    """The samples that one process took in one turn: warm calls in the order in which they ran.
 
-    Moments are of time.perf_counter(), the same clock in all processes of the machine.
+    Times are from time.perf_counter(), which is the same clock for all processes on a machine.
     """
 
     seconds: list[float]
@@ -34,14 +34,14 @@ class TurnSamples(NamedTuple):
     resolution_seconds: float
     stopping: Stopping
     unsettled: str | None
-    cold: FirstCall | None  # moment at which this process began the turn
+    cold: FirstCall | None  # None unless this turn began with the cold call
     wait_share: float | None
     joules: float | None  # per call; None if something else runs between calls
     evicted_bytes: int  # written between calls
 
 
 class LastLook(NamedTuple):
-    """A process's final checks; `wrong` and `remark` are about its last output."""
+    """Results of a process's final checks; `wrong` and `remark` refer to its last output."""
 
     correctness: Correctness | None
     wrong: str | None

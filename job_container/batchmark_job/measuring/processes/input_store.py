@@ -1,4 +1,4 @@
-"""A row's inputs, made once and shared in memory by its workers: making them takes longest."""
+"""Shares a row's inputs among its workers in memory, because making them takes longest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MADV_POPULATE_READ = 22  # as in <asm-generic/mman-common.h>; Python has no name
 
 
 class InputStore:
-    """An anonymous file in memory, owned by this process; `path` is None without memfds."""
+    """An anonymous in-memory file owned by this process; `path` is None if memfd is unavailable."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -37,14 +37,14 @@ class InputStore:
                 self.path = f"/proc/{os.getpid()}/fd/{self._file}"
 
     def close(self) -> None:
-        """Free the memory; safe to call again."""
+        """Free the memory; safe to call more than once."""
         if self._file is not None:
             os.close(self._file)
         self._file = self.path = None
 
 
 class _Stored(NamedTuple):
-    """A tensor's place in the file, and its shape and type."""
+    """A tensor's position in the file, its shape and its type."""
 
     offset: int
     elements: int
@@ -55,9 +55,9 @@ class _Stored(NamedTuple):
 
 
 def save(path: str, input_sets: Sequence[Tensors]) -> bool:
-    """Store the inputs; False if `load` could not restore them exactly.
+    """Store the inputs; return False if that fails, or if `load` could not restore them exactly.
 
-    Not torch.save: reading its archive takes each worker up to 30 ms.
+    torch.save is not used because reading its archive takes each worker up to 30 ms.
     """
     tensors = [tensor for inputs in input_sets for tensor in inputs]
     distinct = {tensor.untyped_storage().data_ptr() for tensor in tensors}
@@ -83,7 +83,7 @@ def _append(tensor: Tensor, file: BinaryIO) -> _Stored:
 
 
 def load(path: str) -> list[Tensors]:
-    """All input sets, mapped into this process and paged in; copied if they are written to."""
+    """Map all input sets into this process, copy-on-write, and page them in."""
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     ends = int.from_bytes(mapped[-LENGTH_BYTES:], "little")
@@ -104,7 +104,7 @@ def _tensor(stored: _Stored, mapped: mmap.mmap) -> Tensor:
 
 
 def present(inputs: Tensors) -> Tensors:
-    """Copy an input set into pages like those it was made in, if mapped pages are smaller."""
+    """Copy an input set into huge pages if the kernel provides them, as mapped pages are small."""
     if not _large_pages():
         return inputs
     return tuple(tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in inputs)
@@ -112,16 +112,16 @@ def present(inputs: Tensors) -> Tensors:
 
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
-    """Whether the kernel makes transparent huge pages, at least on request as our workers do.
+    """Return whether the kernel makes transparent huge pages, always or on request (madvise).
 
-    Source: admin-guide/mm/transhuge of Linux.
+    Source: admin-guide/mm/transhuge in the Linux documentation.
     """
     setting = text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
     return "[always]" in setting or "[madvise]" in setting
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """A tensor's memory as bytes, whatever its layout and dtype."""
+    """View a tensor's memory as bytes, whatever its layout and dtype."""
     import torch
 
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)

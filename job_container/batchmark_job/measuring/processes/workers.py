@@ -54,9 +54,9 @@ class Usage(NamedTuple):
 
 
 class StepError(Exception):
-    """A step failed in its worker; the message is one line.
+    """A step failed in its worker; the message is a single line.
 
-    `lost` means that the process ended, and `hung` that it was ended for being silent.
+    `lost` means that the process has ended, `hung` that it was killed because it did not respond.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Worker(Protocol):
     """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
-        """Wait until the worker holds its object. Several started workers get ready at a time.
+        """Wait until the worker has created its object; all started workers do so concurrently.
 
         Raises:
-            StepError: the object could not be made, or the process was lost.
+            StepError: the object could not be created, or the process was lost.
         """
 
     def ask(self, step: str, **arguments: Any) -> Any:
-        """Call a method of the object and wait for the answer.
+        """Call a method of the object and return its result.
 
         Raises:
             StepError: the method failed, or the process was lost.
@@ -86,30 +86,30 @@ class Worker(Protocol):
         return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
-        """Call a method without waiting, so that several workers run at once."""
+        """Call a method without waiting for its result, so that several workers can run at once."""
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the answer to the call that begin() made.
+        """Wait for the result of the call that begin() made.
 
         Raises:
-            StepError: as in ask(), or there was no sign of life within these seconds.
+            StepError: as for ask(), or the worker reported nothing for `within_seconds`.
         """
 
     def end(self) -> None:
-        """End the process; does nothing if it has ended."""
+        """End the process if it is still running."""
 
 
 class WorkerSource(Protocol):
     """Starts workers, in this container or in others."""
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
-        """Start a worker that will hold make(tell, *arguments) once it gets ready.
+        """Start a worker whose object is created by make(tell, *arguments).
 
-        What the object reports through `tell` goes to `hear` as (kind, value).
+        Everything that the object reports through `tell` is passed to `hear` as (kind, value).
         """
 
     def wait_for_ended(self) -> None:
-        """Wait until ended workers have freed everything."""
+        """Wait until ended workers have released all their resources."""
 
 
 def ignore(kind: str, value: Any) -> None: ...
@@ -125,7 +125,7 @@ class ForkedWorkers(WorkerSource):
 
         Args:
             silence_seconds: a worker that is silent for this long counts as hung.
-            modules: modules that the server loads besides those that every job needs.
+            modules: modules for the server to load in addition to those that every job needs.
         """
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload([*modules, PRELOAD])
@@ -143,10 +143,10 @@ class ForkedWorkers(WorkerSource):
         return ForkedWorker(self, hear, (make, arguments, True))
 
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
-        """Run function(tell, *arguments) in its own worker.
+        """Run function(tell, *arguments) in a new worker, and return its result.
 
         Raises:
-            StepError: as in Worker.ask.
+            StepError: the function failed, or the process was lost.
             JobError: the function raised it.
         """
         worker = ForkedWorker(self, hear, (function, arguments, False))
@@ -156,7 +156,10 @@ class ForkedWorkers(WorkerSource):
             worker.end()
 
     def usage(self) -> Usage:
-        """Usage of the server, and of each worker without the pages it shares with the server."""
+        """Return the CPU time of all workers, and the memory of workers and server together.
+
+        Pages that a worker shares with the server are counted once.
+        """
         # The kernel may have reclaimed pages of the idle server that its workers still hold.
         server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         shared = self.server_bytes = max(self.server_bytes, _resident_bytes(server))
@@ -166,20 +169,20 @@ class ForkedWorkers(WorkerSource):
         return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
-        """End all workers, from any thread; a thread waiting for a worker then waits forever."""
+        """Kill all workers, from any thread; a thread waiting for a worker then waits forever."""
         self.closed.set()
         for worker in list(self.live):
             worker.kill()
         self.wait_for_ended()
 
     def wait_for_ended(self) -> None:
-        """Wait, because freeing their memory takes up a core that the next timed calls need."""
+        """Wait for ended workers to exit: freeing memory takes up a core that timed calls need."""
         while self.ending:
             self.ending.pop().tidy_up()
 
 
 class ForkedWorker(Worker):
-    """The parent's side of one worker."""
+    """The parent process's handle for one worker."""
 
     def __init__(self, workers: ForkedWorkers, hear: Hear, task: tuple[Any, ...]) -> None:
         self._workers, self._hear = workers, hear
@@ -237,7 +240,7 @@ class ForkedWorker(Worker):
             self._pipe.send(message)
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the answer, and stop the process again."""
+        """Wait for the result, then stop the process again."""
         silence = self._workers.silence_seconds if within_seconds is None else within_seconds
         try:
             while True:
@@ -268,11 +271,15 @@ class ForkedWorker(Worker):
         if code == -signal.SIGKILL and kills_for_memory() > self._kills_before:
             reason = "out of memory: the kernel killed its process"
             return StepError(reason, out_of_memory=True, lost=True)
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        how = (
+            f"was killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"exited with code {code}"
+        )
         return StepError(f"its process {how}{self._said()}", lost=True)
 
     def _said(self) -> str:
-        """The last lines of its stderr."""
+        """Return the last lines of the worker's stderr, to be appended to a message."""
         with contextlib.suppress(OSError), self._stderr.open("rb") as file:
             file.seek(max(0, self._stderr.stat().st_size - STDERR_BYTES))
             text = file.read().decode(errors="replace")
@@ -291,7 +298,7 @@ class ForkedWorker(Worker):
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """Set the server's environment, so that it can import this package, within the context."""
+    """Set the environment that the server inherits: its import path and the libraries' settings."""
     before = dict(os.environ)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.update({name: before.get(name, value) for name, value in SETTINGS.items()})
@@ -319,7 +326,7 @@ def _resident_bytes(pid: int | None) -> int:
 
 
 def _serve(pipe: Connection, stderr: str) -> NoReturn:
-    """A worker's main loop: hold an object and call its methods until the pipe is closed."""
+    """Run a worker's main loop: create an object and call its methods until the pipe is closed."""
     code = 1
     try:
         with open(stderr, "wb", buffering=0) as file:
@@ -373,10 +380,10 @@ def _answer_questions(pipe: Connection) -> None:
 
 
 def _go_first() -> None:
-    """Die with the server, and be the OOM killer's first victim.
+    """Make this worker die with the server, and be the OOM killer's first victim.
 
-    The server ends once no process holds its pipe, so this worker closes its copy: a stopped worker
-    would hold it forever.
+    The server ends once no process holds its pipe open, so this worker closes its copy: while
+    stopped, it would hold it open forever.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]

@@ -1,1 +1,1 @@
-"""Taking samples, and their statistics."""
+"""Takes samples and computes their statistics."""

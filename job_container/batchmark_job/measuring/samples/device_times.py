@@ -1,7 +1,7 @@
-"""How long a call takes on the GPU alone and until the caller has the result; also copies.
+"""Times a call on the GPU alone, a call until the host has its result, and data transfers.
 
-A sample lies between the first two: on an idle GPU it includes launching kernels, but not the
-host's wait for the result.
+A sample's duration is between the first two: on an idle GPU, it includes launching kernels but not
+the host's wait for the result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
-    """Median seconds by the fields of Phases; no kernel times if the queue ran empty.
+    """Return the median latency and kernel time of a call, keyed by the fields of Phases.
 
     Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
-    that none waits for the host. Calls that themselves wait for the GPU can't be queued.
+    that none waits for the host. If the queue ran empty, there is no kernel time. Calls that
+    themselves wait for the GPU can't be queued.
     """
     calls = max(min(CALLS, int(ROUND_SECONDS / call_seconds)), LEAST_CALLS)
     timer = MonotonicTimer("cuda")
@@ -52,7 +53,7 @@ class _RanEmptyError(Exception):
 
 
 def _queued(rotation: Rotation, calls: int) -> float:
-    """GPU seconds per call, for several calls that were queued together."""
+    """Return the GPU time per call of several calls that were queued together."""
     began = time.perf_counter()
     for _ in range(calls):
         rotation.take()()
@@ -75,9 +76,10 @@ def _queued(rotation: Rotation, calls: int) -> float:
 def time_transfers(
     host_inputs: Tensors, device_inputs: Tensors, output: Tensor
 ) -> dict[str, float]:
-    """Median seconds by the fields of Phases; copies that memory has no room for are left out.
+    """Return the median times of allocating and copying, keyed by the fields of Phases.
 
-    Copies are between pinned host memory and the device.
+    Copies are between pinned host memory and the device. Those that memory has no room for are left
+    out.
     """
     timer = MonotonicTimer("cuda")
 

@@ -1,6 +1,6 @@
 """Statistics of one row's samples: the median's interval, outliers, modes and drift.
 
-All are cheap compared with the samples, and none assumes a normal distribution.
+All are cheap compared with taking the samples, and none assumes a normal distribution.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class MedianInterval(NamedTuple):
 
 
 def median_interval(samples: Sequence[float]) -> MedianInterval | None:
-    """Two order statistics around the median, for samples of any distribution.
+    """Return the median and its confidence interval, for samples of any distribution.
 
-    How many of n samples lie below the true median is binomial, which gives the ranks; the normal
-    approximation with its correction for continuity is never narrower than the exact ranks. None
-    below 6 samples, as even the range from smallest to largest would not reach CONFIDENCE.
+    The interval's ends are order statistics. The number of samples below the true median is
+    binomially distributed, which gives their ranks; the normal approximation with continuity
+    correction is never narrower than the exact ranks. The result is None for fewer than 6 samples,
+    as even the range from smallest to largest would not reach CONFIDENCE.
     """
     count = len(samples)
     rank = ceil((count - 1 - NORMAL_QUANTILE * sqrt(count)) / 2) - 1
@@ -70,7 +71,7 @@ def stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
 
 
 def outliers(samples: Sequence[float]) -> tuple[int, ...]:
-    """Indexes of the samples far from the median, on either side."""
+    """Return the indexes of the samples that are far from the median, on either side."""
     values = np.asarray(samples)
     median = np.median(values)
     distances = np.abs(values - median)
@@ -80,14 +81,15 @@ def outliers(samples: Sequence[float]) -> tuple[int, ...]:
 
 
 def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
-    """Whether a valley separates the samples into two modes; None if there are too few to tell.
+    """Return whether a valley separates the samples into two modes, or None if there are too few.
 
-    `resolution` is the timer's, in the samples' unit: between its ticks there is always a valley.
+    `resolution` is that of the timer, in the samples' unit: between its ticks there is always a
+    valley.
 
-    The samples are split in two so that they lie closest to their part's median. With one mode,
-    however skewed, the middle between the two medians is nowhere sparser than around both of them:
-    a sample falls there at least as often as around the sparser one. So half or more of the samples
-    in these two equally wide windows are expected in the middle; far fewer indicate a valley.
+    The samples are split in two so that the distances to each part's median are smallest. With a
+    single mode, however skewed, samples are at least as dense halfway between the two medians as
+    around the sparser median. So of the samples in these two windows, which are equally wide, at
+    least half are expected halfway; far fewer indicate a valley.
     """
     if len(samples) < MODE_SAMPLES:
         return None
@@ -109,7 +111,7 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
 
 
 def _best_split(ordered: NDArray[np.float64]) -> int:
-    """Where to split in two so that the summed distances to each part's median are smallest."""
+    """Return where to split in two so that the sum of distances to each part's median is least."""
     count = len(ordered)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     least = max(2, ceil(MODE_SHARE * count))
@@ -127,10 +129,11 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 
 def drift(samples: Sequence[float]) -> str | None:
-    """How the last third of the samples differs from the first (halves for few samples).
+    """Describe how the last third of the samples differs from the first, or return None.
 
-    They differ if their medians do by more than DRIFT and their intervals don't overlap; parts with
-    too few samples for an interval use their ranges. None if they don't differ.
+    They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
+    with too few samples for an interval uses its range. With fewer than 18 samples, halves are
+    compared.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:
@@ -141,16 +144,19 @@ def drift(samples: Sequence[float]) -> str | None:
     change = last.median / first.median - 1
     if not apart or abs(change) <= DRIFT:
         return None
-    return f"the last {part} samples have a median {change:+.0%} from that of the first {part}"
+    return (
+        f"the median of the last {part} samples differs by {change:+.0%} from that of the first "
+        f"{part}"
+    )
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
-    """Why the median is unknown: its interval's ends are more than UNSETTLED_FACTOR apart."""
+    """Return why the median is unknown, or None if the ends of its interval are close enough."""
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None
     return (
-        f"after {len(samples)} samples the median may lie anywhere from {duration(interval.low)} "
+        f"after {len(samples)} samples, the median could be anywhere from {duration(interval.low)} "
         f"to {duration(interval.high)}"
     )
 

@@ -1,4 +1,4 @@
-"""Timing calls: the timers, the warm-up, and when there are enough samples."""
+"""Times calls: the timers, the warm-up, and the rule that decides when to stop sampling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_QUEUED = 100  # beyond about a thousand queued kernels the host waits for t
 
 
 class Rotation:
-    """Calls prepared for different inputs, taken in turn."""
+    """Calls prepared for different inputs, returned one after another in a cycle."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = tuple(calls)
@@ -62,10 +62,10 @@ class Timer(ABC):
 
     @abstractmethod
     def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
-        """Duration and result of one call; the device must be idle before it."""
+        """Return the duration and the result of one call; the device must be idle beforehand."""
 
     def sample(self, rotation: Rotation) -> tuple[float, Any]:
-        """Mean duration of several calls in a row, and the result of the last one."""
+        """Return the mean duration of several calls in a row, and the result of the last one."""
 
         def calls() -> Any:
             for _ in range(self.calls_per_sample):
@@ -81,7 +81,7 @@ class Timer(ABC):
         return self.clock_resolution_seconds / self.calls_per_sample
 
     def fit(self, call_seconds: float) -> None:  # noqa: B027 - a host clock has no queue
-        """Choose how many calls a sample takes, given the duration of one."""
+        """Choose the number of calls per sample, given the duration of one call."""
 
 
 class MonotonicTimer(Timer):
@@ -101,17 +101,17 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """CUDA's own clock, from before the first kernel is launched until the last one ends."""
+    """Times calls by CUDA events, from before the first kernel's launch to the last one's end."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Reserve `evicted_bytes` to write before each call; without room, write nothing.
+        """Reserve a buffer of `evicted_bytes` to write before each call, if there is memory for it.
 
         Raises:
-            RuntimeError: CUDA is in error.
+            RuntimeError: CUDA reported an error.
         """
         self._evicting: Tensor | None = None
         if evicted_bytes:
@@ -123,9 +123,9 @@ class CudaEventTimer(Timer):
         torch.cuda.synchronize()
 
     def fit(self, call_seconds: float) -> None:
-        """Take several short calls per sample: a single one would show the host's launch time.
+        """Take several short calls per sample, as a single one would show the host's launch time.
 
-        Take a single call if something must be written before each one.
+        Take a single call if data must be written before each one.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -149,7 +149,7 @@ def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Turn off collection; nested contexts and those in other threads keep it off."""
+    """Turn off garbage collection; when a nested context ends, it stays off."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -164,8 +164,9 @@ def warm_up(
 ) -> int:
     """Make calls until the medians of successive windows agree; return the number of calls.
 
-    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. Warming up takes
-    `least_seconds` at least, and WARMUP_SHARE at most.
+    A window has at least WARMUP_CALLS samples, and lasts for at least WARMUP_WINDOW_SHARE of the
+    row's `max_seconds`. Warming up takes at least `least_seconds`, and at most WARMUP_SHARE of
+    `max_seconds`.
     """
     least_seconds = min(least_seconds, limits.max_seconds)
     most_seconds = max(WARMUP_SHARE * limits.max_seconds, least_seconds)
@@ -196,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after every sample whether to stop.
 
-    The interval is computed anew only when the samples have grown by an eighth, to keep this cheap.
+    To keep this cheap, the interval is recomputed only when there are an eighth more samples.
     """
 
     def __init__(self, limits: RowLimits) -> None:
@@ -204,9 +205,9 @@ class StoppingRule:
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Why sampling ends now, after `seconds`; None to go on.
+        """Return why sampling ends now, after `seconds`, or None to continue.
 
-        If the samples become precise just when their number or time is used up, precision is the
+        If the samples are precise when their maximum number or time is reached, precision is the
         reason.
         """
         limits, count = self._limits, len(samples)
@@ -229,9 +230,9 @@ class StoppingRule:
         return stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
-        """The earliest start of sample number `count`, in seconds since sampling began.
+        """Return the earliest start of sample number `count`, in seconds since sampling began.
 
-        This spreads the samples of even the shortest calls over SHORTEST_SHARE of the time.
+        This spreads the samples of even the shortest calls over SHORTEST_SHARE of `max_seconds`.
         """
         gaps = max(1, self._limits.samples - 1)
         return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
@@ -239,9 +240,9 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A run of samples: when each began (time.perf_counter), why it ended and the last output.
+    """A series of samples: when each began (time.perf_counter), why it ended, and the last output.
 
-    `calls` includes untimed calls between samples.
+    `calls` includes the calls between samples that are not recorded.
     """
 
     starts: Sequence[float]
@@ -262,7 +263,7 @@ def sample(
     samples: list[float],
     report: Callable[[list[float]], None] = lambda _: None,
 ) -> Sampled:
-    """Append samples until the limits are reached, reporting them from time to time."""
+    """Append to `samples` until a limit is reached, reporting them from time to time."""
     rule = StoppingRule(limits)
     starts: list[float] = []
     unrecorded = 0
@@ -287,7 +288,7 @@ def sample(
 
 
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
-    """Why the median of these samples is unusable; None if it is fine.
+    """Explain why the median of these samples is unusable, or return None if it is usable.
 
     It is unusable if it is more than TRIAL_FACTOR times `trial_seconds`, the median of the same
     calls shortly before, or if the samples drift or vary too much.
@@ -295,6 +296,6 @@ def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> s
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
         return (
-            f"a call took {duration(trial_seconds)} in the trial, and {duration(median)} afterwards"
+            f"a call took {duration(trial_seconds)} in the trial, but {duration(median)} afterwards"
         )
     return drift(samples) or spread_too_far(samples)

@@ -1,1 +1,1 @@
-"""Users' own workloads: reading and checking their files, and running their code."""
+"""Reads and checks the files of users' own workloads, and runs their code."""

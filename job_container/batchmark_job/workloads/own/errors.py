@@ -1,4 +1,4 @@
-"""Finds where a user's own file raised an error, and a hint for the message."""
+"""Finds the line of a user's own file that raised an error, and a hint for fixing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from batchmark_job.workloads.own.implementations import NUMPY_CODE
 
 
 def where_raised(error: BaseException) -> str:
-    """File and line, and a hint; empty if no own file raised the error."""
+    """Return the file, line and a hint, or an empty string if no user's file raised the error."""
     frames = [
         (frame.f_code, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -25,7 +25,7 @@ def where_raised(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, functions: set[str]) -> str | None:
-    """A hint on what is usually wrong if these functions raise such an error."""
+    """Return a hint on the usual cause of such an error in these functions, or None."""
     if isinstance(error, ModuleNotFoundError):
         return "install it where the job runs; see own_workloads/README.md"
     if "step" in functions and isinstance(error, TypeError | AttributeError):

@@ -1,4 +1,4 @@
-"""Users' own workloads, one file each; `own_workloads/README.md` documents the file.
+"""Users' own workloads, one file each, in the format described in own_workloads/README.md.
 
 Describing a workload only parses its file.
 """
@@ -47,7 +47,7 @@ _workloads: dict[tuple[Path, str], UserWorkload] = {}
 
 
 def find_workload(name: str) -> Workload:
-    """A built-in workload or a user's own.
+    """Return the built-in workload or user's own workload of this name.
 
     Raises:
         InputError: there is no such workload, or its file can't be used.
@@ -64,7 +64,7 @@ def find_workload(name: str) -> Workload:
 
 
 def refuse_name_clash(name: str) -> None:
-    """Refuse a built-in workload requested by name if it hides a user's own.
+    """Refuse the name of a built-in workload that a user's own workload has as well.
 
     Raises:
         InputError: a file has the same name.
@@ -74,10 +74,10 @@ def refuse_name_clash(name: str) -> None:
 
 
 def user_folder() -> Path:
-    """The folder that the user has set, or else the one beside this program.
+    """Return the folder set by the user, or else the one shipped with this program.
 
     Raises:
-        InputError: the folder set does not exist.
+        InputError: the folder does not exist.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     folder = Path(given) if given else BUNDLED
@@ -90,22 +90,24 @@ def user_folder() -> Path:
 
 
 def find_user_files() -> dict[str, Path]:
-    """The files in user_folder() by workload name."""
+    """Return the files in user_folder(), keyed by workload name."""
     return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
 def read_workload(path: Path) -> UserWorkload:
-    """Describe a file without running it.
+    """Read a workload from its file without running it.
 
     Raises:
-        InputError: it can't be used; the message names the file and all its problems.
+        InputError: the file can't be used; the message names it and lists all its problems.
     """
     problems: list[str] = []
     source, constants, summary, steps = b"", dict(DEFAULTS), "", tuple[str, ...]()
     if path.stem in WORKLOADS:
         problems.append(f"{path.stem} is a built-in workload; rename the file")
     if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
-        problems.append("a workload's name may contain a-z, 0-9 and _ only; rename the file")
+        problems.append(
+            "its name can only contain a-z, 0-9 and _, and must start with a letter; rename it"
+        )
     try:
         source = path.read_bytes()
         tree = ast.parse(source, path.name)
@@ -127,7 +129,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants; yields what is wrong with them."""
+    """Fill in the constants, and yield what is wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:
@@ -135,20 +137,20 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
                 plain = False
-                yield f"{name} in line {value.lineno} is not a literal; write its value out"
+                yield f"{name} in line {value.lineno} is not a literal; write out its value"
                 constants[name] = DEFAULTS[name]
     if plain:
         yield from _wrong_axes(constants["AXES"])
     yield from _wrong_dtypes(constants["DTYPES"])
     if not _is_tolerance(constants["TOLERANCE"]):
-        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number above 0 such as 1e-4"
+        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number greater than 0, such as 1e-4"
     for name in ("NEEDS_GRADIENTS", "REPEATABLE"):
         if type(constants[name]) is not bool:
             yield f"{name} is {constants[name]!r}; give True or False"
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Names assigned at the module's top level with their values, annotated or not."""
+    """Yield the names assigned at the module's top level, annotated or not, with their values."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -160,11 +162,11 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def _wrong_axes(axes: object) -> Iterator[str]:
     if not isinstance(axes, dict) or not axes:
         found = "missing" if axes is None else f"{axes!r}"
-        yield f'AXES is {found}; give for example AXES = {{"size": (1000, 4000)}}'
+        yield f'AXES is {found}; define it as in AXES = {{"size": (1000, 4000)}}'
         return
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
-            yield f"AXES has the name {name!r}; give a valid argument name, such as size"
+            yield f"AXES contains the name {name!r}; use a valid argument name, such as size"
         elif not isinstance(values, tuple) or not values:
             yield f"AXES has {values!r} for {name}; give a tuple such as (1000,)"
         elif not all(type(value) is int and 1 <= value <= LARGEST for value in values):
@@ -177,11 +179,11 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
         return
     for dtype in dtypes:
         if dtype not in [*DTYPE_BYTES]:
-            yield f"DTYPES has {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
+            yield f"DTYPES contains the unknown dtype {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
 
 
 def _is_tolerance(limit: Any) -> bool:
-    """Whether a row's correctness accepts it; None means the dtype's own."""
+    """Return whether this is a valid tolerance; None stands for the dtype's own."""
     return limit is None or (type(limit) in {int, float} and math.isfinite(limit) and limit > 0)
 
 
@@ -192,7 +194,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
     for name in FUNCTIONS:
         if name not in functions:
             arguments = ", ".join(expected.get(name, ["*inputs"]))
-            yield f"{name}() is missing; define def {name}({arguments}){_meant(name, functions)}"
+            yield f"{name}() is missing; add def {name}({arguments}){_meant(name, functions)}"
     if not functions.keys() & set(STEPS):
         meant = _meant("step", functions)
         yield (
@@ -207,7 +209,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest a function with a similar name that may be meant."""
+    """Suggest renaming a function whose name is similar."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -218,7 +220,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
 
 
 class UserWorkload(Workload):
-    """A workload read from a file, which runs only when inputs are made."""
+    """A workload read from a file, whose code runs only once inputs are made."""
 
     about_tolerance = (
         "; if the step can't be more precise, raise the limit in the file, for example TOLERANCE = "
@@ -262,7 +264,7 @@ class UserWorkload(Workload):
         return found
 
     def formula(self, name: str, parameters: Parameters) -> int | None:
-        """An optional function's result; None if the file doesn't define it."""
+        """Return an optional function's result, or None if the file does not define it."""
         key = (name, *parameters.items())
         if key not in self._formulas:
             formula = getattr(self._load(), name, None)
@@ -270,14 +272,14 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """An optional function's result, or None before the file has run, as it may fail."""
+        """Return an optional function's result if already known, as running the file may fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the inputs; makes them once to find out."""
+        """Return the size of the inputs, making them once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
@@ -312,8 +314,8 @@ class UserWorkload(Workload):
         result = reference.to_float64(output)
         if result.shape != expected.shape:
             raise ValueError(
-                f"the step returned shape {result.shape}, but reference() {expected.shape}; they "
-                "must be equal"
+                f"the step returned shape {result.shape}, but reference() returned "
+                f"{expected.shape}; the shapes must be equal"
             )
         return reference.relative_error([(result, expected)])
 
@@ -334,11 +336,11 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """The result of an optional function, rounded to drop a logarithm's fraction."""
+    """Convert an optional function's result to an integer, as logarithms give fractions."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         count = -1
     if count < 0:
-        raise ValueError(f"{name}() returned {value!r}; return a number of 0 or more")
+        raise ValueError(f"{name}() returned {value!r}; return 0 or a positive number")
     return int(count)

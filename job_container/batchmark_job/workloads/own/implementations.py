@@ -1,4 +1,4 @@
-"""Implementations that run a user's own code, and the inputs that it gets."""
+"""Implementations that run a user's own code, and the conversion of its inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSUMED_SETS = 4  # input sizes assumed to be in memory if a file says nothing
 
 
 class CodeFile(Protocol):
-    """What the implementations need of files.UserWorkload."""
+    """The part of files.UserWorkload that the implementations use."""
 
     checksum: str
     repeatable: bool
@@ -29,7 +29,7 @@ class CodeFile(Protocol):
 
 
 class UserCode(TorchImplementation):
-    """The user's step with torch; its version is the file's checksum."""
+    """The user's step on torch tensors; its version is the file's checksum."""
 
     name = "own code"
 
@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The file's own figure, or else inputs, output and two temporaries of their size."""
+        """Return the file's own figure, or else ASSUMED_SETS times the size of the inputs."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """A remark if the output's memory is neither torch's nor an input's: NumPy made it."""
+        """Return a remark if NumPy made the output: its memory is not torch's or an input's."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, with NumPy, pandas, scikit-learn and the like."""
+    """The user's step on NumPy arrays, with NumPy, pandas, scikit-learn or the like."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -94,7 +94,7 @@ class UserArrays(UserCode):
             output = step(*arrays)
             if not isinstance(output, np.ndarray | np.generic):
                 no_array = output is None or isinstance(output, tuple)
-                fix = "" if no_array else ": np.asarray() makes one"
+                fix = "" if no_array else ", for example by np.asarray()"
                 raise TypeError(
                     f"{self.step}() returned {_kind(output)}; return one NumPy array{fix}"
                 )
@@ -107,7 +107,7 @@ class UserArrays(UserCode):
 
 
 def as_tensor(made: object, dtype: str) -> Tensor:
-    """Convert an input to a tensor; arrays of real numbers take the row's dtype.
+    """Convert an input to a tensor; floating-point arrays are converted to the row's dtype.
 
     Raises:
         TypeError: it is neither a tensor in host memory nor an array.

@@ -1,1 +1,1 @@
-"""What workloads share: torch, OpenCV, SciPy, Triton, CUDA graphs, training, references."""
+"""Code that workloads share: torch, OpenCV, SciPy, Triton, CUDA graphs, training, references."""

@@ -1,7 +1,7 @@
-"""CIFAR-10 images in place of random ones, from the archive of its binary version.
+"""Reads CIFAR-10 images, to be used instead of random ones, from its binary version's archive.
 
-Source of the format: https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records of one
-byte for the label and 3,072 for the pixels, channel by channel, row by row.
+The format is described at https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records
+of one byte for the label and 3,072 for the pixels, channel by channel, row by row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ RECORD_BYTES = 1 + 3 * 32 * 32
 
 
 def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
-    """The first images, as float32 around 0 with a spread of about 1, and their labels.
+    """Return the first images and their labels, or None if no archive is configured.
 
-    None if no archive is given.
+    Pixels are float32 numbers around 0 with a spread of about 1.
 
     Raises:
-        InputError: it can't be read, or holds something else.
+        InputError: the archive can't be read, or holds something else.
     """
     import torch
 
@@ -39,10 +39,10 @@ def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
         found = _first_bytes(Path(place), wanted)
     except (OSError, tarfile.TarError, KeyError) as error:
         raise InputError(
-            f"{VARIABLE} is {place!r}: {error}; give cifar-10-binary.tar.gz or its folder"
+            f"{VARIABLE} is {place!r}: {error}; set it to cifar-10-binary.tar.gz or its folder"
         ) from error
     if len(found) < wanted or max(found[::RECORD_BYTES]) > 9:
-        raise InputError(f"{VARIABLE} is {place!r}: {FILE} in it does not hold CIFAR-10's records")
+        raise InputError(f"{VARIABLE} is {place!r}: its {FILE} does not contain CIFAR-10 records")
     records = np.frombuffer(found, np.uint8).reshape(count, RECORD_BYTES)
     pixels = torch.from_numpy(records[:, 1:].reshape(count, *SHAPE).astype(np.float32))
     return (pixels - 127.5) / 64, torch.from_numpy(records[:, 0].astype(np.int64))

@@ -1,4 +1,4 @@
-"""Networks compiled by torch.compile, which fuses operations between their products."""
+"""Networks compiled by torch.compile, which fuses the operations between matrix products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from batchmark_job.workloads.tensors import Network
 
 
 class Compiled(TorchImplementation):
-    """Base of implementations that use `compile_network`."""
+    """Base class of implementations that use `compile_network`."""
 
     devices = ("cuda",)
     least_row_seconds = 10.0  # compiling takes tens of seconds in each job that tries it
@@ -18,9 +18,10 @@ class Compiled(TorchImplementation):
 
 
 def compile_network(network: Network) -> Network:
-    """The same function as one graph of fused kernels, compiled on its first call.
+    """Return the network as one graph of fused kernels, compiled on its first call.
 
-    Compiles in this process: helper processes would outlive a worker, or be stopped with it.
+    It is compiled in this process, because helper processes would outlive a worker or be stopped
+    with it.
     """
     import torch
     import torch._inductor.config

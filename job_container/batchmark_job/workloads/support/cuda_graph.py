@@ -1,4 +1,4 @@
-"""Another implementation's call as a CUDA graph, for sizes at which launches dominate."""
+"""Runs another implementation's call as a CUDA graph, for sizes at which launches dominate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
 class CudaGraph(Implementation):
     """Captures a call on its own inputs and replays all its kernels with one launch.
 
-    Every call overwrites the same output tensor. Flags such as tf32's take effect when captured.
+    Every call overwrites the same output tensor. Flags, such as the one for tf32, take effect when
+    the call is captured.
     """
 
     devices = ("cuda",)
@@ -35,29 +36,30 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Twice the call's memory: the graph keeps its own, and torch caches the warm-up's."""
+        """Return twice the call's memory: the graph keeps its own, torch caches the warm-up's."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return self.inner.arrange(inputs)
 
     def plain(self) -> Implementation:
-        """The inner implementation, since capturing makes its first call beforehand."""
+        """Return the inner implementation, since capturing already makes the first call."""
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
         return next(self.prepare_each([inputs]))
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare all calls with the buffers they share, which stay in the cache."""
+        """Prepare all calls with shared buffers, which stay in the cache."""
         return captured(self.inner.prepare_each(sets))
 
 
 def captured(calls: Iterable[Call]) -> Iterator[Call]:
-    """Replays of calls captured on one stream, as each stream that calls cuBLAS keeps a workspace.
+    """Capture calls on one stream, and yield their replays.
 
-    Calls are also prepared on it: autograd launches a backward pass on its forward pass's stream.
-    They share a memory pool, as only one of them runs at a time.
+    A single stream is used because each stream that calls cuBLAS keeps a workspace. Calls are also
+    prepared on it, because autograd launches a backward pass on its forward pass's stream. They
+    share a memory pool, as only one of them runs at a time.
     """
     import torch
 
@@ -82,7 +84,7 @@ def captured(calls: Iterable[Call]) -> Iterator[Call]:
 
 @dataclass(frozen=True)
 class _Replay:
-    """A graph stores addresses only, so the replayed call is kept alive with its tensors."""
+    """Replays a graph, keeping the call's tensors alive: a graph stores only their addresses."""
 
     graph: torch.cuda.CUDAGraph
     output: Tensor

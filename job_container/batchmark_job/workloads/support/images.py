@@ -1,4 +1,4 @@
-"""What the image workloads share: batches of square RGB images, N × 3 × size × size."""
+"""Code that the image workloads share: batches of square RGB images, N × 3 × size × size."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def channels_last(tensor: Tensor) -> Tensor:
 
 
 class ScipyFilter(BufferedImplementation):
-    """An image filter of scipy.ndimage: one thread, sums in float64."""
+    """An image filter from scipy.ndimage, which runs on one thread and sums in float64."""
 
     name = library = "scipy"
     devices = ("cpu",)
@@ -56,7 +56,7 @@ class ScipyFilter(BufferedImplementation):
     batches_written: ClassVar[int]  # the output and temporaries
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory of the input, and of everything written."""
+        """Return the memory for the input and for everything written."""
         return (1 + self.batches_written) * batch_bytes(parameters, dtype)
 
     def buffers(self, inputs: Tensors) -> Tensors:
@@ -66,13 +66,13 @@ class ScipyFilter(BufferedImplementation):
 
 
 class ImageFilter(Workload):
-    """A filter from image to image, borders reflected."""
+    """A filter from image to image, with reflected borders."""
 
     halo: int  # how many pixels away its result depends on
 
     @abstractmethod
     def expected(self, window: Float64Array) -> Float64Array:
-        """The result for a window of channels that includes its halo."""
+        """Compute the result for a window of channels that includes its halo."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)

@@ -1,4 +1,4 @@
-"""OpenCV's filters on the tensors' own memory, as whole images or bands of rows."""
+"""Applies OpenCV's filters to the tensors' own memory, as whole images or bands of rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class OpenCVFilter(BufferedImplementation):
 
 
 def views(batch: Tensor) -> list[Image]:
-    """One height × width × channel view per image of a channels-last batch."""
+    """Return one height × width × channel view per image of a channels-last batch."""
     return [image.permute(1, 2, 0).numpy() for image in batch]
 
 
 class Band(NamedTuple):
-    """Some rows of an image, filtered into their place in the output."""
+    """A band of an image's rows, and the place for its result in the output."""
 
     source: Image  # including the rows around it that the filter reads, as far as they exist
     target: Image
@@ -42,7 +42,7 @@ class Band(NamedTuple):
 def in_bands(
     batch: Tensor, output: Tensor, rows: int, *, halo: int, work: Callable[[Band], None]
 ) -> Call:
-    """A call in which all threads work on bands that together make up the output."""
+    """Return a call in which all threads filter bands that together make up the output."""
     return work_sharing.filling(output, bands(views(batch), views(output), rows, halo), work)
 
 

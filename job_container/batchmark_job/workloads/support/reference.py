@@ -1,4 +1,4 @@
-"""Float64 references in plain NumPy, independent of the measured code, for parts of the output."""
+"""Float64 references for parts of the output, in plain NumPy and independent of measured code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Crop(NamedTuple):
 
 
 def crops(batch: int, height: int, width: int, rng: np.random.Generator) -> list[Crop]:
-    """The four corners, where padding shows, and a few random windows."""
+    """Choose the four corners, where padding shows, and a few random windows."""
     crop_height, crop_width = min(CROP_SIZE, height), min(CROP_SIZE, width)
     bottom, right = height - crop_height, width - crop_width
     corners = [(0, 0, 0), (batch - 1, 0, right), (0, bottom, 0), (batch - 1, bottom, right)]
@@ -40,7 +40,7 @@ def crops(batch: int, height: int, width: int, rng: np.random.Generator) -> list
 
 
 def to_float64(tensor: Tensor) -> Float64Array:
-    """A host copy; converted by torch, as NumPy has no bfloat16."""
+    """Copy a tensor to the host as float64; torch converts it, as NumPy has no bfloat16."""
     import torch
 
     array: Float64Array = tensor.detach().to("cpu", torch.float64).numpy()
@@ -48,7 +48,7 @@ def to_float64(tensor: Tensor) -> Float64Array:
 
 
 def take(images: Tensor, image: int, rows: NDArray[Any], columns: NDArray[Any]) -> Float64Array:
-    """Channels × rows × columns of one image, copying only the region around them."""
+    """Return these rows and columns of an image, copying only the region around them."""
     top, left = rows.min(), columns.min()
     region = to_float64(images[image, :, top : rows.max() + 1, left : columns.max() + 1])
     return region[:, rows - top][:, :, columns - left]
@@ -61,13 +61,13 @@ def take_crop(images: Tensor, crop: Crop) -> Float64Array:
 
 
 def reflect(indices: NDArray[Any], length: int) -> NDArray[Any]:
-    """Indices mirrored at the borders without repeating the border itself."""
+    """Mirror indices at the borders without repeating the border itself."""
     indices = np.abs(indices)
     return np.where(indices >= length, 2 * (length - 1) - indices, indices)
 
 
 def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
-    """A crop with a halo, the image extended by reflection."""
+    """Return a crop with a halo around it, extending the image by reflection."""
     height, width = images.shape[2:]
     rows = np.arange(crop.top - halo, crop.top + crop.height + halo)
     columns = np.arange(crop.left - halo, crop.left + crop.width + halo)
@@ -75,12 +75,12 @@ def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
 
 
 def correlate(window: Float64Array, taps: Float64Array, axis: int) -> Float64Array:
-    """One-dimensional filter along an axis, without padding."""
+    """Apply a one-dimensional filter along an axis, without padding."""
     return np.asarray(sliding_window_view(window, len(taps), axis=axis) @ taps)
 
 
 def relative_error(pairs: Iterable[tuple[Float64Array, Float64Array]]) -> float:
-    """Largest absolute error over (result, reference) pairs, relative to the largest reference."""
+    """Return the largest error in (result, reference) pairs, relative to the largest reference."""
     error = scale = 0.0
     for result, reference in pairs:
         difference = float(np.max(np.abs(result - reference)))

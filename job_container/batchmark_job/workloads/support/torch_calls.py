@@ -1,4 +1,4 @@
-"""What the torch implementations share, and torch calls that take names of dtypes."""
+"""Code that the torch implementations share, and torch calls that take names of dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENSOR_CORES_OF_AMPERE = (8, 0)
 
 
 class TorchImplementation(Implementation):
-    """What torch computes on both devices."""
+    """Base class of implementations that use torch, by default on both devices."""
 
     name = "torch"
     library = "torch"
@@ -33,14 +33,14 @@ class TorchImplementation(Implementation):
 
 
 def threads() -> int:
-    """How many threads the job gives each library."""
+    """Return how many threads the job allows each library to use."""
     import torch
 
     return torch.get_num_threads()
 
 
 def native_refusal(device: str, dtype: str) -> str | None:
-    """Why a device has no native arithmetic for a dtype; None if it has.
+    """Return why a device has no native arithmetic for a dtype, or None if it has.
 
     Without it, torch computes 16-bit types on the CPU element by element, and treats tf32 and
     bfloat16 on older GPUs like float32.
@@ -81,18 +81,18 @@ def _dotted(capability: tuple[int, int]) -> str:
 
 
 def depthwise_refusal(device: str, dtype: str) -> str | None:
-    """Why a depthwise convolution is unsafe; None if it is safe.
+    """Return why a depthwise convolution is unsafe, or None if it is safe.
 
     With torch 2.13.0 on a CPU with float16 arithmetic (avx512_fp16), oneDNN's kernel never returned
     for images wider than about 30 pixels. Only the job's timeout ends such a hang.
     """
     if device == "cpu" and dtype == "float16":
-        return "torch's depthwise convolution in float16 may hang on a CPU"
+        return "torch's float16 depthwise convolution can hang on a CPU"
     return None
 
 
 def torch_dtype(dtype: str) -> torch.dtype:
-    """The type of the tensors that hold this dtype: tf32 is stored as float32."""
+    """Return the type of the tensors that hold this dtype: tf32 is stored as float32."""
     import torch
 
     found: torch.dtype = getattr(torch, "float32" if dtype == "tf32" else dtype)
@@ -101,7 +101,7 @@ def torch_dtype(dtype: str) -> torch.dtype:
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
-    """Let float32 products and convolutions on CUDA use tf32 for the dtype tf32, and only then."""
+    """Let float32 products and convolutions on CUDA use tf32 only if that is the dtype."""
     import torch
 
     allowed = dtype == "tf32"
@@ -115,7 +115,7 @@ def precision(dtype: str) -> Iterator[None]:
 
 @contextmanager
 def cudnn_search() -> Iterator[None]:
-    """Let cuDNN try all its algorithms on shapes it has not seen yet, and keep the fastest."""
+    """Let cuDNN try all its algorithms on shapes that it has not seen yet, and keep the fastest."""
     import torch
 
     cudnn = torch.backends.cudnn
@@ -130,13 +130,13 @@ def cudnn_search() -> Iterator[None]:
 def uniform(
     shapes: Iterable[tuple[int, ...]], dtype: str, seed: int, *, low: float = 0.0
 ) -> Tensors:
-    """Random host tensors between `low` and 1."""
+    """Make random host tensors with values between `low` and 1."""
     empty, generator = _to_draw(shapes, dtype, seed)
     return tuple(tensor.uniform_(low, 1.0, generator=generator) for tensor in empty)
 
 
 def normal(shapes: Iterable[tuple[int, ...]], dtype: str, seed: int) -> Tensors:
-    """Random host tensors, normally distributed around 0 with standard deviation 1."""
+    """Make random host tensors, normally distributed with mean 0 and standard deviation 1."""
     empty, generator = _to_draw(shapes, dtype, seed)
     return tuple(tensor.normal_(generator=generator) for tensor in empty)
 

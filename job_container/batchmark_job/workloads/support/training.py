@@ -1,7 +1,7 @@
-"""What the training workloads share: one step of SGD with momentum on a batch of images.
+"""Code that the training workloads share: one step of SGD with momentum on a batch of images.
 
-All weights lie in one tensor, those of convolutions channels last if the images are; it is both an
-input of the network and, updated in place, its output.
+A single tensor holds all weights, with those of convolutions channels-last if the images are. It is
+both an input of the network and, updated in place, its output.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NEVER = 2**31 - 1  # steps until the scale grows
 
 
 def weight_dtype(dtype: str) -> str:
-    """Weights stay in float32 if images have 16 bits: small updates would vanish."""
+    """Return the weights' dtype: float32 even for 16-bit images, as small updates would vanish."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
-    """He initialisation for matrices and convolutions, and vectors between 0.5 and 1."""
+    """Draw weights: He initialisation for matrices and convolutions, 0.5 to 1 for vectors."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -48,7 +48,7 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
 
 
 def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> list[Tensor]:
-    """Each weight as a separate tensor on the same memory."""
+    """Return each weight as a separate tensor on the same memory."""
     found, start = [], 0
     for shape in shapes:
         part = weights[start : start + math.prod(shape)]
@@ -62,7 +62,7 @@ def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> l
 
 
 def in_channels_last_order(weights: Tensor, shapes: Sequence[Shape]) -> Tensor:
-    """The same weights, those of convolutions rearranged channels-last."""
+    """Copy the weights, rearranging those of convolutions to channels-last."""
     import torch
 
     ordered = torch.empty_like(weights)
@@ -79,9 +79,10 @@ def _are_channels_last(batch: Tensor) -> bool:
 
 
 class SgdStep(TorchImplementation):
-    """Channels last, with torch's fused optimiser; 16-bit types by autocast.
+    """A training step in channels-last layout with torch's fused optimiser.
 
-    float16 uses loss scaling, for tensor cores without bfloat16.
+    16-bit types use autocast. float16, which is for tensor cores without bfloat16, also uses loss
+    scaling.
     """
 
     name = "torch channels-last"
@@ -96,10 +97,11 @@ class SgdStep(TorchImplementation):
         return super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Memory: weights four times (gradient, momentum, cast copy) and every activation thrice.
+        """Return the memory for weights four times, inputs twice, and all activations thrice.
 
-        A layer keeps its output before and after normalisation, and one gradient. For float64,
-        which oneDNN lacks, torch unfolds a layer's neighbourhoods to nine times its input.
+        Each weight has a gradient, a momentum and a cast copy. A layer keeps its output before and
+        after normalisation, and one gradient. For float64, which oneDNN lacks, torch unfolds a
+        layer's neighbourhoods to nine times its input.
         """
         weights = 4 * self.workload.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
         thrice = 3 * self.workload.activations(parameters) * DTYPE_BYTES[dtype]
@@ -121,7 +123,7 @@ class SgdStep(TorchImplementation):
         return self.step(inputs)[0]
 
     def step(self, inputs: Tensors) -> tuple[Call, Callable[[], None]]:
-        """The step, and a call that undoes all steps so far."""
+        """Return the step, and a call that undoes all steps taken so far."""
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -157,7 +159,7 @@ class SgdStep(TorchImplementation):
 
 
 class ContiguousSgdStep(SgdStep):
-    """The same in torch's default layout."""
+    """The training step in torch's default layout."""
 
     name = "torch contiguous"
 
@@ -166,7 +168,7 @@ class ContiguousSgdStep(SgdStep):
 
 
 class CompiledSgdStep(compiled.Compiled, SgdStep):
-    """The network's forward and backward pass compiled by torch.compile."""
+    """The training step with the network's two passes compiled by torch.compile."""
 
     name = "torch channels-last, compiled"
 
@@ -175,12 +177,12 @@ class CompiledSgdStep(compiled.Compiled, SgdStep):
 
 
 class GraphedSgdStep(CudaGraph):
-    """The whole step in a CUDA graph, for batches so small that launches dominate."""
+    """The whole step in a CUDA graph, for batches so small that kernel launches dominate."""
 
     inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare calls; capturing makes real steps, which are undone, with their momentum."""
+        """Prepare calls; undo the real steps that capturing makes, including their momentum."""
         steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
@@ -189,7 +191,7 @@ class GraphedSgdStep(CudaGraph):
 
 
 class TrainingStep(Workload):
-    """Forward pass, cross-entropy, backward pass and update of all weights."""
+    """A training step: forward pass, cross-entropy, backward pass and update of all weights."""
 
     shapes: tuple[Shape, ...]
     image_size: ClassVar[int]
@@ -208,11 +210,11 @@ class TrainingStep(Workload):
 
     @abstractmethod
     def network(self, parameters: Sequence[Tensor]) -> Network:
-        """The network from images to logits, in training mode."""
+        """Build the network that maps images to logits, in training mode."""
 
     @abstractmethod
     def activations(self, parameters: Parameters) -> int:
-        """Number of outputs of all layers with weights."""
+        """Return the number of outputs of all layers that have weights."""
 
     def weight_count(self) -> int:
         return sum(map(math.prod, self.shapes))
@@ -229,13 +231,16 @@ class TrainingStep(Workload):
         return parameters["batch"]
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Images read; weights and momentum read and written; activations may stay in caches."""
+        """Count reading images, and reading and writing weights and momentum.
+
+        Activations are not counted, as they can stay in caches.
+        """
         weights = 4 * self.output_bytes(parameters, dtype)
         batch = self.input_bytes(parameters, dtype) - self.output_bytes(parameters, dtype)
         return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """A batch of a few different images, each repeated."""
+        """Make a batch that repeats each of a few different images."""
         batch = parameters["batch"]
         distinct = self._distinct(batch)
         few, labels = self.few_images(distinct, dtype, seed)
@@ -244,7 +249,7 @@ class TrainingStep(Workload):
         return few.repeat_interleave(repeats, 0), labels.repeat_interleave(repeats), weights
 
     def few_images(self, count: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
-        """Different images, each labelled with its index."""
+        """Make different images, each labelled with its index."""
         import torch
 
         shape = (count, images.CHANNELS, self.image_size, self.image_size)
@@ -255,10 +260,10 @@ class TrainingStep(Workload):
         return math.gcd(batch, self.distinct)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Compare the change of all weights with that of a float64 step on the CPU.
+        """Compare the change in all weights with that of a float64 step on the CPU.
 
-        A mean over repeated images, and batch normalisation's statistics, equal those of the
-        different images alone, so the reference computes only these.
+        The mean over repeated images equals that over the different images alone, as do batch
+        normalisation's statistics, so the reference computes only the different ones.
         """
         batch, labels, weights = inputs
         step = batch.shape[0] // self._distinct(batch.shape[0])
@@ -290,7 +295,7 @@ def reference_gradients(
     batch: Tensor,
     labels: Tensor,
 ) -> tuple[Tensor, ...]:
-    """Gradients of cross-entropy in float64 on the CPU.
+    """Compute the gradients of the cross-entropy in float64 on the CPU.
 
     The operands are contiguous copies, so layouts and algorithms differ from those measured.
     """

@@ -1,6 +1,6 @@
-"""Image filters as one Triton kernel each.
+"""Image filters that consist of one Triton kernel each.
 
-triton comes only with torch's CUDA build, so it is imported where it is used.
+Only torch's CUDA build comes with triton, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STRIP_ROWS = range(8, 257, 8)
 
 
 class TritonFilter(Implementation):
-    """Base of the filters: float32 sums whatever the dtype, channels first."""
+    """Base class of the filters, which are channels-first and sum in float32 for every dtype."""
 
     library = "triton"
     devices = ("cuda",)
@@ -64,17 +64,17 @@ class TritonSobel(TritonFilter):
 
 
 def missing() -> str | None:
-    """Why Triton can't compile here; None if it can."""
+    """Return why Triton can't compile here, or None if it can."""
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed; it comes with torch's CUDA build for Linux"
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     if not (compiler or triton_stub.shipped()):
-        return "triton finds no C compiler to build its launcher with; install gcc or set CC"
+        return "triton can't find a C compiler to build its launcher; install gcc or set CC"
     return None
 
 
 def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
-    """A call that runs the kernel on all planes of a batch, into one reused result."""
+    """Return a call that runs the kernel on all planes of a batch, reusing one result tensor."""
     import torch
 
     triton_stub.install()
@@ -96,16 +96,16 @@ def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
 
 
 def held_programs() -> int:
-    """How many programs the GPU runs at once."""
+    """Return how many programs the GPU can run at once."""
     import torch
 
     return PROGRAMS * int(torch.cuda.get_device_properties(0).multi_processor_count)
 
 
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
-    """Rows per strip for the shortest time on a GPU that holds `held` programs at once.
+    """Return the fastest number of rows per strip for a GPU that holds `held` programs at once.
 
-    A taller strip rereads less halo; a shorter one leaves more programs for a small image.
+    Taller strips reread less of their halos; shorter ones give a small image more programs.
     """
 
     def seconds(rows: int) -> float:

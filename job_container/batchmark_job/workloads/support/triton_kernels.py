@@ -1,9 +1,9 @@
-"""Triton kernels of the image filters. Import it only where triton is installed.
+"""Triton kernels of the image filters; import this module only where triton is installed.
 
-A program walks down a strip of one plane, row by row. Each lane owns `vector` neighbouring columns
-and loads them and its neighbours' as aligned vectors, so that columns are combined in registers and
-nothing passes through shared memory. A lane's own vectors are loaded AHEAD rows before they are
-used; its neighbours' are in the cache by then, as other lanes have loaded them.
+A program walks down a strip of one plane, row by row. Each lane owns `vector` neighbouring columns,
+and loads these and its neighbours' columns as aligned vectors, so that columns are combined in
+registers and nothing passes through shared memory. A lane loads its own vectors AHEAD rows before
+they are used; by then, its neighbours' vectors are in the cache, as other lanes have loaded them.
 """
 
 # ruff: noqa: RET505, RUF005 - triton compiles no starred expressions, and returns by `else`
@@ -20,7 +20,7 @@ AHEAD = tl.constexpr(3)
 
 @triton.jit
 def _reflect(index, length):
-    """Mirror indices at the borders; far outside, where nothing is stored, any valid index."""
+    """Mirror indices at the borders; far outside, where nothing is stored, any index will do."""
     index = tl.where(index < 0, -index, index)
     index = tl.where(index >= length, 2 * (length - 1) - index, index)
     return tl.maximum(index, 0)
@@ -43,7 +43,7 @@ def _load(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """A row's vectors: the lanes' own, or those `step` vectors to the right."""
+    """Load a row's vectors: the lanes' own, or those `step` vectors to the right."""
     columns = _columns(first, lanes, vector) + vector * step
     if not inside:
         columns = _reflect(columns, width)
@@ -85,7 +85,7 @@ def _first_rows(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """The lanes' own vectors of AHEAD rows, starting with this one."""
+    """Load the lanes' own vectors of AHEAD rows, starting with `row`."""
     ahead = ()
     for place in tl.static_range(AHEAD):
         loaded = _load(source, row + place, first, height, width, 0, lanes, vector, inside)
@@ -106,10 +106,7 @@ def _next_row(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """The elements of a row with `reach` vectors on either side, and the rows loaded ahead of it.
-
-    Other lanes loaded the neighbours some rows ahead, so they are in the L1 cache.
-    """
+    """Return a row's elements with `reach` vectors on either side, and the rows loaded ahead."""
     vectors = ()
     for step in tl.static_range(-reach, reach + 1):
         if step == 0:
@@ -150,7 +147,7 @@ def _store_row(target, values, row, top, first, width, lanes: tl.constexpr, vect
 
 @triton.jit
 def _strip(height, width, tiles, strips, rows, columns: tl.constexpr):
-    """This program's first column, first row and the offset of its plane."""
+    """Return this program's first column, its first row and the offset of its plane."""
     program = tl.program_id(0)
     first = program % tiles * columns
     top = program // tiles % strips * rows
@@ -213,11 +210,11 @@ def blur(
     lanes: tl.constexpr,
     vector: tl.constexpr,
 ):
-    """Separable filter with an odd number of taps, borders reflected, in one pass.
+    """Apply a separable filter with an odd number of taps in one pass, with reflected borders.
 
-    Two passes would move the image four times where a copy moves it twice, so they could reach at
-    most half the copy bandwidth. Here the horizontal sums stay in registers and are added to the
-    output rows that they contribute to; a strip rereads only its halo, 2 · halo rows.
+    Two passes would move the image four times, whereas a copy moves it twice, so they could reach
+    at most half the copy bandwidth. Here the horizontal sums stay in registers and are added to the
+    output rows to which they contribute; a strip rereads only its halo, 2 · halo rows.
     """
     first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)
@@ -286,9 +283,10 @@ def sobel(
     lanes: tl.constexpr,
     vector: tl.constexpr,
 ):
-    """Magnitude of the 3×3 Sobel gradient, borders reflected: each element read and written once.
+    """Compute the magnitude of the 3×3 Sobel gradient, with reflected borders, in one pass.
 
-    A strip rereads only two rows of its neighbours, mostly from cache.
+    Each element is read and written once; a strip rereads only two rows of its neighbours, mostly
+    from the cache.
     """
     first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)

@@ -1,4 +1,4 @@
-"""Triton's driver stub, compiled with the image so that a job needs no compiler."""
+"""Triton's driver stub, which is compiled with the image so that a job needs no compiler."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FOLDER = "BATCHMARK_TRITON_STUB"
 
 
 def shipped() -> Path | None:
-    """The Triton cache that ships with the image, if there is one."""
+    """Return the Triton cache that ships with the image, or None if there is none."""
     folder = Path(os.environ.get(FOLDER) or os.devnull)
     return folder if folder.is_dir() else None
 
 
 @cache
 def install() -> None:
-    """Copy it into Triton's cache, keeping files that exist there."""
+    """Copy the shipped stub into Triton's cache, keeping files that already exist there."""
     source = shipped()
     if source is None:
         return

@@ -16,9 +16,9 @@ Task = TypeVar("Task")
 def share_out(
     tasks: Sequence[Task], workers: Sequence[Callable[[Task], None]]
 ) -> Callable[[], None]:
-    """A call in which each worker, in its own thread, takes tasks until none are left.
+    """Return a call in which each worker, in its own thread, takes tasks until none are left.
 
-    For work that releases the GIL, as OpenCV's, NumPy's and torch's functions do.
+    This suits work that releases the GIL, as functions of OpenCV, NumPy and torch do.
     """
     workers = workers[: len(tasks)]
     pool = _pool(len(workers))
@@ -37,7 +37,7 @@ def share_out(
 
 
 def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None]) -> Call:
-    """A call in which all threads do `work` on the tasks, which write to `output`."""
+    """Return a call in which all threads do `work` on the tasks, which write to `output`."""
     fill = share_out(tasks, [work] * torch_calls.threads())
 
     def call() -> Tensor:
@@ -49,12 +49,12 @@ def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None])
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that sleep between calls; all prepared calls share them."""
+    """Return threads that sleep between calls and are shared by all prepared calls."""
     return ThreadPoolExecutor(threads, "sharing", _compute_alone)
 
 
 def _compute_alone() -> None:
-    """Limit this thread to one OpenMP thread; OpenMP, and so torch, keeps the number per thread."""
+    """Limit this thread to one OpenMP thread; OpenMP, and so torch, keeps this limit per thread."""
     import threadpoolctl
     import torch
 

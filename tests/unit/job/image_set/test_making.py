@@ -84,8 +84,8 @@ def test_what_an_attempt_left_is_kept_and_the_rest_is_made(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"photo.jpg": b""}, r"holds 1 other file\(s\), such as photo\.jpg"),
-        ({FILE: b"[]"}, r"holds a manifest\.json that is not an image set's"),
+        ({"photo.jpg": b""}, r"contains 1 other file\(s\), such as photo\.jpg"),
+        ({FILE: b"[]"}, r"contains a manifest\.json that is not from an image set"),
         (
             {FILE: Manifest(settings=OTHER).model_dump_json().encode()},
             r"another image set \(--count 10, --size 32, --shards 3, --classes 5, --seed 8\)",
@@ -127,7 +127,7 @@ def test_it_goes_to_a_bucket_and_is_found_there_again(tmp_path, monkeypatch, cap
         assert place.names() == set(files(tmp_path))
         make(SETTINGS, place)
         assert "already exists" in capsys.readouterr().out
-        with pytest.raises(InputError, match=r"--to s3://away/: can't list it"):
+        with pytest.raises(InputError, match=r"--to s3://away/: can't list its files"):
             make(SETTINGS, Prefix("away", ""))
 
 
@@ -181,5 +181,5 @@ def test_the_documented_command_makes_a_set(tmp_path, capsys, monkeypatch):
     assert main([*given[:-1], f"{tmp_path}/", "--count", "32", "--size", "16"]) == 0
     said = capsys.readouterr().out
     assert f"2 of 32 images written to {tmp_path}" in said
-    assert f"32 images in 16 shards, 0.2 MB, are in {tmp_path}" in said
+    assert f"in {tmp_path} is complete: 32 images in 16 shards, 0.2 MB" in said
     assert len(files(tmp_path)) == 16 + 1

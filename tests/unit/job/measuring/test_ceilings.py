@@ -103,8 +103,8 @@ def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(monkeypatch, capsys
     monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: 80_000)
     assert measure_ceilings("cpu", [], SMALL) == ()
     assert capsys.readouterr().out.splitlines() == [
-        f"batchmark-job: warning: peak rate of {kind} not measured: ran out of memory: data larger "
-        "than the cache does not fit"
+        f"batchmark-job: warning: could not measure the peak {kind} rate: ran out of memory: "
+        "there is no room for data larger than the cache"
         for kind in ("copy", "read")
     ]
 
@@ -117,7 +117,7 @@ def test_a_failure_is_one_warning_and_no_ceiling(monkeypatch, capsys):
     found = measure_ceilings("cpu", ["float32"], SMALL)
     assert [ceiling.kind for ceiling in found] == ["copy", "read"]
     assert capsys.readouterr().out == (
-        "batchmark-job: warning: peak rate of float32 not measured: "
+        "batchmark-job: warning: could not measure the peak float32 rate: "
         "RuntimeError: CUDA error: unspecified\n"
     )
 

@@ -128,7 +128,7 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
     assert chosen is entered[1]
     wrong, _, broken, later = (candidate.trial_record() for candidate in entered)
     assert wrong.outcome == "wrong"
-    assert wrong.reason == "relative error 1, but float32 allows 1e-05"
+    assert wrong.reason == "relative error 1 exceeds the tolerance 1e-05 for float32"
     assert wrong.correctness.relative_error == pytest.approx(1)
     assert (broken.outcome, broken.reason) == ("failed", "LookupError: no such kernel")
     assert (later.outcome, later.reason) == ("failed", "ran out of memory: gone")

@@ -90,7 +90,7 @@ def test_wrong_result_fails_its_row():
     measurement = measured_spoilt(lambda product: product * 1.01)
     assert measurement.status == "failed"
     assert measurement.reason.startswith("wrong result: relative error 0.01")
-    assert measurement.reason.endswith(", but float32 allows 1e-05")
+    assert measurement.reason.endswith(" exceeds the tolerance 1e-05 for float32")
     assert not measurement.correctness.passed
     assert measurement.samples_seconds == ()
 
@@ -165,7 +165,7 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     measurement = measured_spoilt(lambda product: product, PATIENT)
     assert measurement.status == "unsettled"
     assert (
-        measurement.reason == "after 10 samples the median may lie anywhere from 100 ms to 300 ms"
+        measurement.reason == "after 10 samples, the median could be anywhere from 100 ms to 300 ms"
     )
     assert len(measurement.samples_seconds) == 10
     assert measurement.warmup_calls > 10 * prepared.RESTARTS
@@ -175,7 +175,7 @@ def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
     monkeypatch.setattr(Candidate, "trial_seconds", 1e-9)
     measurement = measured(WORKLOADS["matmul"])
     assert measurement.status == "unsettled"
-    assert measurement.reason.startswith("a call took 0.001 µs in the trial, and ")
+    assert measurement.reason.startswith("a call took 0.001 µs in the trial, but ")
     assert len(measurement.samples_seconds) >= 10
 
 
@@ -195,7 +195,7 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     ("long_wait", "status", "also"),
     [
         (2.0, "measured", ""),  # or what a busy machine does to it would count
-        (0.0, "unsettled", r", and its threads waited \d+% of the time for a CPU"),
+        (0.0, "unsettled", r", and its threads spent \d+% of the time waiting for a CPU"),
     ],
 )
 def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, status, also):
@@ -204,7 +204,7 @@ def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, st
     assert measurement.status == status
     count = len(measurement.samples_seconds)
     assert count <= 3
-    said = rf"only {count} samples, since 10 would have taken more than 0\.3 s{also}"
+    said = rf"only {count} samples, because 10 would have taken more than 0\.3 s{also}"
     assert re.fullmatch(said, measurement.reason)
     assert measurement.stopping.criterion == "max_seconds"
 
@@ -349,9 +349,9 @@ def test_an_interrupted_row_keeps_the_turns_that_ended():
     interrupted = [row.interrupt("SIGTERM", MeasurementStatus.INTERRUPTED) for row in rows]
     assert [row.status for row in interrupted[:2]] == ["interrupted", "measured"]
     assert interrupted[2] is both.measurement
-    assert interrupted[0].reason == "SIGTERM after 2 of its samples"
+    assert interrupted[0].reason == "SIGTERM; samples taken: 2"
     assert interrupted[0].samples_seconds == (1.0, 2.0)
-    assert interrupted[1].reason == "SIGTERM after 1 of its 2 turns"
+    assert interrupted[1].reason == "SIGTERM after 1 of 2 turns"
 
 
 def test_dtype_nobody_has_is_skipped_with_the_reasons():

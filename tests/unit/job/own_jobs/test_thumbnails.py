@@ -95,7 +95,7 @@ def test_the_check_sees_what_is_wrong(convert, tmp_path, capsys, spoil, code):
     convert.convert(folder, 5, 256, 1, convert.by_pillow)
     spoil(folder / "000003.jpg")
     assert convert.check(folder, 5, 1) == code
-    assert ("thumbnails are wrong, first 3" in capsys.readouterr().err) == bool(code)
+    assert ("thumbnails are wrong, starting with number 3" in capsys.readouterr().err) == bool(code)
 
 
 def test_it_tells_one_metric_in_the_file_and_one_on_standard_output(run, tmp_path):
@@ -119,7 +119,7 @@ def test_it_tells_one_metric_in_the_file_and_one_on_standard_output(run, tmp_pat
 def test_a_size_without_whole_tiles_is_refused(run, size):
     done = run("--size", size)
     assert done.returncode == 2
-    assert done.stderr == f"--size {size} must be a multiple of 8, 128 or more\n"
+    assert done.stderr == f"--size {size} must be a multiple of 8 and at least 128\n"
 
 
 def test_its_inputs_of_terraform_are_a_job_with_four_sizes_that_runs_as_it_does_in_batch(tmp_path):

@@ -74,7 +74,7 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
 @pytest.mark.parametrize(
     ("disturbance", "outcome", "said"),
     [
-        ("crash", "crashed", "ended by SIGSEGV"),
+        ("crash", "crashed", "killed by SIGSEGV"),
         ("hang", "hung", "no response"),
         ("out_of_memory", "out_of_memory", "out of memory"),
         ("slow", "ran", None),
@@ -109,7 +109,7 @@ def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
     monkeypatch.setattr(workers, "kills_for_memory", lambda: 0)  # of tests beside this one
     measured = make_row().measure(bench)
     assert measured.status == "failed"
-    assert "replica 2 of 2: its process was ended by SIGKILL" in measured.reason
+    assert "replica 2 of 2: its process was killed by SIGKILL" in measured.reason
     assert outcomes(measured) == ["ran", "crashed"]
 
 
@@ -146,6 +146,6 @@ def test_an_interruption_keeps_the_groups_that_ended(bench):
     made.take_turn(bench)
     measured = made.interrupt("SIGTERM", "interrupted")
     assert measured.status == "interrupted"
-    assert measured.reason == "SIGTERM after 5 of its samples"
+    assert measured.reason == "SIGTERM; samples taken: 5"
     assert len(measured.sharing.replicas) == 2
     made.close()

@@ -56,8 +56,8 @@ def test_a_step_on_them_is_right(place):
     ("content", "message"),
     [
         (None, "No such file"),
-        (b"short", "does not hold CIFAR-10's records"),
-        (records(20, highest_label=12), "does not hold CIFAR-10's records"),
+        (b"short", "does not contain CIFAR-10 records"),
+        (records(20, highest_label=12), "does not contain CIFAR-10 records"),
     ],
 )
 def test_what_is_no_archive_is_named(tmp_path, monkeypatch, content, message):

@@ -128,7 +128,7 @@ def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", "")
     assert refusal("cuda", "float32") == (
-        "triton finds no C compiler to build its launcher with; install gcc or set CC"
+        "triton can't find a C compiler to build its launcher; install gcc or set CC"
     )
     monkeypatch.setenv("BATCHMARK_TRITON_STUB", "/no/such/folder")
     assert refusal("cuda", "float32") is not None

@@ -117,7 +117,7 @@ def test_steps_that_become_slower_are_told(monkeypatch, clock):
     monkeypatch.setattr(Trainer, "_update", update)
     task = a_task(samples=20, max_seconds=60.0)
     answer = measure(task, alone(), Source(cycle(synthetic(task, alone()))))
-    assert answer.remark.startswith("the last 6 samples have a median +")
+    assert answer.remark.startswith("the median of the last 6 samples differs by +")
 
 
 @pytest.mark.usefixtures("quick", "thin_network")

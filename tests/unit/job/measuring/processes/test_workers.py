@@ -117,10 +117,10 @@ def test_a_worker_answers_again_and_again_even_after_a_failure(worker):
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        ("leave", r"^its process exited with 7: second \| third \| last words$"),
+        ("leave", r"^its process exited with code 7: second \| third \| last words$"),
         (
             "crash",
-            r"^its process was ended by SIGSEGV: Fatal Python error: .* fault \| .* in crash$",
+            r"^its process was killed by SIGSEGV: Fatal Python error: .* fault \| .* in crash$",
         ),
     ],
 )
@@ -238,7 +238,7 @@ def test_a_row_s_end_is_its_own(bench, tmp_path):
     rows = [Row(read_workload(path), {"size": size}, "float32") for size in (2, 3, 4, 5)]
     measured = [row.measure(bench) for row in rows]
     assert [row.status for row in measured[:3]] == ["failed"] * 3
-    assert measured[0].reason.startswith("its process was ended by SIGSEGV: ")
+    assert measured[0].reason.startswith("its process was killed by SIGSEGV: ")
     illegal = "CUDA error: an illegal memory access was encountered"
     assert measured[1].reason == f"AcceleratorError: {illegal} (ends.py, line 13)"
     assert measured[2].reason == "SystemExit: 3 (ends.py, line 15)"

@@ -167,14 +167,14 @@ def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
         (
             [0.001, 0.003] * 5,
             None,
-            "after 10 samples the median may lie anywhere from 1 ms to 3 ms",
+            "after 10 samples, the median could be anywhere from 1 ms to 3 ms",
         ),
         (
             [1.0] * 5 + [1.2] * 5,
             None,
-            "the last 5 samples have a median +20% from that of the first 5",
+            "the median of the last 5 samples differs by +20% from that of the first 5",
         ),
-        ([0.016] * 10, 4e-5, "a call took 40 µs in the trial, and 16 ms afterwards"),
+        ([0.016] * 10, 4e-5, "a call took 40 µs in the trial, but 16 ms afterwards"),
         ([3.0] * 10, 1.0, None),
         ([1.0] * 10, 9.0, None),
         ([1.0, 1.9] * 30, None, None),

@@ -189,7 +189,11 @@ def test_everything_optional_is_used(write, tmp_path):
         ),
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
         ("numbers * 2", "[1]", "TypeError: step() returned a list; return one torch tensor. NumPy"),
-        ("numbers * 2", "numbers[1:]", "the step returned shape (2,), but reference() (3,)"),
+        (
+            "numbers * 2",
+            "numbers[1:]",
+            "the step returned shape (2,), but reference() returned (3,)",
+        ),
         ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined (mine.py, line 7)"),
         ("rand(size, dtype=dtype)", "no_such()", "has no attribute 'no_such' (mine.py, line 5)"),
         (
@@ -231,10 +235,10 @@ def test_step_cpu_may_give_a_numpy_scalar(write, tmp_path):
     [
         ("np.histogram(numbers)", "returned a tuple; return one NumPy array"),
         ("None", "returned None; return one NumPy array"),
-        ("list(numbers)", "returned a list; return one NumPy array: np.asarray() makes one"),
+        ("list(numbers)", "returned a list; return one NumPy array, for example by np.asarray()"),
         (
             "numbers.sum().item()",
-            "returned a float; return one NumPy array: np.asarray() makes one",
+            "returned a float; return one NumPy array, for example by np.asarray()",
         ),
     ],
 )
@@ -252,26 +256,26 @@ def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
             GOOD.replace("step", "stepp"),
             "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*tensors)",
         ),
-        (GOOD.replace("AXES", "SIZES"), "AXES is missing; give for example AXES = {"),
+        (GOOD.replace("AXES", "SIZES"), "AXES is missing; define it as in AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES has (0,) for size; give whole numbers from 1 to "),
         (GOOD.replace("(3, 5)", "3"), "AXES has 3 for size; give a tuple such as (1000,)"),
         (
             GOOD.replace("(3, 5)", "range(3)"),
-            "AXES in line 3 is not a literal; write its value out",
+            "AXES in line 3 is not a literal; write out its value",
         ),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
-            "AXES in line 3 is not a literal; write its value out",
+            "AXES in line 3 is not a literal; write out its value",
         ),
-        (GOOD + 'DTYPES = ("float31",)', "DTYPES has 'float31'; known: float32, float64"),
+        (GOOD + 'DTYPES = ("float31",)', "DTYPES contains the unknown dtype 'float31'; known: f"),
         (GOOD + "DTYPES = 5", "DTYPES is 5; give a tuple such as DTYPES = ("),
         (GOOD + "DTYPES = ()", "DTYPES is (); give a tuple such as DTYPES = ("),
         (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; give a tuple"),
-        (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES has ['float32']; known: float32"),
-        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number above 0 such as 1e-4"),
-        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number above 0"),
-        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number above 0"),
-        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number above 0"),
+        (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES contains the unknown dtype ['float32'];"),
+        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number greater than 0, such as 1e-4"),
+        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number greater than 0"),
+        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number greater than 0"),
+        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number greater than 0"),
         (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
         (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
         (GOOD.replace("dtype, size", "size"), "set_up() takes (size) instead of (dtype, size)"),
@@ -341,7 +345,7 @@ def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
     failed, measured = run(tmp_path, "--workload", "mine", *sizes, code=1).measurements
     assert failed.status is MeasurementStatus.FAILED
     assert f"ValueError: {name}() returned " in str(failed.reason)
-    assert "return a number of 0 or more" in str(failed.reason)
+    assert "return 0 or a positive number" in str(failed.reason)
     assert measured.correctness is not None
 
 
@@ -375,7 +379,7 @@ def test_a_name_that_is_taken_is_refused(write):
 def test_a_name_no_option_can_hold_is_refused(write):
     write(GOOD, "My-Work.py")
     with pytest.raises(
-        InputError, match="a workload's name may contain a-z, 0-9 and _ only; rename"
+        InputError, match="its name can only contain a-z, 0-9 and _, and must start with a letter"
     ):
         find_workload("My-Work")
 
