@@ -30,11 +30,6 @@ def bench():
     workers.close()
 
 
-@pytest.fixture(autouse=True)
-def short_patience(monkeypatch):
-    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 3.0)
-
-
 def make_row(mode="time_slicing", replicas=2, **point):
     shared = SharingPoint(SharingMode(mode), replicas, **point)
     return sharing_row(SIZE, shared)
@@ -80,7 +75,13 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
         ("slow", "ran", None),
     ],
 )
-def test_a_disturbance_is_named_bounded_and_leaves_the_others(bench, disturbance, outcome, said):
+def test_a_disturbance_is_named_bounded_and_leaves_the_others(
+    bench, disturbance, outcome, said, monkeypatch
+):
+    if (
+        disturbance == "hang"
+    ):  # the others may take a busy machine longer
+        monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 3.0)
     began = time.monotonic()
     measured = make_row(disturbance=Disturbance(disturbance)).measure(bench)
     assert time.monotonic() - began < 30
