@@ -1,10 +1,10 @@
 """A target's cold start: the time and cost from a job's submission to its steady state.
 
 Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
-job itself. If any job lacks a timestamp, it is dropped for all, and its step merges with the next.
-An instance is billed from its boot, which happens during RUNNABLE where neither Batch nor the job
-sees it, so costs are a lower bound, at the On-Demand price. Outside EC2 no instance starts or is
-billed: there a cold start begins when the job gets its turn on the machine.
+job itself. A timestamp that any job lacks is dropped for all jobs, and its step is merged with the
+next. An instance is billed from boot, which happens during RUNNABLE, unseen by Batch and the job.
+Costs are therefore a lower bound, at the On-Demand price. Outside EC2 no instance is started or
+billed, so a cold start begins when the job gets its turn on the machine.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ NO_INSTANCE = "Outside EC2 no instance starts, so the wait for a turn on the mac
 class Step(Record):
     """The time between two known timestamps; `seconds` and `usd` are medians over the jobs."""
 
-    name: str = Field(description="joins several steps by ', ' if a timestamp between is unknown")
+    name: str = Field(description="step names, joined by ', ' where a timestamp between is unknown")
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
-    usd: float | None = Field(description="null before the instance is known to be billed")
+    usd: float | None = Field(description="cost; null before the instance is known to be billed")
 
 
 class ColdStart(Record):
-    """A target's jobs from submission to steady state, or to the last known timestamp."""
+    """Time and cost of a target's jobs from submission to steady state or last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)
@@ -68,7 +68,7 @@ class ColdStart(Record):
     seconds: float = Field(ge=0, description="total of all steps; median over the jobs")
     billed_from: str | None = Field(description="first step known to be billed; null if none is")
     billed_seconds: float = Field(
-        ge=0, description="seconds from billed_from on; median over the jobs"
+        ge=0, description="time from the start of billed_from; median over the jobs"
     )
     usd: float | None = Field(
         description="cost of the billed seconds, a lower bound at On-Demand prices; null without "
@@ -78,9 +78,9 @@ class ColdStart(Record):
 
 
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
-    """Summarise the cold starts of a target's jobs; None if no first attempt recorded a step.
+    """Summarise the cold starts of a target's jobs, or return None if no job recorded one.
 
-    An own job on an instance that was already running had no cold start.
+    Retried jobs, failed jobs and jobs on an instance that was already running are left out.
     """
     why = {job.job_id: _why_left_out(job) for job in target.jobs}
     jobs = [job for job in target.jobs if not why[job.job_id]]
@@ -116,7 +116,7 @@ def _why_left_out(job: JobRecord) -> str | None:
 
 @dataclass(frozen=True)
 class _Timeline:
-    """The timestamps that all jobs have, in order for each job, and the steps between them."""
+    """The timestamps recorded for every job, in order for each job, and the steps between them."""
 
     moments: list[list[datetime]]
     steps: list[str]
@@ -141,7 +141,7 @@ class _Timeline:
         return cls(ordered, steps, known.index(billed_from), notes)
 
     def seconds(self, start: int, end: int = -1) -> list[float]:
-        """Each job's seconds between two timestamps."""
+        """Return the seconds between two timestamps for each job."""
         return [(row[end] - row[start]).total_seconds() for row in self.moments]
 
     def step(self, n: int, price: PriceBasis) -> Step:
@@ -164,8 +164,8 @@ def _usd(seconds: float, price: PriceBasis) -> float | None:
 def _moments(job: JobRecord) -> list[datetime | None]:
     """List a job's submission time and the end of each step.
 
-    The container's start is the ECS agent's, or Batch's RUNNING (startedAt), which comes a little
-    later.
+    The container start comes from the ECS agent, or else from Batch's startedAt (RUNNING), which is
+    slightly later.
     """
     told = dict.fromkeys(Marks.model_fields) | dict(job) | dict(job.marks or {})
     told["container_started_at"] = told["container_started_at"] or job.started_at
@@ -182,7 +182,7 @@ def _name(steps: Sequence[str], device: Device | None) -> str:
 def _in_order(
     moments: Sequence[datetime | None], names: Sequence[str], job: JobRecord, notes: list[str]
 ) -> list[datetime]:
-    """Make timestamps non-decreasing, as clocks differ; a note says by how much."""
+    """Make timestamps non-decreasing, as clocks differ, and note corrections of over a second."""
     ordered: list[datetime] = []
     for name, moment in zip(("submission", *names), filter(None, moments), strict=True):
         earliest = ordered[-1] if ordered else moment

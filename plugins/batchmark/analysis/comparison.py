@@ -1,10 +1,10 @@
 """Compares a run's targets: each GPU target with each CPU target, plus the run's studies.
 
 Only rows that both targets measured are compared; all others are listed with the reason. Each
-target's samples are pooled once, for its rows, whole jobs and crossovers alike.
+target's samples are pooled once and used for rows, whole jobs and crossovers.
 
-core/kinds names the kinds of studies. Each kind's package here exports `STUDY`, the record of its
-facts, and `find`, which builds the studies of a run. Its package in report/ puts them into words.
+core/kinds lists the kinds of studies. Each kind has a package here that exports `STUDY`, its record
+class, and `find`, which builds a run's studies. Its package in report/ puts them into words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def _read(stored: Any) -> Any:
-    """Parse stored studies by name; refuse names that this release doesn't know."""
+    """Parse stored studies by name, rejecting names that this release doesn't know."""
     if not isinstance(stored, Mapping):
         return stored
     if unknown := stored.keys() - set(STUDIES):
@@ -56,12 +56,14 @@ class Comparison(Record):
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
     failed: tuple[FailedJob, ...] = Field(
-        default=(), description="includes lost jobs; empty in comparisons of older releases"
+        default=(), description="including lost jobs; empty in comparisons made by older releases"
     )
     prices: PriceTable = Field(description="prices of the instance types in pairs and studies")
-    cost: RunCost = Field(description="of all attempts of all jobs, at the prices paid; lost last")
+    cost: RunCost = Field(
+        description="cost of all attempts of all jobs at the prices paid; lost jobs last"
+    )
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
-        Field(default={}, description="studies beyond GPU against CPU, by name")
+        Field(default={}, description="studies other than GPU against CPU, by name")
     )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
@@ -70,14 +72,14 @@ class Comparison(Record):
 
     @property
     def targets(self) -> Iterator[TargetRecord]:
-        """Every target in a pair or a study; some appear more than once."""
+        """Yield every target of a pair or study; a target can appear more than once."""
         for pair in self.pairs:
             yield from (pair.gpu, pair.cpu)
         yield from (one.target for one in self.studied)
 
     @property
     def studied(self) -> tuple[Studied, ...]:
-        """The targets of all studies, which are reported beside the pairs."""
+        """The targets of all studies, which are reported alongside the pairs."""
         return tuple(one for study in self.of(Study) for one in study.studied)
 
 
@@ -89,10 +91,10 @@ def compare(
 ) -> Comparison:
     """Compare every GPU target with every CPU target for each suite and dtype.
 
-    Multi-node targets aren't paired: they have their own studies. Own jobs get a study besides
-    their pairs, as their targets need not be one GPU and one CPU.
+    Multi-node targets aren't paired, as they have their own studies. Own jobs get a study in
+    addition to any pairs, because their targets need not be one GPU and one CPU.
 
-    A calibration applies only in the environment that it was measured in.
+    A calibration applies only to the environment it was measured in.
     """
     groups = priced_targets(run, prices, calibrations, file_system_usd_per_hour)
     cost = run_costs(run, prices)
@@ -113,6 +115,6 @@ def compare(
 
 
 def _studies(groups: Sequence[Sequence[PricedTarget]]) -> dict[str, tuple[Study, ...]]:
-    """Find the run's studies, by name; kinds without results are left out."""
+    """Find the run's studies by name, leaving out kinds without results."""
     found = {name: tuple(_study_module(name).find(groups)) for name in STUDIES}
     return {name: studies for name, studies in found.items() if studies}

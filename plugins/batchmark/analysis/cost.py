@@ -1,10 +1,10 @@
 """Converts measured time to USD.
 
-A job is charged for its whole instance, a multi-node job for all its nodes. Children of an array
-job that share an instance are charged for it once.
+A job is charged for its whole instance, and a multi-node job for all its nodes. Array-job children
+that share an instance are charged for it once.
 
-Targets are compared at On-Demand prices, however their instances were bought; a job's own cost uses
-the price paid. Time measured on another machine has no price.
+Targets are compared at On-Demand prices, regardless of how their instances were bought; a job's own
+cost uses the price paid. Time measured on a different machine gets no price.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
 EARLIER_ATTEMPTS = (
-    "Earlier attempts are charged like a job's last: Batch does not report how they were bought."
+    "Earlier attempts are charged like the last one: Batch does not report how they were purchased."
 )
 
 
@@ -31,21 +31,21 @@ class PriceBasis(Record):
 
     instance_type: str
     usd_per_hour: float | None = Field(
-        description="On-Demand price, however it was bought; null if no cost may be shown"
+        description="On-Demand price, even for Spot instances; null if no cost can be shown"
     )
     spot_usd_per_hour: float | None = Field(
-        default=None, description="median over the zones; null if no cost may be shown"
+        default=None, description="median Spot price over the zones; null if no cost can be shown"
     )
-    measured_on_it: bool = Field(description="the time was measured on this instance type")
+    measured_on_it: bool = Field(description="whether the time was measured on this type")
     gpus: int | None = Field(
         default=None,
-        description="GPUs of the instance, all held by a job that uses one; null on a CPU",
+        description="the instance's GPUs, all paid for although a job uses one; null on a CPU",
     )
     note: str | None = Field(default=None, description="why there is no price")
 
     @property
     def idle_gpus(self) -> int:
-        """Number of GPUs that are paid for but unused, as a job uses one."""
+        """Number of GPUs that are paid for but unused, since a job uses only one."""
         return (self.gpus or 1) - 1
 
     @property
@@ -63,12 +63,12 @@ class Cost(Record):
 
 
 class JobCost(Cost):
-    """One Batch job's cost: all its attempts, each from container start to stop."""
+    """The cost of one Batch job: all its attempts, each from container start to stop."""
 
     job_id: str | None = Field(description="null for a job that was never submitted")
     target: str
     repeat: int
-    nodes: int = Field(default=1, ge=1, description="instances that it occupied at once")
+    nodes: int = Field(default=1, ge=1, description="number of instances it occupied at once")
     purchase_option: PurchaseOption | None
     seconds: float | None = Field(
         description="charged time, summed over all nodes; null if Batch does not report it"
@@ -76,7 +76,7 @@ class JobCost(Cost):
 
 
 class RunCost(Cost):
-    """The cost of all jobs of a run, with and without a result."""
+    """The cost of all jobs of a run, including those without a result."""
 
     jobs: tuple[JobCost, ...]
 
@@ -131,9 +131,9 @@ def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
 
 
 def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
-    """Factor that converts an efficiency from On-Demand to Spot prices.
+    """Return the factor that converts an efficiency from On-Demand to Spot prices.
 
-    None if a target's On-Demand or Spot price is missing.
+    Returns None if a target's On-Demand or Spot price is missing.
     """
     if not (gpu.usd_per_hour and cpu.usd_per_hour):
         return None
@@ -143,7 +143,7 @@ def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
 
 
 def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Efficiency:
-    """Return the speedup weighted by both prices, which are taken as exact."""
+    """Return the speedup multiplied by the price ratio; prices are treated as exact."""
     if speedup is None:
         return Efficiency(estimate=None, reason="the times are not compared")
     if gpu.usd_per_hour is None or cpu.usd_per_hour is None:
@@ -153,20 +153,20 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
 
 
 def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Cost of a million sequential warm calls; None without a price."""
+    """Return the cost of a million sequential warm calls, or None without a price."""
     usd = usd_per_job(seconds, basis)
     return usd and usd.scaled(MILLION)
 
 
 def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
-    """Cost of `jobs` jobs of this duration, run in turn; None without a price."""
+    """Return the cost of `jobs` consecutive jobs of this duration, or None without a price."""
     if basis.usd_per_hour is None:
         return None
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """Cost of each of a run's jobs and their sum, with a count of jobs missing from the sum."""
+    """Return the cost of each of a run's jobs and their sum, noting how many jobs the sum lacks."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
@@ -176,22 +176,26 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
     return RunCost(
         jobs=jobs,
         usd=math.fsum(known) if known else None,
-        reason=f"not included: {unknown} of {len(jobs)} jobs without a cost" if unknown else None,
+        reason=f"not included: {unknown} of {len(jobs)} jobs, whose cost is unknown"
+        if unknown
+        else None,
     )
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """A job's cost at the price its instance was bought at; excludes boot, idle time and disks."""
+    """Return a job's cost at the price paid for its instance, without boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
-        reason = f"A job of {job.planned.target} has impossible times, so its run time is unknown."
+        reason = (
+            f"A {job.planned.target} job has impossible timestamps, so its run time is unknown."
+        )
     elif job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     return _job_cost(job, job.purchase_option, job.charged_seconds, usd_per_hour, reason)
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """USD per hour of a job's instance, with a note on the price or on why there is none."""
+    """Return the USD per hour paid for a job's instance, with a note on it or why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -203,11 +207,11 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """The cost of a job that ran but left no result; otherwise like `job_cost`."""
+    """Return the cost of a job that ran but left no result; otherwise like `job_cost`."""
     if lost.seconds is None:
         reason: str | None = (
-            f"The run time of a job of {lost.planned.target} is unknown: it left no result, and "
-            "Batch reports no end."
+            f"The run time of a {lost.planned.target} job is unknown: it left no result, and "
+            "Batch reports no end time."
         )
         return _job_cost(lost, None, None, None, reason)
     if lost.seconds == 0:

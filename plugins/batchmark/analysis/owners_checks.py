@@ -24,16 +24,16 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
 
 
 def has_valid_results(job: CollectedJob) -> bool:
-    """Whether a job's results are valid; jobs of other suites always are."""
+    """Check whether an own job has valid results; jobs of other suites always do."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
 
 
 def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
-    """Explain which own jobs are not compared and why, by target and size.
+    """Return why own jobs are not compared, by target and size.
 
-    One failed check discredits all jobs of that size on the target. If the owner gave no
+    One failed check rules out all jobs of that size on the target. If the owner specified no
     checksum, all jobs of a size must produce the same output on every target.
     """
     rows = {name: _whole_jobs(jobs) for name, jobs in jobs_of.items()}
@@ -64,7 +64,7 @@ def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
 
 
 def _problem(found: Found) -> str | None:
-    """Why a target's jobs of a size don't count; interrupted jobs are ignored."""
+    """Return why a target's jobs of a size don't count, ignoring interrupted jobs."""
     ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:
@@ -76,7 +76,7 @@ def _problem(found: Found) -> str | None:
 
 
 def _output(found: Found) -> str | None:
-    """Return the output checksum that all jobs share; None if their owner gave the expected one."""
+    """Return the output checksum shared by all jobs, or None if the owner specified it."""
     for job, row in found:
         plan = job.planned.own_job
         if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):

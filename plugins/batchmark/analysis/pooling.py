@@ -42,13 +42,13 @@ class JobRecord(Provenance):
     starting_at: AwareDatetime | None
     started_at: AwareDatetime
     stopped_at: AwareDatetime
-    instance_type: str | None = Field(description="EC2 instance type it ran on; null off EC2")
+    instance_type: str | None = Field(description="EC2 instance type it ran on; null outside EC2")
     purchase_option: PurchaseOption | None = Field(
         description="how its instance was bought; null if unknown"
     )
     availability_zone: str | None = Field(description="zone that it ran in; null if unknown")
     batch_seconds: float | None = Field(
-        description="from Batch's startedAt to stoppedAt; null if these are impossible"
+        description="from Batch's startedAt to stoppedAt; null if they are inconsistent"
     )
     earlier_seconds: float | None = Field(description="run time of all earlier attempts")
     total_seconds: float | None = Field(
@@ -57,11 +57,12 @@ class JobRecord(Provenance):
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
     start: Start | None = Field(
-        default=None, description="how the instance of an own job had started; null if unknown"
+        default=None, description="how an own job's instance started; null if unknown"
     )
     failed: bool = Field(
         default=False,
-        description="whether an own job left no result; it may not have reported its machine",
+        description="whether an own job left no result; such a job may not have reported its "
+        "machine",
     )
 
 
@@ -69,10 +70,10 @@ class TargetRecord(Record):
     """One target's jobs as recorded in a pair."""
 
     target: str
-    instance_type: str = Field(description="EC2 instance type that the target stands for")
-    device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
-    actual_device: Device | None = Field(description="null without jobs or if they differ")
-    environment: Environment | None = Field(description="null without jobs or if they differ")
+    instance_type: str = Field(description="EC2 instance type that the target represents")
+    device: Literal["cpu", "cuda"] = Field(description="device that the target represents")
+    actual_device: Device | None = Field(description="null if there are no jobs or they differ")
+    environment: Environment | None = Field(description="null if there are no jobs or they differ")
     jobs: tuple[JobRecord, ...]
     version: Version = Field(
         default=Version(), description="version fields that all its jobs share"
@@ -116,7 +117,7 @@ class TargetJobs:
         return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
-        """Why these jobs can't be pooled or compared; None if they can."""
+        """Return why these jobs can't be pooled or compared, or None if they can."""
         if not self.jobs:
             reasons = "; ".join(dict.fromkeys(lost.why for lost in self.lost))
             return f"{self.name} has no result: {reasons}"
@@ -151,7 +152,7 @@ class TargetJobs:
         return differences
 
     def total(self, span: Span) -> Median | None:
-        """Durations of whole jobs, one sample per job; interrupted jobs don't count."""
+        """Return the median duration of whole jobs, one sample per job that was not interrupted."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]
@@ -162,7 +163,7 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """Group the run's jobs by (suite, dtype) and target, without reruns of suspects.
+    """Group the run's jobs by (suite, dtype) and target, leaving out reruns of suspects.
 
     A target of own jobs appears once for each instance type that its queue chose.
     """
@@ -194,7 +195,7 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
 def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
     """Split own jobs by the instance type that their queue chose; leave other jobs together.
 
-    Jobs that failed before reporting their machine go with the first type.
+    Jobs that failed before reporting their machine are grouped with the first type.
     """
     types = [
         _instance_type(job)
@@ -228,13 +229,13 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """Sort key: the repeat, then the size of own jobs, which ran in mixed order."""
+    """Return a sort key: the repeat, then the size of own jobs, as sizes ran in mixed order."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Whether a GPU target's job ran on the CPU; a failed own job counts as not."""
+    """Check whether a GPU target's job ran on the CPU; False for a failed own job."""
     on_cpu = job.document.actual_device is Device.CPU
     return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 
@@ -254,7 +255,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Properties that must agree to pool jobs; for own jobs only the known ones."""
+    """Return the properties that must agree to pool jobs; for own jobs, only the known ones."""
     document = job.document
     environment = document.environment
     found = {

@@ -1,7 +1,7 @@
 """Judges a third party's published benchmark table by our rules.
 
 Its times have two decimals and come from one run, so the interval of a speedup covers rounding and
-the assumed noise from job to job.
+the assumed job-to-job noise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Times(Record):
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Who is ahead by more than noise: in time or, given a factor for prices, in cost."""
+        """Return who is ahead by more than noise, in time or, with a price factor, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 
@@ -73,8 +73,8 @@ class PublishedRow(Times):
 class PublishedTable(Record):
     name: str
     read_on: date = Field(description="date of our copy: the table itself has no date")
-    gpu: str = Field(description="instance type")
-    cpu: str = Field(description="instance type")
+    gpu: str = Field(description="GPU instance type")
+    cpu: str = Field(description="CPU instance type")
     total: Times
     rows: tuple[PublishedRow, ...]
     repeated_speedup: float = Field(description="speedup of whole jobs in a second published run")
@@ -89,16 +89,16 @@ class PublishedTable(Record):
         return [row for row in self.rows if row.judged]
 
     def price_factor(self, prices: PriceTable) -> float:
-        """CPU price / GPU price, which converts a speedup to a cost ratio."""
+        """Return CPU price / GPU price, which converts a speedup to a cost ratio."""
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """Cost of both whole jobs at On-Demand prices."""
+        """Return the cost of both whole jobs at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """Matrix size from which the GPU stays ahead; the smallest size includes its start-up."""
+        """Find the matrix size from which the GPU stays ahead; the smallest includes start-up."""
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The share of a device's ceilings that a row reached, with ceilings from the same jobs."""
+"""Computes what share of its device's ceilings, measured in the same jobs, a row reached."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Roofline(Record):
     """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
 
     flops_per_second: Estimate | None
-    bytes_per_second: Estimate | None = Field(description="counting the least a call must move")
+    bytes_per_second: Estimate | None = Field(description="counting the minimum a call must move")
     compute_ceiling: float | None = Field(description="flop/s of a large product in its dtype")
     memory_ceiling: float | None = Field(
-        description="bytes/s of a large copy, read plus written, or of a large read, if faster"
+        description="bytes/s of a large copy (read plus written), or of a large read if faster"
     )
     compute_share: float | None = Field(description="share of the compute ceiling")
     memory_share: float | None = Field(description="share of the memory ceiling")

@@ -1,4 +1,4 @@
-"""One row's measurements over a target's jobs, and the figures computed from them."""
+"""Collects one row's measurements over a target's jobs, and computes figures from them."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ class Side(Record):
     jobs: int = Field(ge=1)
     relative_spread: float | None = Field(description="interquartile range / median")
     cold_seconds: float = Field(
-        description="first call of this code at this size; includes loading its libraries if that "
-        "was still to do; median over the jobs"
+        description="first call of this code at this size, including loading its libraries if they "
+        "were not loaded yet; median over the jobs"
     )
     implementation: Implementation
     trials: tuple[Trial, ...] = Field(description="trials of all candidates, in the first job")
     roofline: Roofline | None = Field(description="null if the row's work is not counted")
     items_per_second: Estimate | None = Field(description="images per second; null for other rows")
     peak_memory_bytes: int | None = Field(description="largest over the jobs")
-    energy_joules: float | None = Field(description="per call; median over the jobs")
+    energy_joules: float | None = Field(description="energy per call; median over the jobs")
     flops_per_joule: float | None
     kernel_seconds: float | None = Field(
         default=None, description="time on the GPU alone, without launches; median over the jobs"
@@ -97,8 +97,8 @@ class Side(Record):
         description="share of CPU time that the hypervisor took; largest over the jobs"
     )
     wait_share: float | None = Field(
-        description="share of the time with work in which threads waited for a CPU; largest over "
-        "the jobs"
+        description="share of the time with work to do that threads spent waiting for a CPU; "
+        "largest over the jobs"
     )
     throttled_samples: int = Field(description="samples taken while the device was throttled")
     throttled_left_out: int = Field(description="throttled samples left out of the median")
@@ -108,7 +108,7 @@ class Side(Record):
     provenance: tuple[Provenance, ...]
 
     def disturbances(self) -> Iterable[RowWarning]:
-        """Describe what slowed the samples down."""
+        """Yield a warning for each thing that slowed the samples down."""
         if self.throttled_left_out:
             yield RowWarning(
                 "throttled",
@@ -129,7 +129,8 @@ class Side(Record):
         if self.wait_share and self.wait_share > MUCH_WAITING:
             yield RowWarning(
                 "disturbed",
-                f"other work on the machine: its threads waited {percent(self.wait_share)} of "
+                f"other work on the machine: the job's threads waited {percent(self.wait_share)} "
+                "of "
                 "their time for a CPU",
             )
 
@@ -230,7 +231,7 @@ class RowSamples:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no figure; None if there is one."""
+        """The reason why there is no figure; None if there is one."""
         if not (self.measured or self.unmeasured):
             return "not among its rows"
         if self.check_problem:
@@ -248,20 +249,20 @@ class RowSamples:
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def _too_fast(self, roofline: Roofline) -> bool:
-        """Whether the rate exceeds its ceiling; rows that may fit in a cache are exempt."""
+        """Check whether the rate exceeds its ceiling; rows that may fit in a cache are exempt."""
         cached = any((row.caches_filled or 0) < CACHED for row in self._rows)
         above = (roofline.share or 0) > ABOVE_CEILING
         return above and not (roofline.bound == "memory" and cached)
 
     def warnings(self) -> Iterable[RowWarning]:
-        """List what to check before trusting a measured row."""
+        """Yield warnings about what to check before trusting a measured row."""
         side = self.side
         if side is None:
             return
         if side.relative_spread and side.relative_spread > WIDE_SPREAD:
             yield RowWarning(
                 "unsettled",
-                "wide spread, the middle half of the samples covers "
+                "wide spread, with the middle half of the samples covering "
                 f"{percent(side.relative_spread)} of their median",
             )
         if side.roofline and self._too_fast(side.roofline):
@@ -295,18 +296,18 @@ def parameters_json(parameters: Mapping[str, Parameter]) -> str:
 
 
 def codes_of(rows: Iterable[RowSamples]) -> tuple[Implementation, ...]:
-    """Distinct implementations measured in some rows; each job chooses its own."""
+    """Return the distinct implementations that measured these rows; each job chooses its own."""
     used = (row.implementation for samples in rows for _, row in samples.measured)
     return tuple(dict.fromkeys(code for code in used if code))
 
 
 def kept_samples(row: Measurement) -> list[float]:
-    """Samples in seconds; throttled ones are dropped if enough remain for an interval."""
+    """Return the samples in seconds, without throttled ones if enough remain for an interval."""
     return [row.samples_seconds[index] for index in _kept(row)]
 
 
 def median_of(rows: Sequence[Measurement], *, seed: str) -> Median:
-    """Median of one row's kept samples over several jobs."""
+    """Return the median of one row's kept samples over several jobs."""
     return Median(
         [kept_samples(row) for row in rows], seed=seed, turns=[_kept_by_turn(row) for row in rows]
     )
@@ -320,7 +321,7 @@ def _kept(row: Measurement) -> list[int]:
 
 
 def _kept_by_turn(row: Measurement) -> list[list[int]]:
-    """Number of kept samples in each process's turns, without empty turns."""
+    """Count the kept samples in each process's turns, leaving out empty turns."""
     of_processes = row.process_samples or (len(row.samples_seconds),)
     process_ends = list(accumulate(of_processes))
     turn_ends = list(accumulate(row.turn_samples or of_processes))

@@ -45,12 +45,12 @@ class Chosen:
 
     @cached_property
     def label(self) -> str:
-        """Unique name: the target and the run's id."""
+        """Unique name made of the target and the run's ID."""
         return f"{self._target} in {self.run.run_id}"
 
     @property
     def name(self) -> str:
-        """Readable name: the target and the run in words."""
+        """Readable name made of the target and a description of the run."""
         suites = suite_names(job.planned.suite for job in self.run.jobs)
         began = min((job.started_at for job in self.run.jobs), default=None)
         when = f"{began:%Y-%m-%d %H:%M}" if began else ""
@@ -80,7 +80,7 @@ class Chosen:
             names = {job.planned.target for job in self.run.jobs}
             names |= {lost.planned.target for lost in self.run.lost}
             known = ", ".join(sorted(names, key=target_order))
-            raise CollectError(f"run {self.run.run_id} has no target {self.target}, but {known}")
+            raise CollectError(f"run {self.run.run_id} has no target {self.target}; it has {known}")
         run = self.run.model_copy(update={"jobs": jobs, "lost": lost})
         tables = [
             table.model_copy(update={"target": self.label})
@@ -93,7 +93,7 @@ class Chosen:
                 types = ", ".join(part.pooled.instance_type for part in group)
                 raise CollectError(
                     f"{self.label} ran on several instance types ({types}), so there is no single "
-                    "timing to compare; the run's report has each instance type by itself"
+                    "timing to compare; the run's report lists each instance type separately"
                 )
         return {target.suite: target for (target,) in groups}
 
@@ -103,13 +103,15 @@ class NoCommonSuiteError(CollectError):
 
 
 class SideBySide(Record):
-    """Two targets compared; in its rows, `gpu` is the first target and `cpu` the second."""
+    """A comparison of two targets; in its rows, `gpu` is the first and `cpu` the second."""
 
     suite: str
     first: TargetRecord
     second: TargetRecord
     refused: str | None = Field(description="why nothing is compared")
-    rows: tuple[Row, ...] = Field(description="the speedup is the second's time / the first's")
+    rows: tuple[Row, ...] = Field(
+        description="rows, whose speedup is the second's time / the first's"
+    )
     uncompared: tuple[UncomparedRow, ...]
 
 
@@ -131,14 +133,14 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     suites = [suite for suite in ours if suite in theirs]
     if not suites:
         raise NoCommonSuiteError(
-            f"{first.label} measured {', '.join(ours)}, {second.label} {', '.join(theirs)}: "
-            "no suite in common"
+            f"{first.label} measured {', '.join(ours)}, and {second.label} measured "
+            f"{', '.join(theirs)}: no suite in common"
         )
     return [_compared(suite, ours[suite], theirs[suite]) for suite in suites]
 
 
 def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
-    """List rows that the second target measured, but the first did not or in too few jobs.
+    """List rows that the second target measured but the first did not, or only in too few jobs.
 
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
@@ -154,7 +156,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
 
 
 def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
-    """Why the first target has no result comparable with the second's; None if it has one."""
+    """Return why the first target has no result comparable with the second's; None if it has."""
     if first is None:
         return f"suite {second.suite} was not measured"
     if refused := first.refused or second.refused:
@@ -167,7 +169,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
         return None
     reasons = [f"measured by {ours}, against {theirs}", samples.reasons()]
     if ours.stopped:
-        reasons.append(f"{formatting.count(ours.stopped, 'job')} interrupted before it")
+        reasons.append(f"{formatting.count(ours.stopped, 'job')} interrupted before this row")
     return "; ".join(filter(None, reasons))
 
 
@@ -195,7 +197,7 @@ class _Extent(NamedTuple):
         return f"{jobs} with {formatting.count(self.samples, 'sample')}"
 
     def lacks(self, other: Self) -> bool:
-        """Whether it falls so far short of the other that it can't be compared."""
+        """Check whether it falls too far short of the other to be compared."""
         ran, others = self.measured + self.unsettled, other.measured + other.unsettled
         return (
             self.measured < min(other.measured, ENOUGH_REPEATS)
@@ -206,12 +208,12 @@ class _Extent(NamedTuple):
 
 
 def _stopped(job: CollectedJob) -> bool:
-    """Whether a job stopped before all rows; own jobs measure one size each by design."""
+    """Check whether a job was stopped early; own jobs measure only one size each by design."""
     return job.document.status == "interrupted" and job.document.own_job is None
 
 
 def verdict(row: Row) -> Verdict:
-    """Say in a word whether the first target is faster."""
+    """Return in words whether the first target is faster."""
     if sign := SIGNS[row.verdict]:
         return VERDICTS[sign]
     if row.same_cpu:

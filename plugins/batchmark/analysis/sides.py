@@ -1,4 +1,4 @@
-"""A run's targets, pooled, priced and judged once for all comparisons."""
+"""Pools, prices and judges a run's targets once for all comparisons."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PricedTarget:
 
     @cached_property
     def refused(self) -> str | None:
-        """Why the target can't be compared; None if it can."""
+        """The reason why the target can't be compared; None if it can."""
         return self.pooled.refusal()
 
     @cached_property
@@ -101,7 +101,7 @@ def priced_targets(
 
 
 def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
-    """The CPU model that both targets ran on, if one is a GPU target that fell back; else None."""
+    """Return the CPU model that both ran on, if one is a GPU target that fell back; else None."""
     ours, theirs = first.jobs[0].document, second.jobs[0].document
     model = ours.environment.cpu_model
     fell_back = first.fell_back or second.fell_back

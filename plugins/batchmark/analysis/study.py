@@ -1,4 +1,4 @@
-"""Base records of all kinds of studies."""
+"""Base records for all kinds of studies."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Points belong to one change if they share suite, target, metric and direction, and start at the same
 or neighbouring runs. If they cover half of the target's rows, the environment changed; otherwise
-each workload is a change of its own. Targets that moved at once with the same recorded cause also
-form one change.
+each workload is a change of its own. Targets that changed at the same time with the same recorded
+cause also form one change.
 """
 
 from __future__ import annotations
@@ -71,10 +71,11 @@ def group_changes(
     measured: Iterable[SeriesKey],
     confirmations: Iterable[Confirmation] = (),
 ) -> tuple[Change, ...]:
-    """Group change points; regressions come first, then by kind, environments first, by size.
+    """Group change points, with regressions first, then by kind, environments first, then by size.
 
-    `runs` are those of `runs_around`; some may be missing. `measured` are all series, to see which
-    share of a target's rows moved. A confirmation is attached to the change of its series and run.
+    `runs` are those of `runs_around`, some of which may be missing. `measured` lists all series, to
+    determine what share of a target's rows changed. A confirmation is attached to the change of its
+    series and run.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:
@@ -99,12 +100,12 @@ def group_changes(
 
 
 def runs_around(points: Iterable[ChangePoint]) -> set[str]:
-    """The runs whose conditions `group_changes` compares."""
+    """Return the runs whose conditions `group_changes` compares."""
     return {run for point in points for run in (point.last_run_id, *_window(point))}
 
 
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
-    """Whether both changes may begin with the same run."""
+    """Check whether both changes may begin with the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
@@ -127,7 +128,8 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
     """Return the changes of times that explain a change of a speedup.
 
-    The GPU time moved in the speedup's direction (better or worse), the CPU time the other way.
+    The GPU time moved in the same direction as the speedup (better or worse), the CPU time in the
+    opposite one.
     """
     if speedup.metric != Metric.SPEEDUP:
         return []
@@ -146,7 +148,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Group points by first run: those near the most common one, then the rest likewise."""
+    """Yield clusters of points: those near the most common first run, then likewise the rest."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -207,7 +209,7 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
     """List differences at the run where most points begin, or else at the nearest run with any.
 
-    A version may change with every run, so other nearby differences are looked for as well. A row
+    A version can change with every run, so other nearby differences are searched for as well. A row
     property, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
@@ -274,7 +276,7 @@ def _fell_back(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> 
 
 
 def _named_causes(group: _Group) -> tuple[Cause, ...]:
-    """List the causes shared by all targets, then each target's own with its name."""
+    """List the causes shared by all targets, then each target's own causes with its name."""
     shared = group.shared
     first = next(iter(group.causes.values()))
     common = [cause for cause in first if cause.difference in shared]
@@ -288,7 +290,7 @@ def _named_causes(group: _Group) -> tuple[Cause, ...]:
 
 
 def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float | None]:
-    """Each target's USD per hour at the change; None off EC2 or if not recorded."""
+    """Return each target's USD per hour at the change; None outside EC2 or if not recorded."""
     prices: dict[str, float | None] = {}
     for point in points:
         target = point.series.target
@@ -306,7 +308,7 @@ def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float 
 def _usd_per_month(
     points: Sequence[ChangePoint], prices: Mapping[str, float | None]
 ) -> tuple[float | None, str | None]:
-    """Compute `Change.usd_per_month`, or say why it is unknown."""
+    """Compute `Change.usd_per_month`, or explain why it is unknown."""
     metric = points[0].metric
     if reason := WITHOUT_USD.get(metric):
         return None, reason

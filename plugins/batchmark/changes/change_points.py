@@ -2,8 +2,8 @@
 
 A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans. Autom. Control 21
 (1976) 108; Lai, J. R. Stat. Soc. B 57 (1995) 613): after each run, every earlier run is a candidate
-for the first of a new level. The first with enough evidence (`evidence`) is a change, and the
-search continues after it. Finally, changes that later runs do not confirm are dropped.
+for the first run of a new level. The first candidate with enough evidence (`evidence`) is a change,
+and the search continues after it. Finally, changes that later runs do not confirm are dropped.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Newest:
     correlation: float  # of neighbouring figures; 0 unless there is surely one
 
     def tail(self, log_value: float) -> float:
-        """Probability that noise alone produces figures at least as slow."""
+        """Return the probability that noise alone produces figures at least as slow."""
         return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
     def evidence(self, log_shift: float, logs: Array) -> float:
-        """Log likelihood ratio of this level shift over all of some figures of shape (n,)."""
+        """Return this level shift's log likelihood ratio, summed over figures of shape (n,)."""
         about = (logs - self.center)[None, :]
         return float(
             np.sum(self.noise.log_density(about - log_shift) - self.noise.log_density(about))
@@ -55,11 +55,11 @@ def search(
     evidence: Sequence[float] | None = None,
     hindsight: bool = True,
 ) -> list[list[LevelChange]]:
-    """Find each series' changes, by index.
+    """Find the changes in each series.
 
-    Series are finite logs in run order, each of shape (n,); `fresh` says which include fresh jobs,
-    and `evidence` how much each needs. Shifts below `least_log_shift` are not changes, and neither
-    are those that later runs do not confirm.
+    Series are finite logs in run order, each of shape (n,). `fresh` says which series include fresh
+    jobs, and `evidence` how much each series needs. Shifts below `least_log_shift` are not changes
+    and, with `hindsight`, neither are those that later runs do not confirm.
     """
     searches = chain.from_iterable(_searched(series, priors, fresh, evidence, least_log_shift))
     return [still_shown(one.values, one.found) if hindsight else one.found for one in searches]
@@ -73,7 +73,7 @@ def newest(
 ) -> list[Newest | None]:
     """Weigh each series' newest figures; None if its last level is too recent.
 
-    The arguments are those of `search`.
+    Takes the same arguments as `search`.
     """
     searched = _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
     return list(chain.from_iterable(map(_newest_figures, searched)))

@@ -1,9 +1,9 @@
 """Finds shifts shared by a target's rows, even if no single row shows them.
 
-A new driver or image moves most rows of a target at once. In a single row, a shift of 3 % may drown
-in noise. The median over the rows of each row's distance from its own median is far less noisy, and
-a change in a single row hardly moves it. So it is searched like any other series, and its changes
-are added to the rows that moved with it.
+A new driver or image moves most rows of a target at once. In a single row, a shift of 3 % can be
+lost in noise. The median over all rows of each row's distance from its own median is far less
+noisy, and a change in a single row hardly affects it. It is therefore searched like any other
+series, and its changes are added to the rows that moved with it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Shift(NamedTuple):
 def common_series(histories: Sequence[Series]) -> list[Common]:
     """Build the common series of each machine with enough rows, from histories of times.
 
-    Rows far younger than the others are left out, as their median is their newest level. So are
-    metrics reported by own jobs, which need not move as times do.
+    Rows far younger than the others are left out, because their median reflects only their newest
+    level. So are metrics reported by own jobs, which need not move as times do.
     """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):
@@ -95,7 +95,7 @@ def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
 def shifts_of(
     common: Timeline, shown: Sequence[LevelChange], least_log_shift: float
 ) -> list[Shift]:
-    """Return a common series' changes and their current size in logs, without small ones."""
+    """Return a common series' changes with their current size in logs, without small ones."""
     if not shown:
         return []
     borders = [0, *(change.index for change in shown), common.logs.size]
@@ -110,7 +110,7 @@ def shifts_of(
 def with_common(
     own: Sequence[LevelChange], line: Timeline, shifts: Sequence[Shift]
 ) -> list[LevelChange]:
-    """Add to a row's own changes the common ones that it moved with, in the row's figures.
+    """Add the common changes that a row moved with to its own changes, by the row's figures.
 
     A common change replaces the row's own change to the same level, which noise may have delayed.
     """

@@ -83,7 +83,7 @@ class RunConditions:
         return Version.agreed(self.of_jobs)
 
     def values(self, name: str, row: str = "") -> tuple[str, ...]:
-        """Values of one of `PROPERTIES` as text; `row` is a name from `row_name`."""
+        """Return the values of one of `PROPERTIES` as text; `row` is a name from `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         return tuple(map(IN_WORDS.get(name, str), self.of_jobs.get(name, ())))
@@ -102,9 +102,9 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 
 
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
-    """Collect conditions by run id and target, without fresh jobs, as in the series.
+    """Collect conditions by run ID and target, without fresh jobs, as in the series.
 
-    The history's rows have `COLUMNS`; any value may be missing.
+    Each of the history's rows has `COLUMNS`; any value can be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -116,7 +116,7 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
     """List properties that are known in both runs and differ, the likeliest cause first.
 
-    Two Spot prices are not compared, as they move anyway.
+    Two Spot prices are not compared, as they change all the time.
     """
     spot = before.values("purchase_option") == after.values("purchase_option") == ("spot",)
     images = before.values("image"), after.values("image")
@@ -132,7 +132,7 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
 
 def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
-    """Versions measured by the last run before a change and by the first run after it.
+    """Return the versions measured by the last run before a change and the first run after it.
 
     Prices have no version.
     """

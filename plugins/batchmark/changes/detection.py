@@ -1,4 +1,4 @@
-"""Detects changes of level in many series' histories, and recoveries.
+"""Detects changes of level, and recoveries, in the histories of many series.
 
 Runs call `detect_changes`. `detect` does the same for plain numbers, for harnesses that evaluate
 detectors. The search itself is in `change_points`, `noise_model` and `steps`.
@@ -32,7 +32,7 @@ class DetectorSettings(Record):
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
-        description="relative; a smaller shift is no change, however certain it is",
+        description="relative; smaller shifts are not changes, however certain they are",
     )
     false_alerts_a_month: float = Field(
         default=1.0,
@@ -47,10 +47,10 @@ def detect_changes(
     settings: DetectorSettings | None = None,
     priors: Mapping[SeriesKey, Prior] | None = None,
 ) -> list[ChangePoint]:
-    """Find all changes of level, in both directions, that persist to the end of the histories.
+    """Find all changes of level, in both directions, that later runs do not refute.
 
-    With more series each needs more evidence, to keep false alerts as rare as the settings demand.
-    Priors are the calibrated noise of times.
+    The more series there are, the more evidence each needs, to keep false alerts as rare as the
+    settings demand. Priors are the calibrated noise of times.
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
@@ -101,7 +101,7 @@ def detect(series: Sequence[float]) -> list[int]:
     values = np.asarray(series, dtype=float)
     if (values < 0).any() and not (values > 0).any():
         raise ValueError(
-            f"the figures are {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
+            f"the figures range from {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
             "give figures above 0, as changes are found in their logs"
         )
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
@@ -133,7 +133,8 @@ def _points(
 def change_point(history: Series, line: Timeline, start: int, index: int, end: int) -> ChangePoint:
     """Build the record of a series' change.
 
-    The levels' figures in `line` are those from `start` on and from `index` on, up to `end`.
+    In `line`, the old level's figures begin at `start`, and the new level's begin at `index` and
+    stop before `end`.
     """
     before, after = line.logs[start:index], line.logs[index:end]
     # Fresh jobs of the change's first run may be the first slow ones.
@@ -156,10 +157,10 @@ def change_point(history: Series, line: Timeline, start: int, index: int, end: i
 
 
 def p_value(before: Array, after: Array) -> float:
-    """Probability that equal levels look as different as these logs of shapes (m,) and (n,).
+    """Return the probability that equal levels differ as much as these logs, (m,) and (n,).
 
-    Student's t between the runs nearest to the change, with clipped outliers, times the number of
-    lengths that the search tries (Bonferroni).
+    Uses Student's t between the runs nearest to the change, with clipped outliers, multiplied by
+    the number of lengths that the search tries (Bonferroni).
     """
     near = (before[-WINDOW:], after[:WINDOW])
     clipped = [_clipped(logs) for logs in near]
@@ -182,10 +183,10 @@ def _clipped(logs: Array) -> Array:
 def controlled_false_discoveries(
     p_values: Sequence[float], tests: int, rate: float
 ) -> NDArray[np.bool_]:
-    """Select results such that at most a share `rate` of them is expected to be false.
+    """Select results such that at most a fraction `rate` of them is expected to be false.
 
     Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); tests
-    beyond the given p-values, up to `tests`, count as p = 1.
+    without a p-value here, up to `tests` in total, count as p = 1.
     """
     others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
@@ -193,10 +194,10 @@ def controlled_false_discoveries(
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Find series of times that are back at their level from before an alert, and since when.
+    """Yield a change point for each series of times that is back at its level before an alert.
 
     `slower` are change points of open alerts. Common shifts are left to the search, because one
-    row's noise alone may bring it back for three runs.
+    row's noise alone can bring it back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):

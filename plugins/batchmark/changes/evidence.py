@@ -3,15 +3,15 @@
 The runs are weighed against the noise of up to WINDOW earlier runs (`noise_model`), by the
 likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's sequential test.
 Autocorrelated noise produces stretches of runs that look like a level, so evidence is divided by
-what the correlation of neighbouring runs adds to the variance of their mean.
+the factor by which the correlation of neighbouring runs inflates the variance of their mean.
 
-The density is an estimate, and the noise may have a shape it doesn't know, so the window's own runs
-check it: under the right density, likelihood ratios of the old level's runs average to 1. If they
-average more, they are raised to about the power that makes it 1, the adjustment coefficient of
+The density is only an estimate, and the noise may have a different shape, so the window's own runs
+check it: under the right density, likelihood ratios of the old level's runs average to 1. If the
+average is higher, they are raised to about the power that makes it 1, the adjustment coefficient of
 Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
-Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
-false alerts at the same recall. The others are judgment, unless they name a reason.
+Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is")
+for few false alerts at the same recall. The others are judgment, unless they name a reason.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Search:
         return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
 
     def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
-        """Continue after a step; return whether it is news, not part of a reported drift."""
+        """Continue after a step, recording it as a new change or as part of the last drift."""
         self.steps.append(index)
         self.first = index + LEAST_BETWEEN
         last, self.last = self.last, Step(index, shift, self.start, self.base)
@@ -165,7 +165,7 @@ class Candidates(PerRow):
 
     @cached_property
     def stand_out(self) -> Array:
-        """The most standard errors by which the mean of later runs is off the level.
+        """The largest distance of a mean of later runs from the level, in standard errors.
 
         Negative if below the level; shape (q,).
         """
@@ -187,7 +187,7 @@ class Candidates(PerRow):
 
     @cached_property
     def shifts(self) -> Array:
-        """SHIFTS in each candidate's direction, one replaced by its first runs'; (q, shifts)."""
+        """SHIFTS in each candidate's direction, scaled so one fits its first runs; (q, shifts)."""
         sign = np.where(self.up, 1, -1)
         first = self.later[:, :LEAST_AFTER]
         first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign
@@ -207,7 +207,7 @@ class Candidates(PerRow):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence of the first 1 to MOST_AFTER runs from each candidate for a new level."""
+    """Evidence for a new level in the first 1 to MOST_AFTER runs from each candidate."""
 
     candidates: Candidates
     ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Row and length of stretches that prove a new level: the strongest for each end."""
+        """Yield the row and length of stretches that prove a new level, the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
@@ -247,7 +247,7 @@ class Evidence:
             yield int(rows[hits[place]]), int(lengths[place])
 
     def shift(self, row: int, length: int) -> float:
-        """The most likely shift of the new level."""
+        """Return the most likely shift of the new level."""
         later = self.candidates.later[row, :length]
         place = self._likeliest(row, length)
         if place == SHIFTS.size - 1:  # or more
@@ -259,13 +259,13 @@ class Evidence:
         return float(sizes[np.argmax(likely[0].sum(axis=1))])
 
     def is_partial(self, row: int, length: int) -> bool:
-        """Whether a stretch's first or last runs contradict the level of the others."""
+        """Check whether a stretch's first or last runs contradict the level of the others."""
         of_runs = self.ratios[row, :length, self._likeliest(row, length)]
         least = min(np.cumsum(of_runs).min(), np.cumsum(of_runs[::-1]).min())
         return bool(least * self.known[row, length - 1] < -AGAINST)
 
     def tempered(self, row: int, length: int) -> float:
-        """Weight of a stretch, reduced if the window's own runs show similar evidence."""
+        """Return a stretch's weight, reduced if the window's own runs show similar evidence."""
         candidates = self.candidates
         window = candidates.noise.windows[row]
         about = window[~np.isnan(window)] + candidates.noise.center[row] - candidates.center[row]
@@ -280,12 +280,12 @@ class Evidence:
         return float(self.weight[row, length - 1] * (honest + (1 - honest) * power))
 
     def _likeliest(self, row: int, length: int) -> int:
-        """Index in SHIFTS of the most likely shift."""
+        """Return the index in SHIFTS of the most likely shift."""
         return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
 
 
 def _power(log_ratios: Array) -> float:
-    """Largest power up to 1 at which likelihood ratios of shape (n,) average to at most 1."""
+    """Return the largest power up to 1 at which likelihood ratios, (n,), average to at most 1."""
 
     def above(power: float) -> float:
         return float(np.logaddexp.reduce(power * log_ratios) - np.log(log_ratios.size))
@@ -298,9 +298,10 @@ def _power(log_ratios: Array) -> float:
 
 
 def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
-    """Factor by which neighbours' correlation r inflates the variance of a mean of runs.
+    """Return the factor by which neighbours' correlation r inflates the variance of a mean.
 
-    For a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 - r)^2)).
+    For n runs of a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 -
+    r)^2)).
     """
     rest = 1 - correlation
     return np.asarray(

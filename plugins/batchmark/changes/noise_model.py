@@ -4,12 +4,12 @@ Values are natural logs, so a difference is a relative change. The density of a 
 is a mixture: a normal core; a second one of the same width if the series alternates between two
 speeds; and a flat part for runs that a noisy neighbour slows down. It is fitted by expectation
 maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1), and the second core is
-weighted by Schwarz's criterion (Ann. Stat. 6 (1978) 461). As few runs leave a core's width
-uncertain, later runs follow Student's t about it. So a single outlier is weak evidence, and a
-value that the series often takes is none.
+weighted by Schwarz's criterion (Ann. Stat. 6 (1978) 461). Because few runs leave a core's width
+uncertain, later runs follow Student's t about it. A single outlier is therefore weak evidence, and
+a value that the series often takes is none.
 
-Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
-false alerts at the same recall. The others are judgment, unless they name a reason.
+Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is")
+for few false alerts at the same recall. The others are judgment, unless they name a reason.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NoiseDensity(PerRow):
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """Estimate the noise in windows, NaN where a window has fewer runs; priors: shape (q,)."""
+        """Estimate the noise in windows, with NaN where runs are missing; priors: shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = median_of_rows(windows, runs)
         about = windows - center[:, None]
@@ -96,7 +96,7 @@ class NoiseDensity(PerRow):
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
     def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
-        """Log density of later runs, given relative to their windows' centers; (rows, ...)."""
+        """Return the log density of later runs, relative to their windows' centers; (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
         # In place: half of the search's time is spent here.
@@ -116,9 +116,9 @@ class NoiseDensity(PerRow):
         return np.asarray(found)
 
     def tail(self, log_values: Array) -> Array:
-        """Probability that noise alone puts a run this far or more above its window's center.
+        """Return the probability that noise alone puts a run at least this far above the center.
 
-        Values are relative to the centers, shape (q,).
+        Values are relative to their windows' centers, shape (q,).
         """
         width, table = self._table
         density = np.exp(table)
@@ -162,7 +162,7 @@ class NoiseDensity(PerRow):
         return width, np.log(density)
 
     def _split(self, about: Array, there: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], _Cores]:
-        """Find windows that may have two speeds, and the speeds by the best split."""
+        """Find windows that may have two speeds, and estimate the speeds by the best split."""
         ordered = np.sort(np.where(there, about, np.inf), axis=1)  # absent runs last
         sums = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
         total = sums[:, -1]
@@ -188,7 +188,7 @@ class NoiseDensity(PerRow):
         return may, start[np.flatnonzero(may)]
 
     def _fit(self, about: Array, there: NDArray[np.bool_], start: _Cores) -> tuple[_Cores, Array]:
-        """Fit the cores that best explain the windows' runs; log likelihood of shape (q,)."""
+        """Fit the cores that best explain the windows' runs; also return log likelihoods, (q,)."""
         cores, runs = start, self.runs
         for _ in range(ROUNDS):
             first, second, flat = cores.parts(about, there)
@@ -232,7 +232,7 @@ class _Cores(PerRow):
         return cls(zero, width, zero, zero, np.full(width.size, FLAT_SHARE))
 
     def parts(self, about: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-        """Densities of both cores (0 where there is no run) and the flat part; runs: (q, w)."""
+        """Return the densities of both cores, (q, w), 0 for missing runs, and of the flat part."""
         height = there * ((1 - self.flat) / (self.width * np.sqrt(2 * np.pi)))[:, None]
 
         def core(at: Array, share: Array) -> Array:
@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Density of later runs (q, n) by Student's t with the given degrees (q, 1)."""
+        """Return the density of later runs (q, n) by Student's t with the given degrees (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
@@ -257,7 +257,7 @@ class _Cores(PerRow):
 
 
 def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
-    """Median of each row ignoring NaN; much faster than nanmedian on many short rows."""
+    """Return each row's median, ignoring NaN; much faster than nanmedian on many short rows."""
     ordered = np.sort(values, axis=1)  # NaN last
     rows = np.arange(counts.size)
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
@@ -269,7 +269,7 @@ def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
 
 
 def runs_at(values: Array, indexes: NDArray[np.int64], steps: NDArray[np.int64]) -> Array:
-    """Return the runs at these offsets from each index, shape (indexes, steps), or NaN."""
+    """Return the runs at these offsets from each index, (indexes, steps); NaN where missing."""
     places = indexes[:, None] + steps
     there = (places >= 0) & (places < values.size)
     return np.where(there, values.take(places, mode="clip"), np.nan)

@@ -52,11 +52,13 @@ class SeriesKey(Record):
     suite: Shown
     target: Shown
     actual_device: Device
-    instance_type: Shown | None = Field(description="null off EC2")
+    instance_type: Shown | None = Field(description="null outside EC2")
     cpu_model: Shown
     gpu_model: Shown | None
     workload: Shown | None = None
-    parameters: Shown | None = Field(default=None, description="JSON, keys sorted, no spaces")
+    parameters: Shown | None = Field(
+        default=None, description="JSON with sorted keys and without spaces"
+    )
     dtype: Shown | None = None
     against: Shown | None = Field(
         default=None, description="the CPU target of a speedup; null for other metrics"
@@ -91,7 +93,7 @@ class SeriesKey(Record):
 
 @dataclass(frozen=True)
 class Series:
-    """One figure per run, in any order. Runs without a figure are NaN or left out."""
+    """A series' figures, one per run, in any order. Runs without a figure are NaN or left out."""
 
     key: SeriesKey
     metric: Metric
@@ -111,7 +113,7 @@ class Series:
         return formatting.target_label(self.key.target, fell_back=self.fell_back)
 
     def usable(self) -> NDArray[np.int64]:
-        """Indexes of the runs with a figure above 0, in chronological order."""
+        """Return the indexes of the runs with a figure above 0, in chronological order."""
         return self._usable
 
     @cached_property
@@ -131,14 +133,14 @@ class Level(Record):
 
     median: float = Field(
         ge=0,
-        description="over its runs, in seconds (time), USD per hour (price), interquartile range / "
+        description="median over its runs, in seconds (time), USD per hour (price), interquartile "
+        "range / "
         "median (noise) or CPU time / GPU time (speedup); for an own job's metric, its "
         "value, or 1 / value if higher is better",
     )
     spread: float | None = Field(
         ge=0,
-        description="standard deviation from run to run, relative to the median; null for a "
-        "single run",
+        description="run-to-run standard deviation, relative to the median; null for a single run",
     )
     runs: int = Field(ge=1)
 
@@ -194,7 +196,7 @@ class Confirmation(Record):
     reruns: tuple[float, ...] = Field(
         description="figures of the fresh jobs, in seconds and job order"
     )
-    job_ids: tuple[Shown, ...] = Field(description="of the fresh jobs")
+    job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
         default=None, description="how many of these the run itself did not use; null if unknown"
@@ -210,7 +212,8 @@ class Cause(Record):
     before: Shown | None
     after: Shown | None
     run_id: Shown | None = Field(
-        default=None, description="first run with it, if that is not the change's first run"
+        default=None,
+        description="first run with the difference, if that is not the change's first run",
     )
 
     @property
@@ -219,7 +222,7 @@ class Cause(Record):
 
 
 class Change(Record):
-    """One event: one or several series that moved together."""
+    """An event in which one or more series moved together."""
 
     kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="the largest change first")

@@ -1,7 +1,7 @@
-"""Compares each series' newest run with its current level, and judges the distance.
+"""Compares each series' newest run with its current level, and judges the difference.
 
 The level is that of the runs since the last change. A single run beyond the noise may be an outlier
-or the first of a new level, so its verdict stays open.
+or the first run of a new level, so its verdict stays open.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Word = Literal["a change", "within the noise", "beyond the noise", "not known ye
 
 
 class Standing(NamedTuple):
-    """Where a series' newest run stands relative to its level."""
+    """How a series' newest run compares with its level."""
 
     # "a change" if a level begins with it; None for a price, which has no noise to stand out from.
     word: Word | None = None
@@ -45,9 +45,9 @@ def standings(
     settings: DetectorSettings | None = None,
     alerted: Iterable[ChangePoint] = (),
 ) -> dict[SeriesKey, Standing]:
-    """Judge the newest runs of a metric's series, with false discoveries controlled over all.
+    """Judge the newest runs of a metric's series, controlling false discoveries over all of them.
 
-    `alerted` are the metric's changes in alerts; they count besides those that are still detected.
+    `alerted` are the metric's changes in alerts, which count in addition to those still detected.
     """
     chosen = settings or DetectorSettings()
     points = _points(detect_changes(histories, chosen), alerted)
@@ -67,7 +67,7 @@ def standings(
 def _points(
     detected: Iterable[ChangePoint], alerted: Iterable[ChangePoint]
 ) -> dict[SeriesKey, list[ChangePoint]]:
-    """Changes by series; one that is both detected and in an alert appears once."""
+    """Return changes by series; one that is both detected and in an alert appears only once."""
     points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
     for point in detected:
         points[point.series].append(point)
@@ -102,7 +102,7 @@ def _by_levels(
 
 
 def _tail(newest: float, levels: Sequence[Array]) -> float:
-    """Two-sided probability that noise alone puts the newest run this far off its level.
+    """Return the two-sided probability that noise alone puts the newest run this far off its level.
 
     The noise is estimated from the runs of all levels, each relative to its own level.
     """

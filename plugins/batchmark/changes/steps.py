@@ -1,7 +1,7 @@
 """Classifies the steps of a search: a bump that has ended, a drift, or a lasting change.
 
-Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"). The
-others are judgment.
+Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is").
+The others are judgment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 def is_back(last: Step, step: Step) -> bool:
-    """Whether a step ends a short bump and returns to the old level."""
+    """Check whether a step ends a short bump by returning to the old level."""
     return step.first - last.first <= BUMP_RUNS and abs(last.shift + step.shift) < BACK * abs(
         last.shift
     )
@@ -52,7 +52,7 @@ def is_back(last: Step, step: Step) -> bool:
 def drift_of(values: Array, last: Step, step: Step, scale: float) -> float | None:
     """Return the slope of the logs if a ramp explains them better than two steps, else None.
 
-    Uses Schwarz's criterion: two steps have two more parameters.
+    Uses Schwarz's criterion, as two steps have two more parameters than a ramp.
     """
     if last.shift * step.shift < 0:
         return None
@@ -93,7 +93,7 @@ def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange
 
 
 def _strength(before: Array, after: Array) -> float:
-    """Student's t between two levels (clipped outliers), over the t needed to keep a change."""
+    """Return Student's t between two levels, outliers clipped, over the t that a change needs."""
     if after.size < SETTLED_AFTER:
         return np.inf
     degrees = before.size + after.size - 2

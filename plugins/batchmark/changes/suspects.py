@@ -3,11 +3,11 @@
 A run is a suspect if noise hardly explains it, or if it and the runs before it provide much of the
 evidence that a slower level needs. Its fresh jobs add figures to its series, which the search
 weighs like all others (`timelines.ledger`), so a level that they confirm shows in the same run. One
-job runs first, and two more if the level is still possible. So an outlier, as most suspects are,
-costs one job.
+job runs first, and two more if the level is still possible. An outlier, as most suspects are,
+therefore costs only one job.
 
-`make bench-reruns` measures the constants, and
-`python -m benchmarks.detector.reruns HARNESS --set NAME=VALUE` what another value would do.
+`make bench-reruns` measures the constants, and `python -m benchmarks.detector.reruns HARNESS --set
+NAME=VALUE` shows what another value would do.
 """
 
 from __future__ import annotations
@@ -69,20 +69,20 @@ class Suspects(Record):
 
 
 def too_early(runs: int) -> str | None:
-    """Say why no change can be found if the longest series has `runs` runs; None if one can."""
+    """Return why no change can be found if the longest series has `runs` runs; None if one can."""
     if (missing := runs_missing(runs)) is None:
         return None
     return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
 
 
 def runs_missing(runs: int) -> str | None:
-    """Say how many more runs an alert needs and how to shorten that; None if it needs none."""
+    """Return how many more runs an alert needs and how to shorten that; None if it needs none."""
     more, if_measured_again = LEAST_HISTORY - runs, LEAST_BEFORE + 1 - runs
     if more <= 0:
         return None
-    sooner = f"{if_measured_again} if" if if_measured_again > 0 else "none where"
+    sooner = f"or {if_measured_again}" if if_measured_again > 0 else "or none"
     return (
-        f"An alert needs {more} more, {sooner} a slow run is measured again and stays slow. "
+        f"An alert needs {more} more, {sooner} if a slow run is measured again and stays slow. "
         f"Daily, that takes {formatting.count(more, 'day')}; weekly, "
         f"{formatting.count(more, 'week')}. More repeats reveal smaller changes."
     )
@@ -96,8 +96,8 @@ def weigh(
 ) -> dict[SeriesKey, Newest]:
     """Weigh the evidence for a slower level in each series that ends with this run.
 
-    Histories are of times; `evidence` is what their changes need. Series whose newest level has too
-    few runs are left out.
+    Histories are of times; `evidence` is the amount that a change in them needs. Series whose
+    newest level has too few runs are left out.
     """
     lines = [(one, ledger(one)) for one in histories]
     ending = [(one, line) for one, line in lines if line.run_ids[-1:] == [run_id]]
@@ -111,7 +111,7 @@ def weigh(
 
 
 def why_unwatchable(weighed: Mapping[SeriesKey, Newest]) -> str | None:
-    """Name the series with autocorrelated noise, and a remedy; None if there are none."""
+    """Return which series have autocorrelated noise, and a remedy; None if there are none."""
     found = [
         f"{key.row} on {key.target}" for key, one in weighed.items() if one.correlation >= MEMORY
     ]
@@ -130,7 +130,7 @@ def suspects_among(
     weighed: Mapping[SeriesKey, Newest],
     uncertainty: Mapping[SeriesKey, float],
 ) -> list[Suspect]:
-    """Find the series to measure again, with false suspects controlled per target.
+    """Find the series to measure again, limiting false suspects per target.
 
     `weighed` comes from `weigh`, without the run's fresh jobs. The uncertainty is the relative
     half-width of the interval of a run's own median, from its samples.
@@ -153,7 +153,7 @@ def suspects_among(
 
 
 def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float, Suspect]:
-    """Probability that noise alone yields a series' newest figures, and these as a suspect."""
+    """Return the probability that noise alone yields the newest figures, and these as a suspect."""
     line = ledger(history)
     value = float(line.logs[-1])
     shift = value - one.log_level
@@ -176,7 +176,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
 
 
 def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:
-    """Whether a suspect's first fresh job was inconclusive or left no figure.
+    """Check whether a suspect's first fresh job was inconclusive or left no figure.
 
     `now` is the evidence of all figures, including the fresh job's.
     """

@@ -1,4 +1,4 @@
-"""A series' figures in chronological order, as logs: its runs' and their fresh jobs'."""
+"""Builds timelines: the figures of a series' runs and fresh jobs in time order, as logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Sort a series' usable runs by time: all of them, or only the newest."""
+    """Sort a series' usable runs by time: all of them, or only the `runs` newest."""
     usable = series.usable()
     chosen = usable if runs is None else usable[-runs:]
     return Timeline(
@@ -31,7 +31,7 @@ def timeline(series: Series, runs: int | None = None) -> Timeline:
 
 
 def ledger(series: Series, runs: int | None = None) -> Timeline:
-    """Sort all figures by time: each usable run's own, followed by its fresh jobs'."""
+    """Sort all figures by time: each usable run's own figure, then those of its fresh jobs."""
     line = timeline(series, runs)
     if not series.fresh:
         return line

@@ -46,7 +46,7 @@ def words(page):
 def test_how_many_runs_a_change_needs():
     needed, with_fresh_jobs = LEAST_BEFORE + LEAST_AFTER, LEAST_BEFORE + 1
     report = too_early(0)
-    assert f"needs {needed} more, {with_fresh_jobs} if a slow run is measured again" in report
+    assert f"needs {needed} more, or {with_fresh_jobs} if a slow run is measured again" in report
     regressions = words("regressions.md")
     assert f"{needed} runs to show one: {LEAST_BEFORE} before it" in regressions
     assert f"and {LEAST_AFTER} from it on" in regressions

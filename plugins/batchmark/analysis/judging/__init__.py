@@ -1,1 +1,1 @@
-"""Decides whether a difference is real: noise, significance, verdict."""
+"""Decides whether a difference is real, based on noise and a significance test."""

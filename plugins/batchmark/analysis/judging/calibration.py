@@ -1,4 +1,4 @@
-"""Evaluates a calibration run: each target's noise, and an A/A test of its own jobs."""
+"""Evaluates a calibration run: measures each target's noise and runs an A/A test on its jobs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from batchmark.core.run import CollectedRun
 
 
 class SelfCheck(Record):
-    """An A/A test: a target's odd repeats against its even ones, judged like two targets.
+    """An A/A test that compares a target's odd and even repeats as if they were two targets.
 
     Each half is judged by its own scatter, because the table's noise comes from both halves and
     would explain any difference between them.
     """
 
     rows: int = Field(ge=1, description="number of rows compared")
-    different: tuple[RowName, ...] = Field(description="rows falsely called different")
+    different: tuple[RowName, ...] = Field(description="rows wrongly judged to differ")
 
 
 class Calibration(Record):
     table: NoiseTable
-    self_check: SelfCheck | None = Field(description="null with too few jobs for two halves")
+    self_check: SelfCheck | None = Field(description="null if there are too few jobs to split")
     notices: tuple[str, ...] = Field(description="caveats to read before any figure")
 
 
 class CalibrationReport(Record):
     run_id: str
     calibrations: tuple[Calibration, ...]
-    refused: tuple[str, ...] = Field(description="targets without a calibration, and why")
+    refused: tuple[str, ...] = Field(description="why targets have no calibration")
 
 
 def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
@@ -52,7 +52,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
             except NoiseError as error:
                 refused.append(str(error))
                 continue
-            notice = f"The GPU target {target.name} ran on the CPU: no figure here is a GPU's."
+            notice = f"The GPU target {target.name} ran on the CPU: no figure here is for a GPU."
             calibrations.append(
                 Calibration(
                     table=table,
@@ -66,7 +66,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
 
 
 def samples_of_repeats(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
-    """Select a row's samples from some of the repeats."""
+    """Select a row's samples from these repeats only."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
     return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
 

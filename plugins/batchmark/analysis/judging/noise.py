@@ -1,4 +1,4 @@
-"""Noise tables: how much equal jobs of a target differ per row. Later runs reuse them."""
+"""Noise tables: how much identical jobs of a target differ on each row, for use in later runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest d
 class SideNoise(Record):
     """One target's job-to-job scatter on a row."""
 
-    floor: float = Field(description="sd from job to job, relative to the median")
+    floor: float = Field(description="job-to-job standard deviation, relative to the median")
     degrees: float | None = Field(description="degrees of freedom of the floor; null if assumed")
     source: NoiseSource
 
@@ -49,10 +49,10 @@ class RowNoise(Record):
     cpu: SideNoise
     floor: float = Field(description="job-to-job sd of the noisier target, relative to its median")
     smallest_detectable_change: float = Field(
-        description="relative; 95 of 100 runs with this run's number of jobs would find it"
+        description="relative change that 95 of 100 runs with this many jobs would find"
     )
     critical_change: float = Field(
-        description="relative; noise alone exceeds it in 1 of 200 comparisons"
+        description="relative change that noise alone exceeds in 1 of 200 comparisons"
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
     note: str | None = Field(
@@ -73,16 +73,18 @@ class RowName(Record):
 
 
 class RowScatter(Record):
-    """One row's job-to-job scatter, as calibrated."""
+    """The calibrated job-to-job scatter of one row."""
 
     row: RowName
     implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
     jobs: int = Field(ge=FEWEST_JOBS)
     median_seconds: float = Field(gt=0, description="median of the jobs' medians")
-    floor: float = Field(gt=0, description="sd from job to job, relative to the median")
-    floor_upper: float = Field(gt=0, description=f"its one-sided {CONFIDENCE_TEXT} upper bound")
+    floor: float = Field(gt=0, description="job-to-job standard deviation, relative to the median")
+    floor_upper: float = Field(
+        gt=0, description=f"one-sided {CONFIDENCE_TEXT} upper bound of the floor"
+    )
     smallest_detectable_change: dict[int, float] = Field(
-        description="relative, found with probability POWER, by the number of jobs on either side"
+        description="relative change found with probability POWER, by number of jobs per side"
     )
 
     @property
@@ -91,7 +93,7 @@ class RowScatter(Record):
 
 
 class LeftOut(Record):
-    """A row without a calibration: too few jobs measured it."""
+    """A row that could not be calibrated, with the reason."""
 
     row: RowName
     reason: str
@@ -106,9 +108,9 @@ class NoiseTable(Record):
     suite: str
     dtype: str = Field(description="as planned; `suite` means that each row has its own")
     target: str
-    region: str | None = Field(description="AWS region; null off AWS")
+    region: str | None = Field(description="AWS region; null outside AWS")
     run_id: str
-    created_at: AwareDatetime = Field(description="end of the last of its jobs")
+    created_at: AwareDatetime = Field(description="when the last of its jobs ended")
     jobs: int = Field(ge=FEWEST_JOBS)
     fingerprint: Fingerprint
     rows: tuple[RowScatter, ...] = Field(alias="series")
@@ -118,7 +120,7 @@ class NoiseTable(Record):
         return self.model_dump_json(indent=2)
 
     def outlives(self, other: NoiseTable) -> str | None:
-        """Explain why to keep this table rather than another; None if the other replaces it."""
+        """Return why to keep this table, or None if the other one should replace it."""
         if other.created_at < self.created_at:
             return f"its jobs ended later, at {self.created_at:%Y-%m-%d %H:%M}"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
@@ -146,7 +148,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
     """Read a stored table.
 
     Raises:
-        NoiseError: it isn't a noise table of this release.
+        NoiseError: the text isn't a noise table of this release.
     """
     try:
         return NoiseTable.model_validate_json(text)
@@ -160,16 +162,16 @@ def parse_table(text: str | bytes) -> NoiseTable:
 def measure_noise(
     target: TargetJobs, *, suite: str, dtype: str, region: str | None, run_id: str
 ) -> NoiseTable:
-    """Measure one target's noise from its equal jobs.
+    """Measure one target's noise from its identical jobs.
 
     Raises:
-        NoiseError: fewer than two jobs, or jobs from different environments.
+        NoiseError: there are fewer than two jobs, or they ran in different environments.
     """
     if len(target.jobs) < FEWEST_JOBS:
         lost = f" ({target.lost[0].why})" if target.lost else ""
         raise NoiseError(
             f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; measuring noise "
-            f"takes at least {FEWEST_JOBS}"
+            f"requires at least {FEWEST_JOBS}"
         )
     if refusal := target.refusal():
         raise NoiseError(refusal)
@@ -198,7 +200,7 @@ def measure_noise(
 
 
 def job_medians(samples: RowSamples) -> list[float]:
-    """Median of each job that measured the row, in seconds."""
+    """Return the median, in seconds, of each job that measured the row."""
     return [median(kept_samples(row)) for _, row in samples.measured]
 
 

@@ -1,9 +1,9 @@
 """Tests whether two targets' jobs differ by more than each target's own jobs do.
 
-A job's figure is the log of its median. Logs of equal jobs scatter with a standard deviation s, so
-a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n) and is held
-to Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics Bulletin 2 (1946)
-110).
+Each job contributes the log of its median. The logs of identical jobs scatter with a standard
+deviation s, so a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n)
+and is tested with Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics Bulletin 2
+(1946) 110).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class JobNoise:
     source: NoiseSource
 
     def credited_degrees(self, jobs: int) -> float:
-        """Degrees of freedom for comparing means over this many jobs."""
+        """Return the degrees of freedom to use when comparing means over this many jobs."""
         if self.source == "calibration":
             return min(self.degrees, DEGREES_PER_JOB * jobs)
         return self.degrees
@@ -80,7 +80,11 @@ class Resolution:
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down found with probability POWER; measured noise can only lower it."""
+        """Relative slow-down found with probability POWER.
+
+        Computed with the assumed noise instead of the measured one where that gives a smaller
+        value.
+        """
         without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
         return relative(min(self._detectable_difference, without._detectable_difference))
 
@@ -94,7 +98,7 @@ class Resolution:
 
     @property
     def _variances(self) -> tuple[float, float]:
-        """Variances of the two means."""
+        """Variances of the two sides' means."""
         return self.first.log_sd**2 / self.first_jobs, self.second.log_sd**2 / self.second_jobs
 
     @property
@@ -106,11 +110,11 @@ class Resolution:
 
 
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
-    """Use the measured noise, or the assumed noise if that resolves smaller differences.
+    """Return the measured noise, or the assumed noise if that resolves smaller differences.
 
-    The latter happens with few jobs: three repeats must not decide less than one. Each noise
-    errs in a share LEVEL of comparisons, so the better of the two errs in at most twice that.
-    Noise above the assumed one is never ignored.
+    The latter happens with few jobs: three repeats must not decide less than one. Each noise gives
+    a wrong call in a fraction LEVEL of comparisons, so the better of the two does in at most twice
+    as many. Measured noise above the assumed noise is never ignored.
     """
     return min(
         (known, _assumable(known)),
@@ -124,22 +128,22 @@ def _assumable(noise: JobNoise) -> JobNoise:
 
 
 def log_spread(medians: Sequence[float]) -> float:
-    """Standard deviation of the logs of two or more medians (any positive unit)."""
+    """Return the standard deviation of the logs of two or more medians (any positive unit)."""
     return max(float(np.std(np.log(medians), ddof=1)), LEAST_LOG_SD)
 
 
 def upper_bound(log_sd: float, degrees: int) -> float:
-    """One-sided CONFIDENCE bound of a standard deviation, from its chi-squared distribution."""
+    """Return the one-sided CONFIDENCE upper bound of a standard deviation (chi-squared)."""
     return log_sd * math.sqrt(degrees / float(stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
-    """Scatter that jobs of this noise exceed once in 100 times, by the F distribution."""
+    """Return the scatter that jobs with this noise exceed 1 time in 100, by the F distribution."""
     return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
 
 
 def relative(log_difference: float) -> float:
-    """Convert a log difference to a share of the smaller value, capped to stay finite."""
+    """Convert a log difference to a fraction of the smaller value, capped to stay finite."""
     return math.expm1(min(log_difference, 100.0))
 
 
@@ -152,9 +156,9 @@ def _critical(
 ) -> NDArray[np.float64]:
     """Return the critical difference for these variances of the means.
 
-    Uses Welch's degrees of freedom, but at most twice those of the smaller side: with 3 jobs
-    against 20, Welch's alone would trust three jobs that agree by chance (2 to 4 false calls in
-    100 in simulation).
+    Uses Welch's degrees of freedom, but at most twice those of the side with fewer. With 3 jobs
+    against 20, Welch's alone would trust three jobs that agree by chance (2 to 4 false calls in 100
+    in simulation).
     """
     variance = np.add(first, second)
     uncertainty = np.square(first) / first_degrees + np.square(second) / second_degrees
@@ -168,12 +172,13 @@ def _critical(
 def _detectable(
     share: float, first: float, second: float, first_credited: float, second_credited: float
 ) -> float:
-    """Difference found with T_TEST_POWER, in standard errors, by the first side's variance share.
+    """Return the difference, in standard errors, that is found with T_TEST_POWER.
 
-    Were the degrees of freedom fixed, this would be the noncentral t distribution (Owen,
-    Technometrics 10 (1968) 445). Welch's depend on how the two scatters come out, so the power
-    P(difference > critical difference) is averaged over their chi-squared distributions and solved
-    for the difference. A call to the wrong side is too rare to count.
+    `share` is the first side's share of the variance. With fixed degrees of freedom, this would be
+    the noncentral t distribution (Owen, Technometrics 10 (1968) 445). Welch's depend on the
+    observed scatters, so the power P(difference > critical difference) is averaged over their
+    chi-squared distributions and solved for the difference. Calls for the wrong side are too rare
+    to count.
     """
     criticals = _critical(
         share * _scatters(first)[:, None],
@@ -190,7 +195,7 @@ def _detectable(
 
 @lru_cache
 def _scatters(degrees: float) -> NDArray[np.float64]:
-    """Quantiles of the ratio of estimated to true variance, by degrees of freedom."""
+    """Return quantiles of the ratio of estimated to true variance, by degrees of freedom."""
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES

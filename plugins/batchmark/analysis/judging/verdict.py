@@ -47,8 +47,8 @@ class Judgement:
 def judge(first: Contestant, second: Contestant) -> Judgement:
     """Decide which contestant is faster, unless chance or noise explains the difference.
 
-    Two conditions: the interval of the ratio of medians excludes 1; and the jobs' mean log medians
-    differ by more than noise alone does in a share LEVEL of all comparisons.
+    A contestant is faster if the interval of the ratio of medians excludes 1, and the jobs' mean
+    log medians differ by more than noise alone would in a fraction LEVEL of all comparisons.
 
     Raises:
         ValueError: no job of a contestant measured the row.
@@ -102,7 +102,10 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
     spread = log_spread(medians) if jobs > 1 else 0.0
     note = None
     if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
-        note = f"{side.name}: noise of its {jobs} jobs used, more than the {known.jobs} calibrated"
+        note = (
+            f"{side.name}: uses the noise of its {jobs} jobs, as the calibration had only "
+            f"{known.jobs}"
+        )
     elif known:
         most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
         if spread <= most:
@@ -115,7 +118,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
             return noise, note
         note = (
             f"{side.name}: its {jobs} jobs differ by {percent(relative(spread))}, more than its "
-            f"calibration allows ({percent(relative(most))}), which is therefore not used"
+            f"calibration allows ({percent(relative(most))}), so the calibration is not used"
         )
     if jobs >= ENOUGH_REPEATS:
         return known_or_assumed(JobNoise(spread, jobs - 1, "repeats"), jobs), note
@@ -123,7 +126,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
 
 
 def _excludes_one(quotient: Estimate, lead: float) -> bool:
-    """Whether the ratio's whole interval lies on the same side of 1 as the ratio."""
+    """Check that the ratio's whole interval lies on the side of 1 that the lead indicates."""
     if quotient.interval is None:
         return False
     return quotient.interval.low > 1 if lead > 0 else quotient.interval.high < 1

@@ -14,7 +14,7 @@ from batchmark_job.result.document import Device
 def best_of(
     sides: Sequence[JobSide], duels: Sequence[Duel], deadline_seconds: float | None
 ) -> tuple[Best, ...]:
-    """Return the best sides at each place where any side has a figure."""
+    """Return the best sides at each place (job size and start) where any side has a time."""
     known = {figure.place for side in sides for figure in side.figures if figure.seconds}
     return tuple(
         _best(place, sides, duels, deadline_seconds) for place in sorted(known, key=place_order)
@@ -52,7 +52,7 @@ def _best(
 
 
 def _usd_per_hour(side: JobSide) -> float | None:
-    """Price per hour; None for a GPU side whose jobs ran on the CPU, as its cost means nothing."""
+    """Return the hourly price; None if a GPU side ran on the CPU, where its cost is meaningless."""
     fell_back = side.target.device == "cuda" and side.target.actual_device is not Device.CUDA
     return None if fell_back else side.price.usd_per_hour
 
@@ -73,7 +73,7 @@ def _cheaper(duel: Duel, first_usd: float | None, second_usd: float | None) -> s
 def _steps(
     priced: Mapping[str, JobFigure], cheaper: Mapping[frozenset[str], str | None]
 ) -> Iterator[DeadlineStep]:
-    """List the deadlines at which the cheapest side changes."""
+    """Yield the deadlines at which the cheapest side or its rivals change."""
     usd = {name: figure.usd_per_job.value for name, figure in priced.items() if figure.usd_per_job}
     takes = {name: priced[name].kept_seconds or inf for name in usd}
     keeping: list[str] = []

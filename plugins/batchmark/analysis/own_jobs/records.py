@@ -21,9 +21,9 @@ FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
 
 
 class Place(Record):
-    """Job size and instance start: only figures that share both are compared."""
+    """Job size and instance start. Only figures that share both are compared."""
 
-    size: JobSize | None = Field(description="null where the job has no axis")
+    size: JobSize | None = Field(description="null if the job has no size axis")
     start: Start | None = Field(description="how the instance started; null if unknown")
 
 
@@ -53,18 +53,18 @@ class JobFigure(Record):
     place: Place
     seconds: Estimate | None = Field(description="time from start to stop; null if no job is valid")
     problem: str | None = Field(default=None, description="why no job is valid")
-    longest_seconds: float | None = Field(default=None, description="longest of the valid jobs")
+    longest_seconds: float | None = Field(default=None, description="time of the longest valid job")
     jobs: int = Field(ge=0, description="number of valid jobs")
     command_seconds: float | None = Field(description="median time of the command alone")
     waiting_seconds: float | None = Field(description="median time from submission to start")
-    usd_per_job: Estimate | None = Field(description="at On-Demand prices; null without one")
+    usd_per_job: Estimate | None = Field(description="On-Demand cost; null without a price")
     checked_by: tuple[str, ...] = Field(
-        description="kinds of OwnersCheck; for an output's checksum, words with its path"
+        description="kinds of OwnersCheck, or a phrase with the output's path for its checksum"
     )
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = Field(
-        default=(), description="from the documents of all its jobs, including invalid ones"
+        default=(), description="doubts reported by all its jobs, including invalid ones"
     )
     provenance: tuple[Provenance, ...]
 
@@ -78,16 +78,14 @@ class JobFigure(Record):
 
 
 class JobSide(Record):
-    """A target or comparison side with all its figures."""
+    """One side of an own job or comparison, with all its figures."""
 
     target: TargetRecord
     price: PriceBasis
     figures: tuple[JobFigure, ...]
     cold_start: ColdStart | None
     refused: str | None = Field(default=None, description="why its jobs can't be pooled")
-    bad_lines: tuple[BadLine, ...] = Field(
-        description="bad lines of all jobs, each distinct line once"
-    )
+    bad_lines: tuple[BadLine, ...] = Field(description="distinct bad lines of all jobs")
     bad_lines_by_job: tuple[int, ...] = Field(
         default=(), description="number of bad lines in each job that had any"
     )
@@ -95,14 +93,14 @@ class JobSide(Record):
     metrics_left_out: int = 0
 
     def jobs_at(self, size: JobSize | None) -> int:
-        """Number of valid jobs at a size, with cold and warm instances together."""
+        """Return the number of valid jobs of a size, on cold and warm instances together."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
 
     @property
     def idle_gpu_samples(self) -> int:
-        """Number of GPU-use samples of valid jobs if all are 0 %; 0 if any GPU was busy.
+        """Number of GPU utilization samples of valid jobs if all are 0 %; 0 if any GPU was busy.
 
-        Also 0 with few samples, which prove nothing: a short job's kernels may run between two.
+        Also 0 with too few samples to tell, as a short job's kernels can run between two samples.
         """
         found = [
             one
@@ -116,12 +114,12 @@ class JobSide(Record):
 
 
 class Duel(Record):
-    """Two sides compared at one place, by job time or one metric."""
+    """A comparison of two sides at one place, by job time or by one metric."""
 
     place: Place
     metric: str | None = Field(description="null for the time of whole jobs")
-    unit: str | None = Field(default=None, description="of the metric")
-    higher_is_better: bool | None = Field(default=None, description="of the metric")
+    unit: str | None = Field(default=None, description="unit of the metric")
+    higher_is_better: bool | None = Field(default=None, description="direction of the metric")
     first: str
     second: str
     better: str | None = Field(description="the better target; null if unknown")
@@ -130,21 +128,23 @@ class Duel(Record):
 
     @property
     def told(self) -> ToldMetric | None:
-        """The metric compared; None for job time."""
+        """The metric compared, or None if job time is compared."""
         if self.metric is None:
             return None
         return ToldMetric(self.metric, self.unit or "", bool(self.higher_is_better))
 
 
 class DeadlineStep(Record):
-    """The shortest deadline from which a side is the cheapest to meet it."""
+    """The shortest deadline for which a side is the cheapest one that meets it."""
 
     from_seconds: float = Field(
-        description="a side's longest job, or the upper end of its interval if that is longer"
+        description="time of a side's longest job, or the upper end of its interval if longer"
     )
-    target: str = Field(description="the cheapest side; if there are rivals, by its figure alone")
+    target: str = Field(
+        description="the cheapest side; if there are rivals, the one with the lowest figure"
+    )
     rivals: tuple[str, ...] = Field(
-        default=(), description="other sides that meet the deadline and aren't surely dearer"
+        default=(), description="other sides that meet the deadline and aren't known to cost more"
     )
     usd_per_job: float
     jobs: int = Field(ge=1, description="the target's jobs, all of which met the deadline")
@@ -157,9 +157,9 @@ class Best(Record):
     fastest: str | None = Field(description="fastest side; null if unknown")
     cheapest: str | None = Field(description="cheapest side with a price; null if unknown")
     unpriced: tuple[str, ...] = Field(
-        default=(), description="sides with a time but no price, ignored for cheapest"
+        default=(), description="sides with a time but no price, left out of cheapest"
     )
-    deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; none without prices")
+    deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; empty without prices")
     within: DeadlineStep | None = Field(
         default=None,
         description="best within the requested deadline; null if none was requested "
@@ -174,10 +174,10 @@ class OwnJobStudy(Study):
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
-        default=False, description="whether it is a comparison, whose queues others may use, too"
+        default=False, description="whether it is a comparison, whose queues others can use too"
     )
     sides: tuple[JobSide, ...]
-    duels: tuple[Duel, ...] = Field(description="one for every pair of sides")
+    duels: tuple[Duel, ...] = Field(description="one for every pair of sides, by place and metric")
     best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")
 
     @property

@@ -63,9 +63,9 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
 
 
 def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
-    """Compare every pair of poolable targets once, ordered by place.
+    """Compare every two poolable targets once, ordered by place.
 
-    The GPU target comes first, as in pairs, so that both share one judgement.
+    The GPU target comes first, as in pairs, so that a duel and its pair share one judgement.
     """
     found = [
         _duel(key, first, second, axis)

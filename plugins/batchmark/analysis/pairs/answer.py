@@ -50,7 +50,7 @@ class Standing(Record):
     duels: tuple[Duel, ...]
     axis: str | None = Field(default=None, description="axis along which the workload's sizes vary")
     crossover: BreakEven | None = Field(
-        default=None, description="null if there is none or several, or with several CPU targets"
+        default=None, description="null if there are none or several, or several CPU targets"
     )
 
     def rows(self, winner: Winner) -> int:
@@ -76,13 +76,13 @@ class Answer(Record):
         return tuple(dict.fromkeys(names))
 
     def rows(self, *winners: Winner) -> int:
-        """Count the rows with these winners among the best GPU targets' duels; default: all."""
+        """Count the best GPU targets' duels with these winners, or all of them by default."""
         best = [duel.winner for workload in self.workloads for duel in workload.best]
         return sum(winner in winners for winner in best) if winners else len(best)
 
 
 def find_answer(pairs: Iterable[Pair], measure: Measure) -> Answer:
-    """Combine a run's pairs into one answer, except those whose GPU target ran on a CPU."""
+    """Combine a run's pairs into one answer, skipping pairs whose GPU target ran on a CPU."""
     contests: dict[tuple[str, str], dict[object, list[tuple[Pair, Row]]]] = {}
     for pair in pairs:
         for row in () if pair.cpu_fallback else pair.rows:
@@ -155,7 +155,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """Time or cost of a call on the GPU and on the CPU; empty if unknown."""
+    """Return the time or cost of a call on the GPU and on the CPU; empty if unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

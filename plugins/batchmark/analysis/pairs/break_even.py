@@ -1,9 +1,9 @@
 """Finds the size from which one cost stays below another, given both at a few sizes.
 
-Sizes lie on a logarithmic axis, and so do times. Between two measured sizes a curve is known only
+Sizes and times are on logarithmic axes. Between two measured sizes, a curve is only known to stay
 within a band: between the chord and the extensions of the neighbouring segments. Sums of powers of
 the size, such as a + b * n**k, are convex there and never leave that band. The interval contains
-every size at which the two curves may still be equal.
+every size at which the two curves could be equal.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ BY_SIGN: dict[int, BreakEvenOutcome] = {1: "gpu_ahead", -1: "cpu_ahead", 0: "und
 
 
 class BreakEven(Record):
-    """Where two curves cross, as far as the measured sizes show.
+    """Where two curves cross, as far as the measured sizes can tell.
 
-    With the outcome "crossover", each side is surely ahead at some size, and a missing end of the
-    interval lies outside the sizes measured. If only one side is surely ahead anywhere, the outcome
-    names it. Without an interval the outcome is undecided, even if there is a best guess.
+    With the outcome "crossover", each side is clearly ahead at some size, and a missing end of the
+    interval is outside the measured sizes. If only one side is clearly ahead anywhere, the outcome
+    names that side. Without an interval the outcome is undecided, even if there is a best guess.
     """
 
     outcome: BreakEvenOutcome
     ahead_above: Leader = Field(default="gpu", description="which side stays ahead from `size` on")
     size: float | None = Field(
         default=None,
-        description="best guess, also if the outcome is undecided for lack of an interval; null "
+        description="best guess, even if the outcome is undecided for lack of an interval; null if "
         "outside the measured range",
     )
     low: float | None = Field(
@@ -52,18 +52,18 @@ class BreakEven(Record):
         default=None, description=f"upper end of the {CONFIDENCE_TEXT} interval"
     )
     interval_reason: str | None = Field(default=None, description="why there is no interval")
-    monotonic: bool = Field(default=True, description="false where the lead changes repeatedly")
+    monotonic: bool = Field(default=True, description="false if the lead changes more than once")
     gpu_ahead: tuple[float, ...] = Field(
-        default=(), description="sizes at which the GPU is surely ahead"
+        default=(), description="sizes at which the GPU is clearly ahead"
     )
     cpu_ahead: tuple[float, ...] = Field(
-        default=(), description="sizes at which the CPU is surely ahead"
+        default=(), description="sizes at which the CPU is clearly ahead"
     )
     undecided: tuple[float, ...] = ()
 
 
 class Curve(NamedTuple):
-    """A cost by size: `values` of shape (sizes,) and bootstrap `draws` (sizes, n) or None."""
+    """Cost by size, with `values` of shape (sizes,) and bootstrap `draws` (sizes, n), or None."""
 
     values: Array
     draws: Array | None
@@ -81,7 +81,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Add a relative standard deviation to the draws, the same shift at all sizes."""
+        """Add noise with these relative standard deviations to draws, shifting all sizes alike."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))
@@ -95,13 +95,13 @@ def break_even(
     """Find the size from which the curve that is cheaper at the largest sizes stays cheaper.
 
     Args:
-        sizes: at least two, ascending and positive.
-        gpu, cpu: costs at these sizes, in one unit.
-        verdicts: for each size, 1 if the GPU is surely ahead, -1 if the CPU is, else 0. None to
-            decide by the intervals of the curves' draws.
+        sizes: at least two positive sizes in ascending order.
+        gpu, cpu: costs at these sizes, in the same unit.
+        verdicts: for each size, 1 if the GPU is clearly ahead, -1 if the CPU is, else 0. If None,
+            the intervals of the curves' draws decide.
 
     Raises:
-        ValueError: fewer than two sizes, or not ascending.
+        ValueError: there are fewer than two sizes, or they are not ascending.
     """
     x = np.log(np.asarray(sizes, dtype=float))
     if len(x) < 2 or np.any(np.diff(x) <= 0):
@@ -135,18 +135,18 @@ def break_even(
 
 
 def _ordered(gpu: Curve, cpu: Curve, *, swapped: bool) -> tuple[Leader, Curve, Curve]:
-    """Return the leader above the crossover, its curve and the other curve."""
+    """Return the side that leads above the crossover, its curve and the other curve."""
     return ("cpu", cpu, gpu) if swapped else ("gpu", gpu, cpu)
 
 
 def _signs(gpu: Array, cpu: Array) -> Array:
-    """At each size: 1 if the GPU is surely cheaper by its draws, -1 if the CPU is, else 0."""
+    """For each size, return 1 if the GPU's draws are clearly cheaper, -1 if the CPU's, else 0."""
     low, high = _quantiles(np.log(cpu / gpu))
     return np.asarray(np.sign(low) * (np.sign(low) == np.sign(high)))
 
 
 def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
-    """Best guess: where the GPU's lead turns positive for good, midway through the bands."""
+    """Return the size where the GPU's lead turns positive for good, midway through the bands."""
     at = _grid(x)
     gpu_low, gpu_high = _band(x, np.log(gpu.values), at)
     cpu_low, cpu_high = _band(x, np.log(cpu.values), at)
@@ -154,7 +154,7 @@ def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
 
 
 def _ends(x: Array, gpu: Curve, cpu: Curve) -> tuple[float | None, float | None]:
-    """Ends of the crossover's interval, from the draws."""
+    """Return the ends of the crossover's interval, computed from the draws."""
     if gpu.draws is None or cpu.draws is None:
         return None, None
     at = _grid(x)
@@ -170,7 +170,7 @@ def _grid(x: Array) -> Array:
 
 
 def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Lower and upper bounds at `at` of curves through (x, y); y has shape (..., sizes)."""
+    """Return lower and upper bounds at `at` of curves through (x, y); y has shape (..., sizes)."""
     left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
     slopes = np.diff(y, axis=-1) / np.diff(x)
     from_left, from_right = at - x[left], at - x[left + 1]
@@ -194,7 +194,7 @@ def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
 
 
 def _last_rise(at: Array, lead: Array) -> float | None:
-    """The size at which the lead turns positive for good; None if that is out of range."""
+    """Return the size where the lead turns positive for good, or None if it is out of range."""
     behind = np.flatnonzero(lead < 0)
     if not behind.size or behind[-1] == len(at) - 1:
         return None

@@ -1,7 +1,7 @@
-"""Compares a GPU target's and a CPU target's rows and whole jobs: which is faster, which cheaper.
+"""Compares rows and whole jobs of a GPU and a CPU target: which is faster and which is cheaper.
 
-Durations are in seconds; a speedup is CPU time / GPU time, and an efficiency weights it by both
-prices.
+Durations are in seconds. A speedup is CPU time / GPU time, and an efficiency is a speedup weighted
+by both prices.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ SIGNS: Mapping[Faster | Cheaper | None, int] = {
 
 
 class Row(RowName):
-    """A point of the grid that both targets measured."""
+    """A grid point that both targets measured."""
 
     gpu: Side
     cpu: Side
     speedup: Estimate
     verdict: Faster = Field(
-        description="undecided if the interval contains 1 or is missing, if noise from job to job "
-        "may explain the difference, or if both ran on the same CPU"
+        description="undecided if the interval contains 1 or is missing, if job-to-job noise could "
+        "explain the difference, or if both ran on the same CPU"
     )
     same_cpu: str | None = Field(
         default=None,
@@ -76,12 +76,12 @@ class Row(RowName):
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
         default=None,
-        description="if the row is a whole own job; replaces gpu_usd_per_million_calls",
+        description="replaces gpu_usd_per_million_calls if the row is a whole own job",
     )
-    cpu_usd_per_job: Estimate | None = Field(default=None, description="as gpu_usd_per_job")
+    cpu_usd_per_job: Estimate | None = Field(default=None, description="like gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(
         description="number of calls from which a GPU job takes less time than a CPU job, both "
-        "from process start; only if the GPU target is faster"
+        "timed from process start; only if the GPU target is faster"
     )
 
     @property
@@ -96,7 +96,7 @@ class Row(RowName):
 
 
 class UncomparedRow(RowName):
-    """A point of the grid without a valid figure from both targets."""
+    """A grid point for which at least one target has no valid figure."""
 
     reason: str
     gpu: Side | None
@@ -109,7 +109,8 @@ class TotalTime(Record):
     """Durations of whole jobs: start-up, inputs, first calls and all samples."""
 
     span: Span = Field(
-        description="process: its start to the last row's end; batch_job: startedAt to stoppedAt"
+        description="process: from its start to the last row's end; batch_job: startedAt to "
+        "stoppedAt"
     )
     gpu_seconds: Estimate | None
     cpu_seconds: Estimate | None
@@ -119,7 +120,7 @@ class TotalTime(Record):
 
 
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
-    """Compare both targets' samples of a row, or say why that is impossible."""
+    """Compare both targets' samples of a row, or return why they can't be compared."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
     sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
@@ -201,7 +202,7 @@ def cheaper_of_two(
 
 
 def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict[str, Any]:
-    """Fields with a side's cost; a multi-node job pays for all its nodes."""
+    """Return the fields with a side's cost. A multi-node job pays for all its nodes."""
     if ToldMetric.of(row.parameters):
         return {}
     if row.check:
@@ -213,7 +214,7 @@ def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict
 
 
 def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
-    """Why whole jobs can't be compared, if `target` measured rows that `other` lacks; else None."""
+    """Return why whole jobs can't be compared if `target` measured rows that `other` lacks."""
     measured = {key for key, samples in target.samples.items() if samples.measured}
     complete = {
         key for key, samples in other.samples.items() if samples.measured and not samples.unmeasured

@@ -1,10 +1,10 @@
 """Finds the sizes from which a GPU target pays off, in time and in cost, warm and cold.
 
-Warm costs are medians of warm calls. Cold costs are those of a job that makes a single call: from
-process start until the device is ready, then inputs in, first call, output out. An
-implementation's first call in a job loads its libraries, so every cold call counts at least that
-overhead, but not what other workloads had loaded before. Time before the process start is part of
-the cold start.
+Warm costs are medians of warm calls. Cold costs are those of a job that makes a single call: start
+the process, wait until the device is ready, copy the inputs in, call, and copy the output out. An
+implementation's first call in a job loads its libraries, so every cold call includes at least that
+overhead, but not what other workloads loaded before. Time before the process start belongs to the
+cold start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_MARKS = "no job recorded when its device was ready"
 
 
 class RowVerdict(NamedTuple):
-    """Who wins a compared row: 1 for the GPU target, -1 for the CPU target, 0 for undecided."""
+    """The winner of a compared row: 1 for the GPU target, -1 for the CPU target, 0 if undecided."""
 
     faster: int
     cheaper: int
@@ -48,7 +48,9 @@ class Crossover(Record):
     workload: str
     dtype: str
     axis: str
-    parameters: dict[str, Parameter] = Field(description="the other axes, the same at every size")
+    parameters: dict[str, Parameter] = Field(
+        description="values of the other axes, which are the same at every size"
+    )
     sizes: tuple[float, ...] = Field(description="sizes that both targets measured")
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
@@ -64,8 +66,8 @@ def find_crossovers(
 ) -> tuple[Crossover, ...]:
     """Find the crossover of each workload, dtype and axis with two or more compared sizes.
 
-    The rows' verdicts decide who is ahead at a size; their noise widens the interval by the
-    job-to-job scatter that this run's own jobs do not show.
+    The rows' verdicts decide which target is ahead at a size. Their noise widens the interval by
+    the job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
     if gpu.price.usd_per_hour is not None and cpu.price.usd_per_hour is not None:
@@ -112,9 +114,9 @@ def _crossover(
 
 
 def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
-    """Calls in one job from which the GPU job finishes first, process start included.
+    """Return the number of calls from which a GPU job finishes first, including process start.
 
-    None if there is no such number, or if no job recorded its start-up time.
+    Returns None if there is no such number, or if no job recorded its start-up time.
     """
     gpu_first, cpu_first = _one_call(gpu, "gpu"), _one_call(cpu, "cpu")
     if not (gpu.median and cpu.median and gpu_first and cpu_first):
@@ -127,7 +129,7 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
 
 
 def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
-    """Group rows that differ along one axis only, in ascending order, each group with its axis.
+    """Group rows that differ along one axis only, in ascending order, and add each group's axis.
 
     The axis is the parameter with the most values; it is the batch only if nothing else varies.
     """
@@ -153,7 +155,7 @@ def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
 
 
 def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
-    """Positive values of each parameter that has two or more."""
+    """Return the positive values of each parameter that has at least two of them."""
     values: dict[str, set[Parameter]] = defaultdict(set)
     for _, parameters, _ in rows:
         for name, value in parameters:
@@ -193,10 +195,10 @@ def _warm(target: TargetJobs, keys: Sequence[RowKey], noises: Sequence[SideNoise
 
 
 def _unresampled(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
-    """The part of a log mean's standard deviation over jobs that resampling the jobs misses.
+    """Return the part of a log mean's standard deviation that resampling the jobs misses.
 
-    The error of a mean follows Student's t where its scatter is known with few degrees of freedom;
-    resampling n jobs reproduces (n - 1) / n of their variance.
+    The error of a mean follows Student's t if its scatter is known with few degrees of freedom.
+    Resampling n jobs reproduces (n - 1) / n of their variance.
     """
     tail = (1 - CONFIDENCE) / 2
     wider = stats.t.isf(tail, degrees) / stats.norm.isf(tail) if degrees else 1.0
@@ -223,9 +225,10 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 
 
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
-    """Seconds of a job with only this call, one sample per job; None without timing marks.
+    """Return the seconds of a job with only this call, one sample per job; None without marks.
 
-    A target's rows share their seed: start-up is common to them, so jobs are redrawn alike.
+    A target's rows share a seed, so their jobs are resampled alike, because they share the
+    start-up.
     """
     seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
     known = [[value] for value in seconds if value is not None]
@@ -246,9 +249,9 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
 
 
 def _first_use(job: CollectedJob, row: Measurement) -> float:
-    """Seconds that the implementation's first call in the job took beyond a warm call.
+    """Return how many seconds longer the implementation's first call took than a warm call.
 
-    Libraries load during that call, so cold calls of later rows do not show it.
+    Libraries are loaded during that call, so cold calls of later rows do not show this time.
     """
     first = next(
         earlier

@@ -39,7 +39,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """Notes to read before any figure; `compared` tells whether the run has a pair or study."""
+    """Yield notes to read before any figure; `compared` says if the run has a pair or study."""
     yield from run.notes
     # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
@@ -70,14 +70,14 @@ def _disclaimer(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
         and len(machines) == 1
         and environments[0].instance_type is None
     ):
-        owners = [f"a {name}'s" for name in targets]
+        owners = [f"a {name}" for name in targets]
         model, threads = environments[0].cpu_model, environments[0].cpu_threads
         return (
             f"{'Both' if len(targets) == 2 else 'All'} targets ran on one machine ({model}, "
-            f"{formatting.count(threads, 'thread')}), not on EC2: no figure here is "
+            f"{formatting.count(threads, 'thread')}), not on EC2: no figure here is for "
             f"{' or '.join(owners)}."
         )
-    return f"No figure {'here' if everywhere else 'shown for it'} is a GPU's."
+    return f"No figure {'here' if everywhere else 'shown for it'} is for a GPU."
 
 
 def _nothing_to_compare(run: CollectedRun) -> str:
@@ -93,7 +93,7 @@ def _nothing_to_compare(run: CollectedRun) -> str:
 
 
 def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
-    """List the limits of a pair's figures."""
+    """Yield notes on the limits of a pair's figures."""
     fewest = min(len(target.pooled.jobs) for target in (gpu, cpu))
     if any(job.document.own_job for job in gpu.pooled.jobs):
         yield from _few_own_jobs(gpu.pooled, cpu.pooled, rows)
@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of few jobs with the most common start; the other may be just a queue's first job."""
+    """Warn of too few jobs with the most common start; the other may be a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -127,7 +127,7 @@ def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iter
 
 
 def _jobs_of_size(target: TargetJobs, row: Row) -> int:
-    """Number of a target's valid own jobs at a row's size, cold and warm together."""
+    """Return the number of a target's valid own jobs of a row's size, cold and warm together."""
     size = size_of(row.parameters)
     return sum(
         len(samples.measured)
@@ -137,11 +137,11 @@ def _jobs_of_size(target: TargetJobs, row: Row) -> int:
 
 
 def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
-    """Note on a target with too few own jobs, each of which is one sample.
+    """Return a note on a target with too few own jobs, as each job is only one sample.
 
     Args:
         jobs: number of valid jobs with this kind of start.
-        of: number of all valid jobs at this size on this target.
+        of: total number of valid jobs of this size on this target.
         start: how their instances started, cold or warm; None if unknown.
     """
     text = f"A target has {_only(jobs)} to go by"
@@ -158,7 +158,7 @@ def _only(jobs: int) -> str:
 
 
 def few_jobs_note(jobs: int) -> str:
-    """Say what stays unknown because a target has too few jobs, and how to fix that."""
+    """Return a note on what a target's few jobs leave unknown and how many repeats fix that."""
     return (
         f"A target has {_only(jobs)}, so the intervals of its times ignore differences between "
         f"jobs; those of speedups include them. Use at least {MINIMUM_SAMPLES} repeats: with "
@@ -167,7 +167,7 @@ def few_jobs_note(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Explain rows whose interval excludes 1× but that have no verdict; None if there are none."""
+    """Explain why rows whose interval excludes 1× lack a verdict; None without such rows."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))
@@ -189,7 +189,7 @@ def _excludes_one(estimate: Estimate | None) -> bool:
 
 
 def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Count the rows with each kind of warning; each row's details hold its own warnings."""
+    """Yield how many rows have each kind of warning; a row's details list its own warnings."""
     kinds = Counter(
         kind
         for key in map(row_key, rows)
@@ -203,7 +203,7 @@ def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
-    """Say in how many rows each target is faster or cheaper; None without rows."""
+    """Return in how many rows each target is faster or cheaper; None if there are no rows."""
     if not rows:
         return None
     if gpu.fell_back:
@@ -240,16 +240,16 @@ def _interrupted_attempts(job: CollectedJob | LostJob) -> Iterable[str]:
     for attempt in job.interrupted:
         yield (
             f"{job.planned.target}, repeat {job.planned.repeat}: attempt {attempt.job_attempt} of "
-            f"job {attempt.job_id} was interrupted; what it had measured ({attempt.measured_rows} "
-            f"rows) is kept in {attempt.document_uri} and not part of the figures."
+            f"job {attempt.job_id} was interrupted; its measurements ({attempt.measured_rows} "
+            f"rows) are kept in {attempt.document_uri} but not included in the figures."
         )
 
 
 def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
-    """Say which calibration a target has and to which rows it applies."""
+    """Return a note on which calibration a target has and which rows it covers."""
     which = f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d}"
     if changes := table.changes_since(target):
-        return f"{which} does not apply, {changes}. Run noise_calibration again."
+        return f"{which} does not apply: {changes}. Run noise_calibration again."
     measured = [samples for samples in target.samples.values() if samples.measured]
     lacking = [samples.row for samples in measured if table.find(samples) is None]
     which += f" ({formatting.count(table.jobs, 'job')}, run {table.run_id})"
@@ -257,8 +257,7 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
         return f"{which} covers all of its rows."
     first = lacking[0]
     return (
-        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or has them with different "
-        "code: "
-        f"{formatting.row(first.workload, first.parameters, first.dtype)}"
+        f"{which} does not cover {len(lacking)} of its {len(measured)} rows, or only with "
+        f"different code: {formatting.row(first.workload, first.parameters, first.dtype)}"
         f"{' and others' * (len(lacking) > 1)}."
     )

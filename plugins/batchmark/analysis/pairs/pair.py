@@ -54,7 +54,7 @@ class Pair(Record):
     dtype: str
     gpu: TargetRecord
     cpu: TargetRecord
-    cpu_fallback: bool = Field(description="the GPU target's jobs ran on the CPU")
+    cpu_fallback: bool = Field(description="whether the GPU target's jobs ran on the CPU")
     refused: str | None = Field(description="why nothing in this pair is compared")
     rows: tuple[Row, ...]
     uncompared: tuple[UncomparedRow, ...]
@@ -71,7 +71,7 @@ class Pair(Record):
     job_costs: tuple[JobCost, ...] = Field(description="the GPU target's jobs, then the CPU's")
     crossovers: tuple[Crossover, ...] = Field(description="empty if no GPU was measured")
     cold_starts: tuple[ColdStart, ...] = Field(
-        alias="ledgers", description="from submission to steady state, by target"
+        alias="ledgers", description="time and cost from submission to steady state, by target"
     )
     summary: str | None = Field(description="in how many rows each target is faster or cheaper")
 
@@ -126,7 +126,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
 
 
 def _is_excluded(key: RowKey) -> bool:
-    """Whether a row isn't an ordinary time: a metric, or a test with a disturbed replica."""
+    """Check whether a row is a metric or a test with a disturbed replica, not an ordinary time."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None

@@ -1,4 +1,4 @@
-"""Weak and strong scaling curves: a training's speed relative to the fewest nodes."""
+"""Builds weak and strong scaling curves: training speed relative to the smallest node count."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class CurvePoint(Record):
     batch: int = Field(description="images per device and step")
     images_per_second: Estimate
     speedup: Estimate = Field(
-        description="images per second relative to the fewest nodes; on a strong curve, the same "
-        "as the inverse ratio of step times"
+        description="images per second relative to the baseline; on a strong curve, the same as "
+        "the inverse ratio of step times"
     )
     efficiency: Estimate = Field(description="speedup divided by the growth in nodes")
 
 
 class Curve(Record):
     kind: Kind
-    images: int = Field(description="per step: of each device if weak, of all devices if strong")
-    base_nodes: int = Field(description="the fewest nodes, the baseline of the others")
-    points: tuple[CurvePoint, ...] = Field(description="by the number of nodes; two or more")
+    images: int = Field(description="images per step: per device if weak, in total if strong")
+    base_nodes: int = Field(description="smallest node count, the baseline for the others")
+    points: tuple[CurvePoint, ...] = Field(description="at least two points, ordered by node count")
 
     def point(self, nodes: int) -> CurvePoint | None:
         return next((point for point in self.points if point.nodes == nodes), None)
@@ -87,7 +87,7 @@ def _point(one: Measured, base: Measured) -> CurvePoint:
 
 
 def _job_margin(first: Measured, second: Measured) -> float:
-    """How far job-to-job noise may move the log of their ratio; 0 with too few jobs."""
+    """Return how far job-to-job noise can move the log of the two's ratio; 0 with too few jobs."""
     sides = (first.job_medians, second.job_medians)
     if min(map(len, sides)) < ENOUGH_REPEATS:
         return 0.0

@@ -1,4 +1,4 @@
-"""A training's figures at one node count and one batch size."""
+"""Computes a training's figures at one node count and batch size."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from batchmark.core.record import Record
 class Split(Record):
     """Breakdown of a step's time: medians over the jobs, each part measured separately."""
 
-    data_seconds: float = Field(description="waiting for the next batch")
+    data_seconds: float = Field(description="time spent waiting for the next batch")
     compute_seconds: float
-    communication_seconds: float = Field(description="the part that computing doesn't hide")
+    communication_seconds: float = Field(description="exchange time that computing doesn't hide")
 
     @property
     def parts(self) -> dict[str, float]:
@@ -32,7 +32,7 @@ class Split(Record):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each part as a share of their sum."""
+        """Each part divided by the total."""
         total = sum(self.parts.values())
         return {name: seconds / total if total else 0.0 for name, seconds in self.parts.items()}
 
@@ -47,9 +47,10 @@ class TrainingPoint(Record):
     seconds: Estimate = Field(description="time of a step")
     images_per_second: Estimate
     images_per_second_per_device: Estimate
-    split: Split | None = Field(description="null if a job did not report it")
+    split: Split | None = Field(description="null if no job reported it")
     gpu_busy_share: float | None = Field(
-        description="share of the timed steps; mean over all GPUs, median over the jobs"
+        description="share of the timed steps in which GPUs were busy; mean over all GPUs, median "
+        "over the jobs"
     )
     first_loss: float | None
     last_loss: float | None
@@ -110,7 +111,7 @@ def _usd_per_image(
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
 ) -> Estimate | None:
-    """Cost per image of all nodes, plus the file system if its price is known."""
+    """Return the cost per image of all nodes, plus the file system's if its price is known."""
     if price.usd_per_hour is None:
         return None
     hourly = nodes * price.usd_per_hour + (file_system_usd_per_hour or 0.0)
@@ -127,8 +128,8 @@ def _split(samples: NodesSamples) -> Split | None:
 
 
 def _remarks(samples: NodesSamples) -> Iterator[str]:
-    """Note nodes with different hardware."""
+    """Yield a remark for each job whose nodes have different devices."""
     for one in samples.scalings:
         models = sorted({node.device_model for node in one.nodes})
         if len(models) > 1:
-            yield f"its nodes are not alike: {' and '.join(models)}"
+            yield f"its nodes have different devices: {' and '.join(models)}"

@@ -22,9 +22,9 @@ LEAST_TWO_CHECKED = 5  # node counts from which the two largest are
 Held = Literal["wrong", "too_noisy", "holds"]  # worst first
 Outcome = Literal[Held, "not_checked", "not_known"]
 UNSURE = 0.15  # of an efficiency: a check with a larger uncertainty proves nothing
-ONE_MACHINE = "its nodes share one machine, or may, so no network between them was measured"
+ONE_MACHINE = "its nodes share or may share one machine, so no network between them was measured"
 ONLY_LEAST = "on fewer nodes, compute hid all of the exchange, so only a bound can be checked"
-ONE_CURVE = "this takes two node counts with the same batch per device"
+ONE_CURVE = "this requires two node counts with the same batch per device"
 
 
 class PredictedPoint(Record):
@@ -32,7 +32,7 @@ class PredictedPoint(Record):
     ranks: int
     efficiency: Estimate
     images_per_second: Estimate
-    communication_seconds: Estimate = Field(description="time per step that compute doesn't hide")
+    communication_seconds: Estimate = Field(description="exchange time per step that isn't hidden")
     measured: bool = Field(description="whether this node count was also measured")
 
 
@@ -53,37 +53,39 @@ class Prediction(Record):
     """Predicted efficiency of a weak scaling curve; not a measurement."""
 
     outcome: Outcome = Field(
-        description="whether it holds at node counts that it was not fitted to; too_noisy: the "
-        "samples can't tell; not_known: there is no prediction"
+        description="whether it holds at node counts outside its fit; too_noisy: the samples can't "
+        "tell; not_known: there is no prediction"
     )
     reason: str | None = Field(default=None, description="why it was not checked or is unknown")
     batch: int | None = Field(default=None, description="images per device and step")
     devices: int | None = Field(default=None, description="devices per node")
     base_nodes: int | None = None
     fitted_nodes: tuple[int, ...] = Field(
-        default=(), description="all measured; if the model is wrong, all but the checked ones"
+        default=(), description="all measured; if the model is wrong, all except the checked ones"
     )
     at_least: bool = Field(
         default=False,
-        description="whether efficiencies are lower bounds: computing hid all of the exchange that "
-        "was measured and could hide more",
+        description="whether efficiencies are lower bounds, because computing hid the whole "
+        "measured exchange and could hide more",
     )
     by_all_reduce: bool = Field(
         default=False,
-        description="whether the network's figures come from separate all-reduces; else from what "
-        "all-reduces add to steps, which leaves the hidden part unknown",
+        description="whether the network figures come from separate all-reduces instead of the "
+        "time that all-reduces add to steps, which leaves the hidden part unknown",
     )
-    latency_seconds: Estimate | None = Field(default=None, description="per hop between ranks")
+    latency_seconds: Estimate | None = Field(
+        default=None, description="latency per hop between ranks"
+    )
     bytes_per_second: Estimate | None = Field(
-        default=None, description="bandwidth of a link; null if the fit leaves no time for bytes"
+        default=None, description="bandwidth of a link; null if the fit attributes no time to bytes"
     )
     hidden_seconds: Estimate | None = Field(
         default=None,
-        description="time of the all-reduce hidden behind computing, on the most nodes; negative "
+        description="all-reduce time hidden behind computing at the largest node count; negative "
         "if the training exchanges more slowly than a separate all-reduce",
     )
     local_seconds: Estimate | None = Field(
-        default=None, description="time of a step without the exchange: computing and data"
+        default=None, description="step time without the exchange: computing and waiting for data"
     )
     gradient_bytes: int | None = None
     points: tuple[PredictedPoint, ...] = ()
@@ -106,7 +108,7 @@ def predict(
     """Predict a weak curve, given a training's points and the all-reduces of the same target.
 
     Args:
-        apart: whether each node is its own machine.
+        apart: whether each node is known to be its own machine.
     """
     if curve is None or not apart:
         return _unknown(ONE_CURVE if apart else ONE_MACHINE)
@@ -172,7 +174,7 @@ def _unknown(reason: str) -> Prediction:
 
 def _unreported(line: Sequence[Measured]) -> str | None:
     if any(one.point.split is None for one in line):
-        return "a job did not report how its steps split"
+        return "at one node count, no job reported how its steps split"
     if not line[0].point.gradient_bytes:
         return "no job reported how many bytes of gradients it exchanges"
     return no_interval(*(one.median for one in line))
@@ -185,11 +187,10 @@ def _check(
     size_bytes: int,
     devices: int,
 ) -> _Check | str:
-    """Check the largest node counts against a model fitted without them, or say why not."""
+    """Check the largest node counts against a model fitted without them, or explain why not."""
     if len(steps) < LEAST_CHECKED:
         return (
-            f"keeping one for the check takes {LEAST_CHECKED} node counts, and {len(steps)} were "
-            f"measured"
+            f"the check requires {LEAST_CHECKED} node counts, but only {len(steps)} were measured"
         )
     for kept in (len(steps) - 1 - (len(steps) >= LEAST_TWO_CHECKED), len(steps) - 1):
         model = fit(steps[:kept], exchanges, size_bytes, devices)
@@ -228,13 +229,13 @@ def _worst(points: Sequence[CheckedPoint]) -> Held:
 
 
 def _off_by(checked: Sequence[CheckedPoint], *, at_least: bool) -> float:
-    """The factor by which the model missed its check; 1 if it was not checked."""
+    """Return the factor by which the model missed its check; 1 if it was not checked."""
     ratios = [1 + point.error for point in checked if point.error > -1]
     return max([1.0, *(ratio if at_least else max(ratio, 1 / ratio) for ratio in ratios)])
 
 
 def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[PredictedPoint, ...]:
-    """Predict at the measured node counts, their doubles, and the published GPU counts."""
+    """Predict for measured node counts, doublings of the smallest, and the published GPU count."""
     by_nodes: Mapping[int, Step] = {step.nodes: step for step in steps}
     base, most = model.base, MOST_RANKS // model.devices
     doubles = {base.nodes * 2**power for power in range(most.bit_length())}

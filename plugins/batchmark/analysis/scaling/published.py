@@ -1,4 +1,4 @@
-"""A third party's published scaling result: its claims and its gaps."""
+"""A third party's published scaling result: what it claims and what it leaves out."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class PublishedPoint(Record):
     nodes: int
     gpus_per_node: int
     batch: int = Field(description="images per GPU and step")
-    images_per_second: int = Field(description="approximate, of all GPUs: no spread was published")
+    images_per_second: int = Field(
+        description="approximate total of all GPUs; no spread was published"
+    )
     claim: str = Field(description="the source's wording about scaling")
-    claimed_from_gpus: int = Field(description="the fewest GPUs that the claim is about")
+    claimed_from_gpus: int = Field(description="smallest number of GPUs that the claim covers")
     vendor_images_per_second: int = Field(
-        description="rate of one such GPU, as published by its maker"
+        description="rate of one such GPU, as published by its vendor"
     )
 
     @property

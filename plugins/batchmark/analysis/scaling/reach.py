@@ -25,32 +25,36 @@ Limit = Literal["data", "compute", "communication"]
 
 class Reach(Record):
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
-        description="judged by intervals. scales: the efficiency is 0.9 or more at some node count "
-        "and less at no smaller one; falls_short: it is less already at the second node count"
+        description="judged by intervals. scales: the efficiency is at least 0.9 at some node "
+        "count and not less at any smaller one; falls_short: it is already less at the second "
+        "node count"
     )
     nodes: int | None = Field(
-        default=None, description="scales: the largest such count; falls_short: the second one"
+        default=None, description="scales: the largest such count; falls_short: the second count"
     )
     efficiency: Estimate | None = Field(default=None, description="efficiency on `nodes`")
     open_ended: bool = Field(
-        default=False, description="scales: the efficiency is less at no larger node count, either"
+        default=False, description="scales: efficiency is not less at any larger count either"
     )
     poor_from: int | None = Field(
-        default=None, description="node count from which on every efficiency is below 0.8"
+        default=None, description="node count from which every efficiency is below 0.8"
     )
     above_one: int | None = Field(
         default=None, description="smallest node count with an efficiency above 1.05"
     )
     limit: Limit | None = Field(
-        default=None, description="what explains half or more of the lost time"
+        default=None, description="what explains at least half of the lost time"
     )
-    limit_share: float | None = Field(default=None, description="share of the lost time")
+    limit_share: float | None = Field(
+        default=None, description="share of the lost time that the limit explains"
+    )
     limit_reason: str | None = Field(default=None, description="why the limit is not known")
     limit_nodes: int | None = Field(
-        default=None, description="node count that loses most; null if none surely loses time"
+        default=None, description="least efficient node count; null if none clearly loses time"
     )
     waits_for_data: float | None = Field(
-        default=None, description="share of a step on the fewest nodes, if large"
+        default=None,
+        description="share of a step spent waiting for data on the smallest node count, if large",
     )
     reason: str | None = Field(default=None, description="why the verdict is not known")
 
@@ -75,7 +79,7 @@ def _too_few(points: Sequence[TrainingPoint]) -> str:
         return "nothing was measured"
     if len(numbers) == 1:
         only = formatting.count(numbers[0], "node")
-        return f"it was measured on {only} only; scaling takes two different node counts"
+        return f"it was measured on {only} only; scaling requires two different node counts"
     return "no two node counts had the same batch per device"
 
 
@@ -123,7 +127,7 @@ def _limit(
     point = own[worst.nodes, worst.batch]
     found: dict[str, object] = {"limit_nodes": point.nodes}
     if not (point.split and base.split):
-        return {**found, "limit_reason": "a job did not report how its steps split"}
+        return {**found, "limit_reason": "at one node count, no job reported how its steps split"}
     # Compare the same work: with a smaller batch a step has less to do.
     share = point.batch / base.batch
     lost = point.seconds.value - share * base.seconds.value
@@ -131,9 +135,9 @@ def _limit(
     added = {name: now - share * before[name] for name, now in point.split.parts.items()}
     name = max(added, key=lambda one: added[one])
     if lost <= 0 or added[name] < MAIN_CAUSE * lost:
-        return {**found, "limit_reason": "no part of a step accounts for half of it"}
+        return {**found, "limit_reason": "no part of a step accounts for half of the lost time"}
     if added[name] > TOO_MUCH * lost:
         grew, by = formatting.seconds(added[name]), formatting.seconds(lost)
-        contradiction = f"{name} by itself grew by {grew}, and the whole step by {by}"
+        contradiction = f"{name} alone grew by {grew}, but the whole step only by {by}"
         return {**found, "limit_reason": contradiction}
     return {**found, "limit": name, "limit_share": min(1.0, added[name] / lost)}

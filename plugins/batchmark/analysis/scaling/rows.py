@@ -26,13 +26,13 @@ class NodesSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples) -> Self | None:
-        """Wrap a row; None if its parameters name no nodes, as in other suites."""
+        """Wrap a row, or return None if its parameters name no nodes, as in other suites."""
         nodes, devices = (_count(pooled.row.parameters.get(name)) for name in ("nodes", "devices"))
         return cls(nodes, devices, pooled) if nodes and devices else None
 
     @cached_property
     def problem(self) -> str | None:
-        """Why there is no figure; None if there is one."""
+        """The reason why there is no figure; None if there is one."""
         return self.pooled.problem or self._contradiction()
 
     @property
@@ -49,7 +49,7 @@ class NodesSamples:
 
     @property
     def median(self) -> Median | None:
-        """Median seconds per call, made by all nodes together; None if there is no figure."""
+        """Median seconds of a call that all nodes make together; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
     @property
@@ -62,16 +62,16 @@ class NodesSamples:
         return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
-        """Median over the jobs that report the value."""
+        """Return the median over the jobs that report the value."""
         return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:
-        """How the row's results contradict its parameters; None if they don't."""
+        """Return how the row's results contradict its parameters, or None if they don't."""
         nodes, devices, batch = self.nodes, self.devices, self.number("batch")
         for _, row in self.pooled.measured:
             told = [node.devices for node in row.scaling.nodes] if row.scaling else []
             if told != [devices] * nodes:
-                return f"its parameters name {nodes} x {devices} devices, its nodes have {told}"
+                return f"its parameters name {nodes} x {devices} devices, but its nodes have {told}"
             if batch and row.items != self.ranks * batch:
                 return f"a step has {row.items} images, not {nodes} x {devices} x {batch}"
         return None

@@ -1,9 +1,9 @@
-"""Models a training step by node count: the node's own part, plus what the exchange adds.
+"""Models a training step by node count: the node's own part plus the time that the exchange adds.
 
 The own part takes the same time on any number of nodes. The exchange is a ring all-reduce, minus
-what compute hides of it; where all of it is hidden, compute could hide even more. A ring all-reduce
-takes a latency for each hop plus the transfer time of its bytes (Patarasuk and Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations", 2009).
+the part of it that computing hides; where all of it is hidden, computing could hide even more. A
+ring all-reduce takes a latency for each hop plus the transfer time of its bytes (Patarasuk and
+Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Ring(NamedTuple):
 
 
 def load(ranks: int, size_bytes: float) -> tuple[float, float]:
-    """The number of sequential hops, and the bytes that each link carries."""
+    """Return the number of sequential hops and the number of bytes that each link carries."""
     return 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks * size_bytes
 
 
 def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> Ring | None:
-    """Fit latency and time per byte by relative errors, neither below zero.
+    """Fit the latency and the time per byte by relative errors, with neither below zero.
 
-    None if the loads can't separate the two.
+    Returns None if the loads can't separate the two.
     """
     if not loads:
         return None
@@ -66,7 +66,7 @@ def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> 
 
 
 class Step(NamedTuple):
-    """A step as measured on one node count."""
+    """A training step as measured at one node count."""
 
     nodes: int
     ranks: int
@@ -99,7 +99,7 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Build a step; for lack of better data, both its parts vary as the whole does."""
+    """Build a step. For lack of better data, both of its parts vary like the whole step."""
     point, split = one.point, one.point.split
     assert split is not None  # noqa: S101 - checked before
     total = _with_draws(one.median)
@@ -113,7 +113,7 @@ def step_of(one: Measured) -> Step:
 def fit(
     steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
 ) -> StepModel | str:
-    """Fit the model, or say why that is impossible; only two or more nodes show the links."""
+    """Fit the model, or return why that is impossible. Only multi-node steps use the links."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
     fitted = {step.nodes for step in remote}
@@ -144,13 +144,13 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Whether compute hides all of the exchange: it adds no more than noise could."""
+    """Check whether computing hides the whole exchange: it adds no more time than noise could."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 
 
 def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
-    """Why the model does not fit the steps it was fitted to; None if it does."""
+    """Return why the model does not fit the steps it was fitted to, or None if it does."""
     for step in steps:
         if _surely_off(step.local / model.local):
             least, most = (find(steps, key=lambda one: one.local[0]) for find in (min, max))

@@ -47,7 +47,7 @@ class Training(Record):
     """A training at one or more node counts and batches, with all other settings fixed."""
 
     workload: str
-    parameters: dict[str, Parameter] = Field(description="all but nodes and batch")
+    parameters: dict[str, Parameter] = Field(description="all parameters except nodes and batch")
     dtype: str
     settings: TrainingSettings | None = Field(
         description="settings of the first point; null if no job reported them"
@@ -56,7 +56,7 @@ class Training(Record):
         default=None, description="scaled to 256 images per step, as in the run's settings"
     )
     codes: tuple[Implementation, ...]
-    points: tuple[TrainingPoint, ...] = Field(description="by nodes, then batch")
+    points: tuple[TrainingPoint, ...] = Field(description="ordered by nodes, then batch")
     weak: tuple[Curve, ...] = Field(description="curves with equal batches per device")
     strong: tuple[Curve, ...] = Field(description="curves with equal batches over all devices")
     reach: Reach = Field(description="reach of the first weak curve, else the first strong one")
@@ -74,13 +74,13 @@ class ScalingStudy(TargetStudy):
     dtype: str = Field(description="number format that its jobs were planned with")
     backend: str | None = Field(description="torch.distributed backend; null if no job reported it")
     loopback: bool = Field(
-        description="whether nodes shared one machine: they had loopback addresses"
+        description="whether nodes shared one machine, as loopback addresses show"
     )
     price: PriceBasis = Field(description="price of one node; all nodes are paid for")
     file_system_usd_per_hour: float | None = Field(
         default=None,
-        description="included in the dollars of trainings that read files; if unknown, null and "
-        "not included",
+        description="included in the cost of trainings that read files; null and not included if "
+        "unknown",
     )
     refused: str | None = Field(description="why nothing was judged")
     trainings: tuple[Training, ...]
@@ -127,7 +127,7 @@ def _on_one_machine(scaling: Scaling) -> bool:
 
 
 def _on_separate_machines(scaling: Scaling) -> bool:
-    """Whether each node surely is its own machine; outside EC2, nodes may share one."""
+    """Check whether each node is known to be its own machine; outside EC2, nodes may share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 
@@ -194,7 +194,7 @@ def _own(samples: NodesSamples) -> dict[str, Parameter]:
 
 
 def _unmeasured(rows: Sequence[NodesSamples]) -> Iterator[Unmeasured]:
-    """List rows without a figure, except all-reduces of one rank, which has nothing to reduce."""
+    """List rows without a figure, except single-rank all-reduces, which have nothing to reduce."""
     for samples in rows:
         if samples.problem and not (samples.workload == ALL_REDUCE and samples.ranks < 2):
             row = samples.pooled.row

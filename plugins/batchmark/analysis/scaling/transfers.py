@@ -1,4 +1,4 @@
-"""How fast the nodes run all-reduces and read their files."""
+"""Computes how fast the nodes run all-reduces and read their files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class AllReducePoint(Record):
     samples: int
     seconds: Estimate
     bus_bytes_per_second: Estimate = Field(
-        description="2(n-1)/n of its bytes per second on n ranks, which is what each link carries"
+        description="2(n-1)/n times its bytes per second on n ranks, which is what each link "
+        "carries"
     )
 
     @property
@@ -49,7 +50,7 @@ class ReadingPoint(Record):
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
-    """Points by node count and size; single ranks, which have nothing to reduce, are left out."""
+    """Return points by node count and size, without single ranks, which have nothing to reduce."""
     points = []
     for samples in found:
         mib, median, ranks = samples.number("mib"), samples.median, samples.ranks
@@ -71,7 +72,7 @@ def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ..
 
 
 def reading_points(found: Iterable[NodesSamples]) -> tuple[ReadingPoint, ...]:
-    """Points by node count, the cold pass first."""
+    """Return points ordered by node count, the cold pass first."""
     points = []
     for samples in found:
         kind, median = samples.parameters.get("pass"), samples.median

@@ -1,4 +1,4 @@
-"""Analyses tasks that share a device: what each gets, and how many should share."""
+"""Analyses tasks that share a device: how much each one gets, and how many should share."""
 
 from batchmark.analysis.sharing.studies import STUDY, find
 

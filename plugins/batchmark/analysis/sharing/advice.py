@@ -1,4 +1,4 @@
-"""Advises how many replicas should share a device in which mode, and the gain over one alone."""
+"""Advises how many replicas should share a device, in which mode, and what that gains."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ Verdict = Literal["share", "alone", "not_known"]
 
 
 class Choice(Record):
-    """A number of replicas compared with one task alone."""
+    """The chosen number of replicas, compared with one task alone."""
 
     replicas: int
-    at_least: bool = Field(description="whether more replicas may add more: the knee isn't certain")
+    at_least: bool = Field(
+        description="whether more replicas could add more, as the knee isn't certain"
+    )
     gain: Estimate = Field(description="throughput relative to one task alone")
     price: Estimate = Field(description="price of a step relative to one task alone")
     p95_seconds: float | None = Field(description="step time of the slowest replica")
@@ -32,13 +34,13 @@ class Choice(Record):
 
 class Advice(Record):
     verdict: Verdict = Field(
-        description="share: sharing surely adds throughput; alone: it surely adds too little"
+        description="share: sharing clearly adds throughput; alone: it clearly adds too little"
     )
     mode: SharingMode | None = Field(description="mode judged; null if none was measured")
     form: Form = "processes"
     choice: Choice | None = Field(default=None, description="null unless sharing pays")
     equals: tuple[SharingMode, ...] = Field(
-        default=(), description="other modes that may add as much: their intervals overlap"
+        default=(), description="other modes that may add as much, as their intervals overlap"
     )
     reason: str | None = Field(
         default=None, description="why the verdict is not known, or what sharing adds"
@@ -46,7 +48,7 @@ class Advice(Record):
 
 
 def advise(curves: Sequence[Curve]) -> Advice:
-    """Derive advice from a task's curves on a target; the best mode has the most throughput."""
+    """Derive advice from a task's curves on a target; the mode with the largest gain is best."""
     judged = [
         _judge(curve, _drift(curves, curve.form))
         for curve in curves
@@ -60,12 +62,12 @@ def advise(curves: Sequence[Curve]) -> Advice:
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
             return found[0]
-    reason = "running tasks at once was not measured"
+    reason = "running several tasks at once was not measured"
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 
 def _drift(curves: Sequence[Curve], form: Form) -> float:
-    """The largest factor by which one task's own throughput drifted between rows.
+    """Return the largest factor by which one task's own throughput drifted between rows.
 
     Nothing is shared in these rows, so the factor shows how much the machine itself changed.
     """
@@ -90,13 +92,13 @@ def _judge(curve: Curve, drift: float) -> Advice:
     if choice and ends and ends.high >= 1 / WORTH:
         reason = f"with {choice.replicas} replicas {_times_text(choice.gain)}"
         if ends.low > 1:
-            reason += f", but alone it made up to {formatting.multiple(drift)} as many steps, too"
+            reason += f", but one task alone also varied by up to {formatting.multiple(drift)}"
         return about.model_copy(update={"reason": reason})
     return about.model_copy(update={"verdict": "alone", "reason": _most_text(curve)})
 
 
 def _unknown(curve: Curve) -> str | None:
-    """Why a curve allows no advice; None if it does."""
+    """Return why a curve allows no advice, or None if it does."""
     if not curve.points:
         return "; ".join(dict.fromkeys(one.reason for one in curve.unmeasured))
     if curve.alone is None:
@@ -108,7 +110,7 @@ def _unknown(curve: Curve) -> str | None:
 
 
 def _choice(curve: Curve) -> Choice | None:
-    """Choose the knee's number of replicas, or its lower bound; None if that is one."""
+    """Choose the knee's number of replicas, or else its lower bound; None if that is one."""
     knee, alone = curve.knee, curve.alone
     point = curve.point(knee.low) if knee and knee.low and knee.low > 1 else None
     if not (knee and alone and point and point.gain):
@@ -126,7 +128,7 @@ def _choice(curve: Curve) -> Choice | None:
 
 
 def _most_text(curve: Curve) -> str:
-    """Describe the most that sharing adds."""
+    """Describe the largest gain from sharing."""
     gains = {point.gain: point for point in curve.points if point.replicas > 1 and point.gain}
     best = max(gains, key=lambda gain: gain.value, default=None)
     return (

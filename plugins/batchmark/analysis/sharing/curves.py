@@ -37,7 +37,7 @@ class Point(Record):
     )
     usd_per_1000_steps: Estimate | None = Field(description="null without a price")
     interference: float | None = Field(
-        description="median step of the slowest replica relative to a task alone"
+        description="median step time of the slowest replica relative to a task alone"
     )
     figures: ReplicaFigures
     starved: tuple[Starved, ...]
@@ -46,7 +46,7 @@ class Point(Record):
 
 
 class Unmeasured(Record):
-    """A number of replicas without a result, and why."""
+    """A number of replicas without a result, with the reason."""
 
     replicas: int
     reason: str
@@ -69,9 +69,9 @@ class Curve(Record):
         description="a task alone in exclusive mode, else in this mode; null if neither was "
         "measured"
     )
-    points: tuple[Point, ...] = Field(description="by the number of replicas")
+    points: tuple[Point, ...] = Field(description="ordered by number of replicas")
     unmeasured: tuple[Unmeasured, ...]
-    knee: Knee | None = Field(description="null in exclusive mode: more replicas add nothing")
+    knee: Knee | None = Field(description="null in exclusive mode, where more replicas add nothing")
 
     def point(self, replicas: int) -> Point | None:
         return next((point for point in self.points if point.replicas == replicas), None)
@@ -115,7 +115,7 @@ class SharedSamples:
 
     @cached_property
     def problem(self) -> str | None:
-        """Why there is no figure; None if there is one."""
+        """The reason why there is no figure; None if there is one."""
         if self.pooled.problem or self.place.disturbance:
             return self.pooled.problem
         return "; ".join(str(end) for end in ends_of(self.rows) if not end.ran) or None
@@ -133,7 +133,7 @@ class SharedSamples:
 
 
 def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The task's own parameters, without those that say how it shares the device."""
+    """Return the task's own parameters, without those that say how it shares the device."""
     return {name: value for name, value in row.items() if name not in Place.model_fields}
 
 
@@ -155,7 +155,7 @@ def _alone_of(
     mode: SharingMode,
     form: Form,
 ) -> SharedSamples | None:
-    """Find the solo baseline: exclusive mode, else the mode with a single replica."""
+    """Find the baseline of one task alone: exclusive mode, else a single replica in this mode."""
     in_turn = {
         replicas: samples
         for replicas, samples in lines.get((SharingMode.EXCLUSIVE, form), {}).items()
@@ -202,7 +202,7 @@ def _curve(
 
 
 def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
-    """Why a number of replicas has no point on the curve; None if it has one.
+    """Return why a number of replicas has no point on the curve, or None if it has one.
 
     Each job chooses its own implementation; a gain from a different one is not due to sharing.
     """
@@ -214,7 +214,9 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     place = usual.place
     alone = place.replicas == 1 or place.mode is SharingMode.EXCLUSIVE
     whose = "the task alone" if alone else f"{place.replicas} replicas"
-    return f"other implementation than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
+    return (
+        f"different implementation from {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
+    )
 
 
 def _alone(samples: SharedSamples, median: Median) -> Alone:

@@ -1,4 +1,4 @@
-"""Experiments in which the first replica fails or slows down: did the others suffer?"""
+"""Evaluates experiments in which the first replica fails or slows down: do the others suffer?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Experiment(Record):
         description="throughput of the other replicas relative to the same ones undisturbed"
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
-        description="others: one ended early, all stopped making steps, or together they surely "
+        description="others: one ended early, all stopped making steps, or together they clearly "
         "made less than WORTH of their undisturbed steps"
     )
     reason: str | None = Field(default=None, description="why their throughput is not known")
@@ -57,7 +57,7 @@ def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
 
 
 def _skipped(samples: SharedSamples) -> bool:
-    """Whether the experiment was skipped because its mode can't be measured there."""
+    """Check whether the experiment was skipped because its mode can't be measured there."""
     unmeasured = {row.status for _, row in samples.pooled.unmeasured}
     return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
 
@@ -65,12 +65,13 @@ def _skipped(samples: SharedSamples) -> bool:
 def _others_throughput(
     samples: SharedSamples, undisturbed: SharedSamples | None
 ) -> tuple[Estimate | None, str | None]:
-    """The other replicas' throughput relative to the undisturbed row, or why it is unknown.
+    """Return the other replicas' throughput relative to the undisturbed row, or why it is unknown.
 
-    A disturbed row's samples cover only the others; of an undisturbed row, their share counts.
+    A disturbed row's samples cover only the others, so only their share of an undisturbed row
+    counts.
     """
     if samples.place.replicas < 2:
-        return None, "there were no others"
+        return None, "there were no other replicas"
     if samples.median is None:
         return None, samples.problem
     if undisturbed is None or undisturbed.median is None:
@@ -78,13 +79,13 @@ def _others_throughput(
     steps = [[sum(one.group_steps) for one in row.replicas] for row in undisturbed.rows]
     theirs = sum(sum(row[1:]) for row in steps)
     if not theirs:
-        return None, "without the disturbance, the others made no whole step"
+        return None, "without the disturbance, the others completed no step"
     share = theirs / sum(map(sum, steps))
     return ratio(undisturbed.median, samples.median).scaled(1 / share), None
 
 
 def _stalled(samples: SharedSamples) -> bool:
-    """Whether the others made no step in some window, which then has no sample."""
+    """Check whether the others made no step in some window, which then has no sample."""
     return any(
         row.sharing and row.status is MeasurementStatus.SKIPPED
         for _, row in samples.pooled.unmeasured

@@ -39,17 +39,17 @@ class Knee(Record):
 
 
 def find_knee(seconds: Mapping[int, Median]) -> Knee:
-    """Find a curve's knee, given the seconds per step of all replicas together at each number.
+    """Find a curve's knee from the seconds per step of all replicas together, by replica count.
 
     The knee is known if nearly all curves resampled from the samples have it at the same number.
-    Each is compared with its own best, so noise at the top is not mistaken for the best.
+    Each curve is compared with its own best, so noise at the top is not mistaken for the best.
     """
     numbers = sorted(seconds)
     if len(numbers) < 2:
         return Knee(
             outcome="not_known",
             replicas=None,
-            reason="it takes measurements of at least two numbers of replicas",
+            reason="at least two numbers of replicas must be measured",
         )
     medians = [seconds[number] for number in numbers]
     guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])

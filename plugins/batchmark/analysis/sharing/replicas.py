@@ -37,20 +37,23 @@ class StepTimes(Record):
 class ReplicaFigures(Record):
     """Figures of a row's replicas; medians over the jobs unless noted otherwise."""
 
-    devices: int = Field(description="GPUs that they ran on: pods may be on several; 1 on a CPU")
-    slowest: StepTimes = Field(description="each quantile's largest over the replicas")
-    typical: StepTimes = Field(description="each quantile's median over the replicas")
+    devices: int = Field(description="GPUs that they ran on (pods can be on several); 1 on a CPU")
+    slowest: StepTimes = Field(description="the largest of each quantile over the replicas")
+    typical: StepTimes = Field(description="the median of each quantile over the replicas")
     fairness_worst: float | None = Field(
         description="Jain's index of the steps within a group of processes; worst group"
     )
     fairness_median: float | None = Field(description="the same; median over the groups")
-    longest_gap_seconds: float | None = Field(description="largest over replicas and jobs")
+    longest_gap_seconds: float | None = Field(
+        description="longest time without a finished step; largest over replicas and jobs"
+    )
     startup_seconds: float | None = Field(description="start-up time of the slowest replica")
     device_memory_bytes: float | None = Field(
         description="GPU memory per replica, contexts included; largest over the jobs"
     )
     peak_memory_bytes: int | None = Field(
-        description="largest over replicas and jobs: torch's on CUDA, the process's on the CPU"
+        description="peak memory, of torch on CUDA or of the process on a CPU; largest over "
+        "replicas and jobs"
     )
 
     @classmethod
@@ -71,16 +74,16 @@ class ReplicaFigures(Record):
 
 
 class Starved(Record):
-    """A replica that got far less of the device than the others, or waited much too long."""
+    """A replica that got far less of the device than the others, or waited far too long."""
 
     replica: int = Field(description="index, from 0")
     job_id: str
     group: int | None = Field(
         default=None, description="index of the group in which its share was too small, from 0"
     )
-    share: float | None = Field(default=None, description="relative to that group's mean share")
+    share: float | None = Field(default=None, description="its share relative to the group's mean")
     gap_steps: float | None = Field(
-        default=None, description="its longest gap, in its own median steps, if too long"
+        default=None, description="its longest gap in units of its median step, if too long"
     )
 
     def __str__(self) -> str:
@@ -111,7 +114,7 @@ class ReplicaEnd(Record):
 
 
 def jain(shares: Sequence[float]) -> float | None:
-    """Jain's fairness index: 1 where all are equal, 1/n where one has all; None where none has any.
+    """Return Jain's fairness index: 1 if all are equal, 1/n if one has all, None if all are zero.
 
     Jain, Chiu and Hawe, DEC-TR-301, 1984.
     """
@@ -120,7 +123,7 @@ def jain(shares: Sequence[float]) -> float | None:
 
 
 def group_fairness(replicas: Sequence[Replica]) -> list[float]:
-    """Fairness index of each group in which any step was made."""
+    """Return the fairness index of each group in which any step was made."""
     return [found for group in _groups(replicas) if (found := jain(group)) is not None]
 
 
@@ -148,7 +151,7 @@ def starved(row: Sharing, job_id: str) -> list[Starved]:
 
 
 def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
-    """How each replica ended, in the first job where it did not complete, if there is one."""
+    """Return how each replica ended, preferring the first job where it did not complete."""
     replicas = zip_longest(*(row.replicas for row in rows))
     found = []
     for index, in_jobs in enumerate(replicas):
@@ -159,7 +162,7 @@ def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
 
 
 def _groups(replicas: Sequence[Replica]) -> list[tuple[int, ...]]:
-    """Steps of all replicas by group; 0 for a replica that ended before the group."""
+    """Return the steps of all replicas by group; 0 for a replica that ended before the group."""
     return list(zip_longest(*(replica.group_steps for replica in replicas), fillvalue=0))
 
 
@@ -177,7 +180,7 @@ def _step_times(rows: Sequence[Sharing], over: Callable[[list[float]], float]) -
 def _over_jobs(
     rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
 ) -> float | None:
-    """Median over the jobs of an aggregate over their replicas."""
+    """Return the median over the jobs of an aggregate over each job's replicas."""
     by_job = ([getattr(replica, name) for replica in row.replicas] for row in rows)
     known = ([value for value in values if value is not None] for values in by_job)
     return known_median(over(values) for values in known if values)

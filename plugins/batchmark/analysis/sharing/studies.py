@@ -1,4 +1,4 @@
-"""Builds the study of each task that shared a device: curves, advice, experiments."""
+"""Builds the study of each task that shared a device: curves, advice and experiments."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ class SharedTask(TargetStudy):
     """A task that shared a target's device."""
 
     workload: str
-    parameters: dict[str, Parameter] = Field(description="the task's own")
+    parameters: dict[str, Parameter] = Field(description="the task's own parameters")
     dtype: str
     threads: int | None = Field(description="CPU threads of a replica; null if unknown")
     codes: tuple[Implementation, ...] = Field(
         default=(), description="distinct code that replicas ran; each job chooses its own"
     )
-    mig_enabled: bool = Field(default=False, description="whether MIG split a GPU of its jobs")
+    mig_enabled: bool = Field(
+        default=False, description="whether MIG partitioned a GPU that its jobs used"
+    )
     refused: str | None = Field(description="why nothing was judged")
     curves: tuple[Curve, ...]
     advice: Advice

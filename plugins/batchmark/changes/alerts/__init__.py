@@ -1,1 +1,1 @@
-"""Alerts: one for each change, stored in the result bucket, and one message for each run."""
+"""Stores one alert for each change in the result bucket, and sends one message for each run."""

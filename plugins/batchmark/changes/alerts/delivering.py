@@ -1,4 +1,4 @@
-"""Delivers messages. Each try is recorded before and after it, so that no message is sent twice."""
+"""Delivers messages. Each attempt is recorded before and after, so no message is sent twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.core.errors import AlertError
 
 # A younger try of another task may still be going on. Far above channels' own timeouts of a minute.
 LONGEST_TRY = timedelta(minutes=10)
-DIED = "the task that sent it ended before there was an answer"
+DIED = "the task that sent it ended before it received a response"
 
 Send = Callable[[str, RunMessage], str]
 
@@ -32,11 +32,11 @@ def deliver(
     now: datetime,
     longest_try: timedelta,
 ) -> RunMessage:
-    """Send a run's message through the channels that lack it; return the updated message.
+    """Send a run's message to the channels that still need it; return the updated message.
 
     `send` returns a channel's receipt. It raises UnsureError if the message may have been sent, and
-    another AlertError if it certainly was not. A try without an outcome that began more than
-    `longest_try` ago counts as dead.
+    another AlertError if it certainly was not. An attempt without an outcome that began more than
+    `longest_try` ago is considered dead.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
@@ -67,7 +67,7 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:
-    """Mark each try as unsure that began by then and has no outcome."""
+    """Mark attempts that began by then and have no outcome as unsure."""
     for one in message.of("sending"):
         if one.at and one.at <= begun_until:
             unsure = one.model_copy(update={"state": "unsure", "reason": DIED})

@@ -22,9 +22,9 @@ from batchmark.changes.records import Change, ChangePoint
 
 @dataclass
 class Merged:
-    """What a run adds to the alerts. An alert may be opened and recover in the same run.
+    """What a run adds to the alerts. An alert can be opened and recover in the same run.
 
-    Series join an alert before any of its series recover, so they count for its recovery.
+    Series join an alert before any of its series recover, so they count towards its recovery.
     """
 
     opened: tuple[Alert, ...] = ()
@@ -72,7 +72,7 @@ class _Merger:
         self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
 
     def add_regression(self, change: Change) -> None:
-        """Open an alert, or add new series to the one that the change already has."""
+        """Open an alert, or add new series to the alert that the change already has."""
         relevant = self._settings.worth_telling(change)
         if relevant is None:
             return
@@ -94,7 +94,7 @@ class _Merger:
                 return
 
     def add_improvement(self, change: Change) -> None:
-        """Record the recoveries that it brings or, if it brings none, the improvement itself."""
+        """Record an improvement and its recoveries; without any, only if it is worth announcing."""
         found = tuple(
             recovery
             for alert in self.watched.values()
@@ -136,11 +136,11 @@ class KnownChanges:
                 self._points.setdefault(_moved(point), []).append(point)
 
     def has(self, change: Change) -> bool:
-        """Whether any of the change's points is known, at the same run or one nearby."""
+        """Check whether any of the change's points is known, at the same run or one nearby."""
         return len(self.missing(change)) < len(change.points)
 
     def missing(self, change: Change) -> tuple[ChangePoint, ...]:
-        """The change's points that are not known."""
+        """Return the change's points that are not known yet."""
         return tuple(
             point
             for point in change.points
@@ -153,7 +153,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """The series of an alert that an improvement newly brings back; None if there are none."""
+    """Return the recovery of an alert's series that an improvement brings, or None without one."""
     worse = {(point.series, point.metric): point for point in alert.change.points}
     points = tuple(
         point
@@ -176,7 +176,7 @@ def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Rec
 
 
 def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
-    """Whether a later change undoes at least half of an earlier one for the worse."""
+    """Check whether a later change undoes at least half of an earlier regression."""
     halfway = (worse.before.median + worse.after.median) / 2
     level = better.after.median
     return better.first_recorded_at > worse.first_recorded_at and (
@@ -185,5 +185,5 @@ def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
 
 
 def _begins(change: Change) -> tuple[datetime, bool]:
-    """Sort key: the start, and at the same time changes for the worse first."""
+    """Return a sort key: the start, with changes for the worse first at the same time."""
     return change.points[0].first_recorded_at, not change.points[0].worse

@@ -1,7 +1,7 @@
 """A run's message: what the run decided and announces, and its delivery on each channel.
 
-The message is stored once, before any of its decisions is carried out. If a task dies on the way,
-the next try finds the message and does the rest.
+The message is stored once, before any of its decisions is carried out. If a task dies in between,
+the next attempt finds the message and completes the rest.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class Delivery(Record):
     channel: str = Field(description="'sns', or 'apprise:' and the connection's id")
     state: DeliveryState = Field(
         default="pending",
-        description="unsure: the try ended without an answer, so the message may have arrived; it "
-        "is not sent again",
+        description="unsure: the attempt ended without a response, so the message may have "
+        "arrived; it is not sent again",
     )
-    at: AwareDatetime | None = Field(default=None, description="time of the last try")
+    at: AwareDatetime | None = Field(default=None, description="time of the last attempt")
     attempts: int = Field(default=0, ge=0)
     try_id: str | None = Field(
         default=None,
-        description="random id by which a task recognises that the last try is its own",
+        description="random ID by which a task recognises its own last attempt",
     )
     receipt: str | None = Field(
-        default=None, description="the channel's id of the message, once sent"
+        default=None, description="the channel's ID for the message, once sent"
     )
     reason: str | None = Field(default=None, description="why the delivery failed or is unsure")
     shown: bool = Field(
@@ -42,29 +42,31 @@ class Delivery(Record):
 
 
 class RunMessage(Record):
-    """What one run announces; a run with nothing new has none."""
+    """The message that announces a run's news; a run with nothing new has none."""
 
     run_id: str
     created_at: AwareDatetime
     subject: str
     text: str
-    attributes: dict[str, tuple[str, ...]] = Field(description="for subscribers' filters")
+    attributes: dict[str, tuple[str, ...]] = Field(
+        description="attributes for subscribers' filters"
+    )
     opened: tuple[Alert, ...]
     recoveries: tuple[Recovery, ...]
     improvements: tuple[Improvement, ...]
     mentions: tuple[str, ...] = Field(
-        default=(), description="runs whose messages may not have arrived, as this one says"
+        default=(), description="runs that this message reports as possibly not announced"
     )
     hold_until: object = Field(
         default=None,
         exclude=True,
-        description="from earlier releases, which had quiet hours; has no effect",
+        description="left over from the quiet hours of earlier releases; has no effect",
     )
     deliveries: tuple[Delivery, ...]
 
     @property
     def alert_ids(self) -> list[str]:
-        """Ids of all its alerts: opened ones and those with recoveries."""
+        """IDs of all its alerts: those opened and those with recoveries."""
         ids = (*(one.id for one in self.opened), *(one.alert_id for one in self.recoveries))
         return list(dict.fromkeys(ids))
 
@@ -81,7 +83,7 @@ class RunMessage(Record):
         return tuple(one for one in self.deliveries if one.state in states)
 
     def with_delivery(self, delivery: Delivery) -> RunMessage:
-        """Return the message with this delivery in place of the same channel's."""
+        """Return the message with the same channel's delivery replaced by this one."""
         deliveries = tuple(
             delivery if one.channel == delivery.channel else one for one in self.deliveries
         )
@@ -95,7 +97,7 @@ class RunMessage(Record):
 
 
 def unsure_runs(messages: Sequence[RunMessage]) -> tuple[str, ...]:
-    """Runs whose messages may not have arrived and are not mentioned by a later message."""
+    """Return the runs whose messages may not have arrived and that no later message mentions."""
     mentioned = {run_id for message in messages for run_id in message.mentions}
     return tuple(
         message.run_id

@@ -54,7 +54,7 @@ class Transition(Record):
 
 
 class Recovery(Record):
-    """Series of an alert that a run found back at their old level."""
+    """Series of an alert that a run found to be back at their old level."""
 
     alert_id: str
     run_id: str
@@ -71,18 +71,18 @@ class Recovery(Record):
 
 
 class Joined(Record):
-    """Series that a later run found to have moved together with an alert's."""
+    """Series that a later run found to have changed together with an alert's series."""
 
     alert_id: str
     run_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
     change: Change = Field(
-        description="as the later run sees it, without series that are not announced"
+        description="the change as the later run sees it, without series that are not announced"
     )
 
 
 class Alert(Record):
-    """A change for the worse. It has only one alert, even if later runs see it differently."""
+    """A change for the worse. Each has only one alert, even if later runs see it differently."""
 
     id: Shown
     change: Change
@@ -96,7 +96,8 @@ class Alert(Record):
         "null until a series is back",
     )
     figures_run_id: Shown | None = Field(
-        default=None, description="the later run whose figures it has, since series joined it there"
+        default=None,
+        description="the later run that its figures come from, if series joined the alert there",
     )
 
     @classmethod
@@ -118,7 +119,7 @@ class Alert(Record):
         """Return the alert in another state; unchanged if the same DAG run already did that.
 
         Raises:
-            AlertError: this state may not follow the current one.
+            AlertError: an alert in the current state can't change to this one.
         """
         if any((one.run_id, one.state) == (run_id, state) for one in self.transitions[1:]):
             return self
@@ -126,13 +127,13 @@ class Alert(Record):
         if state not in allowed:
             raise AlertError(
                 f"alert {self.id} is {self.state} and can't become {state}; "
-                f"it may become {' or '.join(allowed)}"
+                f"it can become {' or '.join(allowed)}"
             )
         following = Transition(state=state, at=at, by=by, note=note, run_id=run_id)
         return self.model_copy(update={"transitions": (*self.transitions, following)})
 
     def join(self, joined: Joined) -> Alert:
-        """Return the alert with the series that joined its change; unchanged if it has them.
+        """Return the alert with the series that joined its change, or unchanged if it has them.
 
         The other series get the later run's figures, so that all are based on the same runs.
         """
@@ -194,7 +195,7 @@ def change_id(change: Change) -> str:
 
 
 def precision(alerts: Iterable[Alert]) -> Rate | None:
-    """Share of alerts that were right, among those with a verdict; None without any."""
+    """Return the share of correct alerts among those with a verdict; None if there are none."""
     states = Counter(alert.state for alert in alerts)
     right = sum(states[state] for state in RIGHT)
     known = right + states["invalid"]

@@ -1,4 +1,4 @@
-"""What is announced and where: the optional Airflow variable `batchmark_alerts`, in JSON."""
+"""Alert settings from the JSON in the optional Airflow variable `batchmark_alerts`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SeriesMatch(Record):
     dtype: str | None = None
 
     def matches(self, series: SeriesKey) -> bool:
-        """Whether a series matches; a price has no workload, so no pattern for one matches it."""
+        """Check whether a series matches; a missing field, such as a price's workload, is empty."""
         return all(
             fnmatchcase(getattr(series, name) or "", pattern) for name, pattern in self if pattern
         )
@@ -44,7 +44,7 @@ class SeriesMatch(Record):
 class SeriesRule(Record):
     match: SeriesMatch
     minimum_change: Minimum = Field(
-        default={}, description="replaces the general values of these metrics"
+        default={}, description="overrides the general values for these metrics"
     )
     mute: bool = Field(
         default=False, description="announce neither alerts nor improvements of these series"
@@ -54,23 +54,25 @@ class SeriesRule(Record):
 class AlertSettings(Record):
     """Which changes are announced as alerts and improvements, and where.
 
-    Settings apply to new changes: an existing alert recovers even if its series are muted now.
+    Settings apply to new changes: an existing alert can recover even if its series are muted now.
     """
 
     minimum_change: Minimum = Field(
         default={},
         description="smallest relative change of a level to announce, such as 0.05 for 5 %; for "
-        "noise, 1 means twice the noise. Default: 0.03, for noise 1",
+        "noise, 1 means twice the noise. Default: 0.03, and 1 for noise",
     )
     false_alerts_a_month: float = Field(
         default=1,
         gt=0,
-        description="expected from noise alone, per suite; with fewer, small changes are found "
-        "later",
+        description="false alerts expected from noise alone, per suite; with fewer, small changes "
+        "are found later",
     )
-    series: tuple[SeriesRule, ...] = Field(default=(), description="the first that matches applies")
+    series: tuple[SeriesRule, ...] = Field(
+        default=(), description="rules, of which the first match applies"
+    )
     quiet_hours: object = Field(
-        default=None, description="from earlier releases; ignored, with a printed notice"
+        default=None, description="left over from earlier releases; ignored, with a printed notice"
     )
     apprise_conn_ids: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Airflow connections of type Apprise, in addition to the SNS topic"
@@ -80,7 +82,7 @@ class AlertSettings(Record):
     )
 
     def worth_telling(self, change: Change) -> Change | None:
-        """The change without the series that are not announced; None if no series is left."""
+        """Return the change without series that are not announced, or None if none is left."""
         points = tuple(point for point in change.points if self._announces(point))
         return change.model_copy(update={"points": points}) if points else None
 

@@ -17,7 +17,7 @@ TEXT_BYTES = 60 * 1024
 
 
 def subject_line(text: str) -> str:
-    """Turn text into a subject: one short line of ASCII. It must begin with a letter or digit.
+    """Turn text that begins with a letter or digit into a subject: one short line of ASCII.
 
     Long text is cut in the middle, because its end says how large the change is.
     """
@@ -30,12 +30,12 @@ def subject_line(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """The size of a text in bytes as the provider's hook sends it: JSON, where 'µ' takes six."""
+    """Return a text's size in bytes as the provider's hook sends it: JSON, where 'µ' takes six."""
     return len(json.dumps(text))
 
 
 def cut(text: str) -> str:
-    """Truncate a text to what fits into a message."""
+    """Truncate a text so that it fits into a message."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text

@@ -1,6 +1,6 @@
 """Stores alerts, improvements and messages in the result bucket, one object each, in `alerts/`.
 
-Several tasks may change an object at once, so each write names the version that it read.
+Several tasks can change an object at once, so each write depends on the version that it read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AlertStore:
         self._store = store
 
     def alerts(self) -> list[Alert]:
-        """All alerts, open or closed, in the order in which they were opened."""
+        """Return all alerts, open or closed, in the order in which they were opened."""
         keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
         alerts = [self._read(key, Alert) for key in keys]
         return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))
@@ -42,12 +42,12 @@ class AlertStore:
         return [self._read(key, Improvement) for key in self._store.keys(IMPROVEMENTS)]
 
     def messages(self) -> list[RunMessage]:
-        """The messages of all runs, oldest first."""
+        """Return the messages of all runs, oldest first."""
         messages = [self._read(key, RunMessage) for key in self._store.keys(MESSAGES)]
         return sorted(messages, key=lambda message: message.created_at)
 
     def message_key(self, run_id: str) -> str:
-        """Key of a run's message, stored or not; one written by release 0.1 keeps its key."""
+        """Return the key of a run's message, stored or not; a key from release 0.1 is kept."""
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
@@ -55,7 +55,7 @@ class AlertStore:
         return earlier if found and found.run_id == run_id else key
 
     def message(self, run_id: str) -> RunMessage | None:
-        """A run's message; None if it had nothing to announce."""
+        """Return a run's message, or None if it had nothing to announce."""
         key = self.message_key(run_id)
         text = self._store.read_if_there(key)
         return None if text is None else _parse(key, text, RunMessage)
@@ -68,7 +68,7 @@ class AlertStore:
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
-        """Carry out those of a message's decisions that have not been carried out yet."""
+        """Carry out the message's decisions that have not been carried out yet."""
         for alert in message.opened:
             self._store.swap(_alert_key(alert.id), alert.model_dump_json(indent=2), None)
         for improvement in message.improvements:
@@ -78,10 +78,10 @@ class AlertStore:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
     def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
-        """Change an alert, even if others do at the same time; `change` may be called repeatedly.
+        """Change an alert, even if others do at the same time; `change` can be called repeatedly.
 
         Raises:
-            AlertError: there is no such alert, or `change` raised it.
+            AlertError: there is no such alert, others keep changing it, or `change` raised this.
         """
         try:
             return self._change(_alert_key(alert_id), Alert, change)
@@ -89,11 +89,12 @@ class AlertStore:
             found = self.alerts()
             ids = [alert.id for state in LISTED for alert in found if alert.state == state]
             raise AlertError(
-                f"no alert {alert_id!r}; open or acknowledged are: {', '.join(ids) or 'none'}"
+                f"there is no alert {alert_id!r}; open or acknowledged alerts: "
+                f"{', '.join(ids) or 'none'}"
             ) from None
 
     def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:
-        """Change a run's message as `change_alert` does."""
+        """Change a run's message in the way that `change_alert` changes an alert."""
         return self._change(self.message_key(run_id), RunMessage, change)
 
     def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:
@@ -108,7 +109,9 @@ class AlertStore:
                 return before
             if self._store.swap(key, after.model_dump_json(indent=2), version):
                 return after
-        raise AlertError(f"{key} was changed by others {MOST_TRIES} times meanwhile; try again")
+        raise AlertError(
+            f"{key} was changed by others {MOST_TRIES} times in the meantime; try again"
+        )
 
     def _read(self, key: str, model: type[Kept]) -> Kept:
         return _parse(key, self._store.read(key), model)

@@ -1,4 +1,4 @@
-"""Results of a self-test: how many steps were found, and the false alarms."""
+"""Results of a self-test: how many inserted steps were found, and how many alarms were raised."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Steps(Record):
 
     machine: Machine | None = Field(description="null for all machines of the part")
     size: float = Field(gt=0, description="0.1 makes every run from the step on 10 % slower")
-    found: Rate = Field(description="within `waited` runs")
+    found: Rate = Field(description="steps found within `waited` runs")
     found_early: Rate
     delays: tuple[int, ...] = Field(
-        description="for each step found, the runs until then; 1 is the first slow run"
+        description="for each step found, the number of runs until then; 1 means the first slow run"
     )
 
     @property
@@ -46,7 +46,7 @@ class Alarms(Record):
 
     alarms: int = Field(ge=0)
     withdrawn: int = Field(
-        ge=0, description="how many of these are no changes once all runs are known"
+        ge=0, description="how many of these are no longer changes once all runs are known"
     )
     series_runs: int = Field(
         ge=0, description="runs in which a series could have raised one, summed over the series"
@@ -62,12 +62,12 @@ class Alarms(Record):
 
 
 class Part(Record):
-    """Results for a suite's real or its synthetic histories."""
+    """Results for a suite's real or synthetic histories."""
 
     source: Source
     series: int = Field(ge=1)
     runs: int = Field(ge=1)
-    steps: tuple[Steps, ...] = Field(description="for all machines first, then by machine")
+    steps: tuple[Steps, ...] = Field(description="for all machines together first, then by machine")
     alarms: Alarms
 
     @property
@@ -93,8 +93,10 @@ class SelfTest(Record):
     created_at: AwareDatetime
     months: int = Field(description="months of history tested")
     seed: int
-    detector: str = Field(description="its settings, as text")
-    waited: int = Field(description="runs from a step on within which it must be found to count")
+    detector: str = Field(description="the detector's settings, as text")
+    waited: int = Field(
+        description="number of runs within which a step must be found, counted from its first run"
+    )
     early: int
     suites: tuple[SuiteTest, ...]
     notes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class PlacedSeries:
     def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
         """Return the series up to and including a position.
 
-        A step is a run's index in the series, and the factor for the values from there on.
+        A step consists of a run's index in the series and a factor for the values from there on.
         """
         end, whole = bisect_right(self.places, place), self.series
         values = whole.values[:end]
@@ -60,11 +60,11 @@ class Replay:
         return [one for one in found if one.run_ids]
 
     def measured_at(self, place: int) -> list[Series]:
-        """Return the series after the run at `place` that this run measured."""
+        """Return the series that the run at `place` measured, up to and including that run."""
         return [one.until(place) for one in self.series if place in one.places]
 
     def find(self, point: ChangePoint) -> tuple[int, int]:
-        """Return the number of a point's series and the index of its first run there."""
+        """Return the number of a point's series and the index of its first run in that series."""
         number = self._numbers[point.series]
         return number, self.series[number].places.index(self._place[point.first_run_id])
 

@@ -52,8 +52,9 @@ def try_suite(
 ) -> SuiteTest:
     """Insert steps into a suite's histories of times and count how many the detector finds.
 
-    Machines with too short histories get synthetic ones with the noise of their own series.
-    `steps` are inserted for each size and machine if there is room, at places chosen by `seed`.
+    Machines whose histories are too short get synthetic ones with the noise of their own series.
+    `steps` is the number of steps for each size and machine if there is room, at places chosen by
+    `seed`.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
@@ -77,7 +78,8 @@ def try_suite(
         parts.append(_part("synthetic", own, list(_openings(own, detector)), detector, rng, steps))
     if unknown := len(short) - len(made):
         notes.append(
-            f"{unknown} series left out: estimating noise takes at least {FEWEST_FOR_NOISE} runs."
+            f"{unknown} series left out: estimating noise requires at least {FEWEST_FOR_NOISE} "
+            "runs."
         )
     return SuiteTest(suite=suite, parts=tuple(parts), notes=tuple(notes))
 
@@ -122,7 +124,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """List where steps may begin, by series number and run index: far from any change."""
+    """Yield where steps can begin, by series number and run index: far from any change."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -136,7 +138,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Plan steps of each size for each machine; few start runs let many share a replay."""
+    """Plan steps of each size for each machine, at few start runs so that many share a replay."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
@@ -153,7 +155,7 @@ def _plan(
 
 
 def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
-    """Group steps that can share a replay: same run, different series, at most `most`."""
+    """Group steps that can share a replay: same run, different series, no more than `most`."""
     waiting: dict[int, list[Step]] = defaultdict(list)
     for step in planned:
         waiting[step.place].append(step)
@@ -169,7 +171,7 @@ def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
 
 
 def _delays(replay: Replay, together: Sequence[Step], detector: Detector) -> dict[Step, int | None]:
-    """Number of runs until each step of a round was found; None if it was missed."""
+    """Return the number of runs until each step of a round was found; None if it was missed."""
     put = {step.series: (step.first, 1 + step.size) for step in together}
     waiting = {step.series: step for step in together}
     delays: dict[Step, int | None] = dict.fromkeys(together)
@@ -227,7 +229,7 @@ def _alarms(replay: Replay, detector: Detector) -> Alarms:
 
 
 def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
-    """Exact Poisson interval of the alarm count, per 1,000 runs of a series."""
+    """Return the exact Poisson interval of the alarm count, per 1,000 runs of a series."""
     if not series_runs:
         return 0.0, None
     per_run, tail = 1000 / series_runs, (1 - CONFIDENCE) / 2
@@ -236,7 +238,7 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Whether any of the others is in the same series at about the same run."""
+    """Check whether any of the others is in the same series at about the same run."""
     series, first = alarm
     return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 

@@ -59,11 +59,11 @@ def test_a_gpu_target_on_the_cpu_is_flagged():
     assert comparison.pairs[0].label == "g4dn.xlarge (ran on the CPU) against c5.2xlarge"
     assert comparison.notices == (
         "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
-        "No figure here is a GPU's.",
+        "No figure here is for a GPU.",
     )
     mixed = compare(build_run(fallen, real, cpu), PRICES)
     assert [pair.cpu_fallback for pair in mixed.pairs] == [True, False]
-    assert mixed.notices[0].endswith("No figure shown for it is a GPU's.")
+    assert mixed.notices[0].endswith("No figure shown for it is for a GPU.")
     assert compare(build_run(real, cpu), PRICES).notices == ()
 
 

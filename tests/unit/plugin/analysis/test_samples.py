@@ -135,7 +135,8 @@ def test_energy_memory_and_steal_over_the_jobs():
     assert row.gpu.wait_share == 0.34
     assert row.warnings == (
         "g5.xlarge: the hypervisor took 5.0 % of CPU time from the machine",
-        "g5.xlarge: other work on the machine: its threads waited 34 % of their time for a CPU",
+        "g5.xlarge: other work on the machine: the job's threads waited 34 % of their time for a "
+        "CPU",
     )
 
 

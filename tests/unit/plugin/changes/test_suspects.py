@@ -284,10 +284,10 @@ def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three
 @pytest.mark.parametrize(
     ("runs", "needed", "how_long"),
     [
-        (1, "10 more, 7 if", "Daily, that takes 10 days; weekly, 10 weeks."),
-        (LEAST_BEFORE, "4 more, 1 if", "Daily, that takes 4 days; weekly, 4 weeks."),
-        (LEAST_BEFORE + 1, "3 more, none where", "Daily, that takes 3 days; weekly, 3 weeks."),
-        (LEAST_HISTORY - 1, "1 more, none where", "Daily, that takes 1 day; weekly, 1 week."),
+        (1, "10 more, or 7 if", "Daily, that takes 10 days; weekly, 10 weeks."),
+        (LEAST_BEFORE, "4 more, or 1 if", "Daily, that takes 4 days; weekly, 4 weeks."),
+        (LEAST_BEFORE + 1, "3 more, or none if", "Daily, that takes 3 days; weekly, 3 weeks."),
+        (LEAST_HISTORY - 1, "1 more, or none if", "Daily, that takes 1 day; weekly, 1 week."),
     ],
 )
 def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):

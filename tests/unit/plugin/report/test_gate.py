@@ -124,7 +124,7 @@ def test_jobs_that_were_interrupted_before_a_row_have_lost_it(tmp_path, gate, st
         stored(file, row(repeat, KEPT), repeat=repeat + 1, status=status)
     code, lines = gate({})
     assert code == expected
-    why = "against 6 jobs with 120 samples; 3 jobs interrupted before it"
+    why = "against 6 jobs with 120 samples; 3 jobs interrupted before this row"
     assert any(line.endswith(why) for line in lines) == bool(expected)
 
 

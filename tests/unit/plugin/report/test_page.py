@@ -75,7 +75,7 @@ def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_b
         assert "g5.xlarge: 1.006 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour" in shown
         assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
         assert "container time of all attempts, each at the price it was bought at" in shown
-        assert "Earlier attempts are charged like a job's last" in shown
+        assert "Earlier attempts are charged like the last one" in shown
     assert "at the On-Demand prices of both targets, however their instances were bought" in page
     assert "Spot, us-east-1a" in page
     assert "0.6" in page
@@ -276,7 +276,7 @@ def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():
     ]
     report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
     html = render_html(report)
-    assert html.count("wide spread, the middle half") == 4
+    assert html.count("wide spread, with the middle half") == 4
     assert html.count("2 to read with care") == 2
     advice = f"In 2 of 2 rows {WARNINGS['unsettled']}."
     assert html.count(advice) == terminal(report).count(advice) == 1

@@ -91,7 +91,7 @@ def test_a_job_of_which_no_times_can_be_is_charged_for_nothing_that_is_known():
     assert (job.batch_seconds, job.charged_seconds) == (None, None)
     cost = job_cost(job, PRICES)
     assert (cost.seconds, cost.usd) == (None, None)
-    assert cost.reason == "A job of g5.xlarge has impossible times, so its run time is unknown."
+    assert cost.reason == "A g5.xlarge job has impossible timestamps, so its run time is unknown."
 
 
 def test_what_batch_says_of_the_container_of_a_job_that_succeeded_stands_in_the_report():

@@ -26,7 +26,7 @@ def test_a_calibration_run_reports_each_target():
     assert report.calibrations[0].self_check == SelfCheck(rows=1, different=())
     assert report.calibrations[1].self_check is None, "4 jobs are too few for two halves"
     assert report.refused == (
-        ("g6.xlarge has 0 job(s) with a result (exit code 3); measuring noise takes at least 2"),
+        ("g6.xlarge has 0 job(s) with a result (exit code 3); measuring noise requires at least 2"),
     )
     text = rendered(report)
     assert "c5.2xlarge, suite blog, 6 jobs" in text
@@ -63,7 +63,7 @@ def test_a_gpu_target_calibrated_on_the_cpu_says_so():
     report = report_of(*jobs_of([1.0, 1.1], target="g5.xlarge", actual_device=Device.CPU))
     (calibration,) = report.calibrations
     assert calibration.notices == (
-        "The GPU target g5.xlarge ran on the CPU: no figure here is a GPU's.",
+        "The GPU target g5.xlarge ran on the CPU: no figure here is for a GPU.",
     )
     assert calibration.table.fingerprint.device is Device.CPU
     assert rendered(report).startswith("The GPU target g5.xlarge ran on the CPU")

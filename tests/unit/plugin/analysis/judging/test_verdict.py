@@ -217,4 +217,6 @@ def test_more_repeats_than_were_calibrated_tell_their_own_noise():
     known = calibration_of(1.0, 1.01)
     noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
     assert noise.source == "repeats"
-    assert noise.note.startswith("c5.2xlarge: noise of its 3 jobs used, more than the 2 calibrated")
+    assert noise.note.startswith(
+        "c5.2xlarge: uses the noise of its 3 jobs, as the calibration had only 2"
+    )

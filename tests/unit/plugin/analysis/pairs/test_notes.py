@@ -22,8 +22,8 @@ def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
     assert [note for note in notes if "spot-job" in note] == [
         f"g5.xlarge, repeat 1: measured On-Demand by job {gpu.job_id}; Spot job spot-job lost its "
         "host in its last attempt.",
-        "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; what it had measured "
-        "(4 rows) is kept in s3://results/spot-job.2.json and not part of the figures.",
+        "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; its measurements "
+        "(4 rows) are kept in s3://results/spot-job.2.json but not included in the figures.",
     ]
 
 
@@ -32,10 +32,12 @@ def test_rows_that_a_calibration_lacks_are_pointed_out():
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
     (pair,) = compare(build_run(*two_jobs(rows, rows)), PRICES, tables).pairs
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its "
-        "2 rows, or has them with different code: matmul size 5, float32."
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) does not cover 1 of "
+        "its 2 rows, or only with different code: matmul size 5, float32."
     ) in pair.notes
-    assert any("lacks 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes)
+    assert any(
+        "does not cover 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes
+    )
 
 
 def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
@@ -47,7 +49,7 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     assert pair.rows[0].noise.source == "assumed"
     assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
+        "g5.xlarge: its noise calibration of 2026-11-20 does not apply: driver major was 580 and "
         "is now 590. Run noise_calibration again."
     ) in pair.notes
 

@@ -150,7 +150,7 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
 def test_two_numbers_of_nodes_are_not_checked():
     found = prediction_of(*sweep(Cluster(hidden=0.05), (1, 2)))
     assert (found.outcome, found.checked) == ("not_checked", ())
-    assert found.reason == "keeping one for the check takes 3 node counts, and 2 were measured"
+    assert found.reason == "the check requires 3 node counts, but only 2 were measured"
     assert holds(found.points[-1].efficiency, Cluster(hidden=0.05).efficiency(160))
 
 
@@ -232,7 +232,7 @@ def test_nodes_that_may_share_a_machine_predict_nothing():
     ]
     found = prediction_of(*map(job_of, off_ec2))
     assert found.outcome == "not_known"
-    assert found.reason.startswith("its nodes share one machine, or may, so")
+    assert found.reason.startswith("its nodes share or may share one machine, so")
 
 
 def test_a_bandwidth_is_that_of_most_draws():
@@ -243,7 +243,7 @@ def test_a_bandwidth_is_that_of_most_draws():
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"split": None}, "a job did not report how its steps split"),
+        ({"split": None}, "at one node count, no job reported how its steps split"),
         ({"gradient_bytes": None}, "no job reported how many bytes of gradients it exchanges"),
     ],
 )

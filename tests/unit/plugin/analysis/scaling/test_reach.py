@@ -44,7 +44,7 @@ def test_too_few_samples_or_nodes_are_not_known():
     assert reach.reason.startswith("4 samples")
     reach = reach_of(*sweep(Cluster(), (2,)))
     assert reach.reason == (
-        "it was measured on 2 nodes only; scaling takes two different node counts"
+        "it was measured on 2 nodes only; scaling requires two different node counts"
     )
     apart = (Cluster().training(1, 64), Cluster().training(2, 48))
     assert (
@@ -136,7 +136,7 @@ def test_what_no_part_explains_is_not_known(split):
     two = otherwise(two, split=split) if split else cluster.training(2, split=None)
     reach = reach_of(job_of(one), job_of(two))
     assert (reach.verdict, reach.limit, reach.limit_nodes) == ("falls_short", None, 2)
-    assert reach.limit_reason.startswith("no part" if split else "a job did not report")
+    assert reach.limit_reason.startswith("no part" if split else "at one node count, no job")
 
 
 def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
@@ -145,7 +145,7 @@ def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
     reach = reach_of(job_of(one), job_of(two))
     assert reach.limit is None
     assert reach.limit_reason == (
-        "communication by itself grew by 60.0 ms, and the whole step by 20.0 ms"
+        "communication alone grew by 60.0 ms, but the whole step only by 20.0 ms"
     )
 
 

@@ -201,17 +201,19 @@ def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
 def test_nodes_that_are_not_alike_are_told():
     row = otherwise(Cluster().training(2), {}, {"device_model": "NVIDIA T4"})
     training = training_of(job_of(row))
-    assert training.points[0].remarks == ("its nodes are not alike: NVIDIA A10G and NVIDIA T4",)
+    assert training.points[0].remarks == (
+        "its nodes have different devices: NVIDIA A10G and NVIDIA T4",
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"items": 65}, "a step has 65 images, not 2 x 1 x 64"),
-        ({"scaling": None}, "its parameters name 2 x 1 devices, its nodes have []"),
+        ({"scaling": None}, "its parameters name 2 x 1 devices, but its nodes have []"),
         (
             {"scaling": Cluster(devices=8).scaling(2)},
-            "its parameters name 2 x 1 devices, its nodes have [8, 8]",
+            "its parameters name 2 x 1 devices, but its nodes have [8, 8]",
         ),
     ],
 )

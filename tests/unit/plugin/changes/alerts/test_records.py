@@ -27,7 +27,7 @@ def test_every_state_takes_what_the_table_allows_and_refuses_the_rest(state, fol
         if other in following:
             assert alert.become(other, at=NOW, by="bob", run_id="later").state == other
         else:
-            with pytest.raises(AlertError, match=f"is {state} and can't become {other}; it may"):
+            with pytest.raises(AlertError, match=f"is {state} and can't become {other}; it can"):
                 alert.become(other, at=NOW, by="bob", run_id="later")
 
 

@@ -170,12 +170,12 @@ def test_who_is_always_too_late_gives_up(alerts, monkeypatch, store):
 
 
 def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
-    with pytest.raises(AlertError, match="no alert 'nothing'; open or acknowledged are: none"):
+    with pytest.raises(AlertError, match="no alert 'nothing'; open or acknowledged alerts: none"):
         alerts.change_alert("nothing", acknowledged)
     alerts.apply(message())
     (alert,) = opened()
     for _ in ("open", "acknowledged"):
-        with pytest.raises(AlertError, match=f"no alert 'nothing'; open or .* are: {alert.id}"):
+        with pytest.raises(AlertError, match=f"no alert 'nothing'; open or .* alerts: {alert.id}"):
             alerts.change_alert("nothing", acknowledged)
         alerts.change_alert(alert.id, acknowledged)
 

@@ -155,7 +155,7 @@ def test_a_short_history_says_so_and_is_tested_on_synthetic_ones_with_its_own_no
 def test_of_a_series_with_hardly_a_run_no_noise_is_made_up():
     tested = try_suite("blog", level_histories(GPU, series=3, runs=4), Threshold())
     assert tested.parts == ()
-    assert tested.notes == ("3 series left out: estimating noise takes at least 5 runs.",)
+    assert tested.notes == ("3 series left out: estimating noise requires at least 5 runs.",)
 
 
 def test_an_empty_history_is_no_error():

@@ -249,7 +249,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     assert (first.verdict, second.verdict) == ("Not well", "Not known")
     assert second.cautions[0].startswith("Images from files: Intervals don't cover")
     assert second.sentence == (
-        "It was measured on 2 nodes only; scaling takes two different node counts "
+        "It was measured on 2 nodes only; scaling requires two different node counts "
         "(synthetic images). More repeats on two or more numbers of nodes would tell."
     )
     summary = summarize(found)

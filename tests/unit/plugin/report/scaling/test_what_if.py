@@ -91,7 +91,7 @@ def test_a_training_that_can_not_be_predicted_says_why_beside_one_that_can():
         for nodes in NUMBERS
     ]
     page = page_of(*jobs)
-    assert "A job did not report how its steps split." in page
+    assert "At one node count, no job reported how its steps split." in page
 
 
 def test_without_any_prediction_there_is_no_page():
