@@ -178,7 +178,7 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     }
     first, _ = check_compute_environments(checked)
     assert first.status == status
-    said = "is limited to 19 vCPUs, but each of 5 jobs at once needs 4."
+    said = "is limited to 19 vCPUs, but each of 5 jobs needs 4."
     assert (said in first.seen) is (status == "fail")
 
 
@@ -279,7 +279,8 @@ TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
         ),
         (
             queue(computeEnvironmentOrder=TRIES_SPOT),
-            "lab-g5-xlarge tries g5.xlarge-spot; published: g5.xlarge-spot, g5.xlarge-on-demand.",
+            "lab-g5-xlarge tries g5.xlarge-spot, not g5.xlarge-spot, g5.xlarge-on-demand as "
+            "published.",
             *(APPLY, None),
         ),
     ],
