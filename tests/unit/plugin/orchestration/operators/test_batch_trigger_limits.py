@@ -144,7 +144,8 @@ def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following.batch.terminate_job = lambda **_: None
     failure = following.fails((61, RUNNING), (STOP_SECONDS + 1, {}))
     assert (
-        f"Its termination was requested, but {STOP_SECONDS} s later it was still there" in failure
+        f"Its termination was requested, but {STOP_SECONDS} s later it had still not ended"
+        in failure
     )
 
 
