@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
     """Describe jobs in as few calls as possible, leaving out those that Batch doesn't know.
 
-    An array job's description includes its children, a multi-node job's its main node.
+    Array jobs are described with their children, and multi-node jobs with their main node.
     """
     found = _described(batch, job_ids)
     parts = {job_id: child_ids(job) or main_node_ids(job) for job_id, job in found.items()}

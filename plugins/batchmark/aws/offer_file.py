@@ -51,7 +51,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     The table has no Spot prices. Its notes name each given type that has no price in the file.
 
     Raises:
-        PriceError: the file can't be read, is no AWS price list, or has none of these prices.
+        PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.
     """
     hint = f"`curl -O {LISTS}/current/{region}/index.csv` fetches it"
     asked = set(instance_types)
@@ -98,7 +98,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
-    """Read the metadata above the header, and the header; both are empty for any other file."""
+    """Return the metadata above the header, and the header; both are empty for any other file."""
     about: dict[str, str] = {}
     for row in islice(rows, MOST_LINES_ABOVE):
         if row[:1] == ["SKU"]:

@@ -48,7 +48,7 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 def rerun_name(number: int) -> str:
-    """Return the file name, in a run's folder, of a rerun round's plan. Rounds count from 1."""
+    """Return the file name of a rerun round's plan; rounds are numbered from 1."""
     return f"rerun-{number}.json"
 
 
@@ -70,7 +70,7 @@ def is_aws(client: Any) -> bool:
 def browser_endpoint(client: Any) -> str:
     """Return the URL at which a browser reaches the client's local cloud.
 
-    If containers reach it under another name, an environment variable has the browsers' URL.
+    If containers reach it under another name, an environment variable has the URL for browsers.
     """
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether the folder's booking or collected run names this run; old plans name none."""
+        """Whether the folder's booking or collected run names this run; old plans name no run."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)

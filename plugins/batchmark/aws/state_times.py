@@ -1,6 +1,6 @@
 """Finds when jobs became RUNNABLE and STARTING, which DescribeJobs does not report.
 
-Batch's events report it, and Terraform's EventBridge rule writes them to a log group.
+Batch's events report these times, and Terraform's EventBridge rule logs the events.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def state_times(
 ) -> dict[str, dict[str, datetime | None]]:
     """Return when each job last became RUNNABLE and STARTING, to the second, as StoredJob fields.
 
-    The times come from EventBridge's log group. If an event is missing, its time is None, which
-    reports accept. `created_at` is when the first job was created, `stopped_at` when the last one
-    stopped.
+    The times come from EventBridge's log group. If an event is missing, its time is None, because
+    reports can do without it. `created_at` is when the first job was created, `stopped_at` when the
+    last one stopped.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:

@@ -44,9 +44,9 @@ def check_environment(
 ) -> EnvironmentCheck:
     """Check targets; questions that AWS doesn't answer get the status 'not checked'.
 
-    `nodes` is the size of a multi-node target's largest job. With `foreign`, resources are not
-    compared with the published configuration; with `own_jobs`, only what the job definitions
-    request is not.
+    `nodes` is the size of a multi-node target's largest job. With `foreign`, nothing is compared
+    with the published configuration; with `own_jobs`, everything is, except for what the job
+    definitions request.
     """
     chosen = {name: config.targets[name] for name in targets}
     shown = ", ".join(chosen)

@@ -56,7 +56,7 @@ class Judge:
 
 
 def run_of(tags: Mapping[str, str]) -> RunName | None:
-    """Read the run from a resource's tags."""
+    """Return the run that a resource's tags name, if any."""
     run_id = tags.get(RUN_ID_TAG)
     return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
 

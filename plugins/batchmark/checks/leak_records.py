@@ -20,7 +20,7 @@ ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
 class LeakAges(Record):
-    """The age from which each kind of resource counts as leaked."""
+    """The ages above which resources count as leaked."""
 
     grace_minutes: float = Field(
         default=15, ge=0, description="Younger jobs, nodes and run file systems are kept."

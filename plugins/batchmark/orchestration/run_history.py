@@ -175,7 +175,7 @@ class RunHistory:
         return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
-        """Return the histories of times, including this run's fresh jobs."""
+        """Return the time histories, including this run's fresh jobs."""
         measured = figures_by_series(fresh.jobs)
         return [
             _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
@@ -183,7 +183,7 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect the changes in all metrics, using these histories of times with fresh jobs."""
+        """Detect the changes in all metrics, using these time histories with fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
@@ -341,7 +341,7 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
-    """Read the noise tables in use for the run's targets, as far as there are any."""
+    """Read the noise tables in use for the run's targets, skipping targets without one."""
     planned = [job.planned for job in collected.jobs]
     keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
     tables = (noise_table(store, key) for key in keys)

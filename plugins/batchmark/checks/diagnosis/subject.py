@@ -88,7 +88,7 @@ class Subject:
 def in_each_environment(
     obstacle_in: Callable[[Subject, Described], Finding | None],
 ) -> Callable[[Subject], Iterator[Finding]]:
-    """Decorator: ask a question about each environment that the job could be placed in."""
+    """Decorator that asks a question about each environment where the job could be placed."""
 
     @wraps(obstacle_in)
     def question(subject: Subject) -> Iterator[Finding]:

@@ -336,7 +336,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Return the overrides; plans don't store own jobs', as they would grow by megabytes."""
+        """Return the overrides. Own jobs' are not stored in plans, to keep those small."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}

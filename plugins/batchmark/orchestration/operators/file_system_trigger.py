@@ -217,7 +217,7 @@ class StandUpTrigger(FileSystemTrigger):
 
 
 def removed(file_system: RunFileSystem) -> str | None:
-    """Do a removal step; return what is pending or AWS's error, or None once all is deleted."""
+    """Try to remove the file system; return what is pending, AWS's error, or None once done."""
     try:
         return file_system.remove()
     except (BotoCoreError, ClientError) as error:

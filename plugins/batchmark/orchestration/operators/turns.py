@@ -39,7 +39,7 @@ _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 
 class NotSubmittedError(BatchmarkError):
-    """A job could not be submitted, or not in time."""
+    """A job was rejected, or its turn did not come in time."""
 
 
 class NotRunError(BatchmarkError):
@@ -154,7 +154,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return why another mapped instance's job failed, if a rerun would fail likewise."""
+        """Return why another instance's job failed, if a rerun would fail the same way."""
         ti = self.task_instance
         if ti is None:
             return None

@@ -45,7 +45,7 @@ def change_params() -> dict[str, Param]:
             "acknowledged",
             enum=list(BY_HAND),
             description="acknowledged: somebody is working on it. invalid: nothing changed. "
-            "fixed: the cause should be removed. open: none of the others applies after all.",
+            "fixed: the cause should have been removed. open: no other state applies after all.",
         ),
         "note": Param("", type="string", description="Reason, stored with the alert."),
     }
@@ -163,7 +163,7 @@ def send_pending(context: Context) -> None:
 
     Raises:
         AlertError: a channel still does not accept a message.
-        AirflowFailException: it is unknown whether a channel received a message; only once each.
+        AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
 

@@ -102,7 +102,7 @@ def wait_for_node(context: Context) -> None:
 
 
 def end_node() -> None:
-    """Request EKS to end the node, however the run ended."""
+    """Ask EKS to end the node, however the run ended."""
     cluster = load_cluster()
     node_group.end(client("eks", cluster.region), cluster)
     tell(f"The node of {cluster.cluster} is being ended.")

@@ -141,7 +141,7 @@ class Library:
         return plan.dag_id if plan else None
 
     def owner_of_run(self, run_id: str) -> str | None:
-        """Like `owner`, for a run's folder."""
+        """Return the DAG that a run's folder belongs to, as `owner` does."""
         return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
@@ -255,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """Find a target's run: by id, the newest of a commit or image, or the last up to a day.
+        """Find a target's run by id, or its newest run of a commit or image, or up to a day.
 
         Raises:
             CollectError: there is no such run.

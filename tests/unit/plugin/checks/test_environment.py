@@ -292,7 +292,7 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy, of_others):
 @pytest.mark.parametrize(
     ("change", "status", "seen"),
     [
-        (gone("definitions", "g5.xlarge"), "fail", "not there."),
+        (gone("definitions", "g5.xlarge"), "fail", "missing."),
         (definition(status="INACTIVE"), "fail", "INACTIVE."),
         (newer, "warn", "ACTIVE; revision 4 is newer."),
         (

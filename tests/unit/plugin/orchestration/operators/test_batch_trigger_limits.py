@@ -108,7 +108,7 @@ def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
     following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
     assert following.diagnosed == []
-    assert capsys.readouterr().out.count("Batch did not answer") == 1
+    assert capsys.readouterr().out.count("Batch did not respond") == 1
 
 
 def test_the_longest_time_counts_from_the_submission():
