@@ -142,5 +142,5 @@ class Diagnosis(Record):
             lines.append(f"  Remedy: {finding.remedy}")
         if not self.findings:
             lines.append(f"- checked: {', '.join(self.checked) or 'nothing'}")
-        lines += [f"- not answered: {question}" for question in self.unread]
+        lines += [f"- not asked: {question}" for question in self.unread]
         return in_lines(lines)

@@ -82,7 +82,7 @@ def test_a_refused_question_is_reported_and_the_rest_are_asked(ask, operation, c
     assert all(f": {code}: no" in text or text.endswith("are unknown") for text in diagnosis.unread)
     assert len(diagnosis.checked) + len(diagnosis.unread) == len(QUESTIONS) + 3
     assert f"but {len(diagnosis.unread)} question(s) could not be answered." in diagnosis.summary
-    assert f"- not answered: {diagnosis.unread[0]}" in diagnosis.message()
+    assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
 
 
 def test_without_the_queue_nothing_else_is_asked(ask, aws):
