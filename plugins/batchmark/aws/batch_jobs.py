@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
-    """Describe jobs in as few calls as possible; jobs that Batch doesn't know are left out.
+    """Describe jobs in as few calls as possible, leaving out those that Batch doesn't know.
 
-    Array jobs include their children, and multi-node jobs their main node.
+    Array jobs are described with their children, and multi-node jobs with their main node.
     """
     found = _described(batch, job_ids)
     parts = {job_id: child_ids(job) or main_node_ids(job) for job_id, job in found.items()}
@@ -59,10 +59,10 @@ def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
 
 
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
-    """ListJobs summaries of jobs in any state whose names begin with `prefix`, newest first.
+    """List jobs in any state whose names begin with `prefix`, as ListJobs summaries, newest first.
 
-    Queues are names or ARNs; None is skipped. An ended array job is described with its children,
-    because only they know why it ended.
+    Queues are names or ARNs; None is skipped. A finished array job is described together with its
+    children, because only they show why it ended.
     """
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
     found = [
@@ -81,7 +81,7 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
 def with_installation_tag(
     batch: Any, jobs: Iterable[dict[str, Any]], installation: str | None
 ) -> list[dict[str, Any]]:
-    """Keep listed jobs with an installation's tag; a name proves nothing, as users copy jobs.
+    """Keep only jobs with the installation's tag. Names prove nothing, because users copy jobs.
 
     Jobs that Batch can't describe are left out.
     """
@@ -100,15 +100,15 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether the task that submitted the job ended it, in order to submit it again."""
+    """Whether the task that submitted the job terminated it in order to submit it again."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
 
 def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
-    """ListJobs summaries of a queue's live jobs, oldest first, without array jobs' children.
+    """List a queue's live jobs, as ListJobs summaries, oldest first, without array jobs' children.
 
-    States are listed in the order of a job's life, so that no job slips past the listing.
+    States are queried in the order in which a job passes through them, so that none is missed.
     """
     found = {
         job["jobId"]: job
@@ -119,7 +119,7 @@ def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
-    """Whether any job except `but` occupies an instance of these queues.
+    """Whether any job other than `but` occupies an instance in these queues.
 
     An array job's parent stays PENDING while its children run, and ListJobs omits the children.
     """
@@ -140,13 +140,13 @@ def submit_job(
 ) -> str:
     """Submit a job at most once, as far as Batch allows, and return its id.
 
-    SubmitJob takes no idempotency token, so after a lost response the job may exist. `find`
-    therefore looks it up by name before each retry. One gap remains: ListJobs can lag SubmitJob by
-    a few seconds, so a retry that looks too early submits a second job. It has the same name, and
-    collecting the run terminates whatever still runs then. `batch` must not retry by itself.
+    SubmitJob takes no idempotency token, so the job may exist even if the response was lost. `find`
+    therefore looks it up by name before each retry. One gap remains: ListJobs can lag behind
+    SubmitJob by a few seconds, so an early retry can submit a second job with the same name. When
+    the run is collected, any job still running is terminated. `batch` must not retry by itself.
 
     Raises:
-        BotoCoreError, ClientError: Batch refused the job or failed to answer five times.
+        BotoCoreError, ClientError: Batch rejected the job or failed to respond five times.
     """
     for seconds in SUBMIT_AGAIN_AFTER_SECONDS:
         try:
@@ -154,7 +154,7 @@ def submit_job(
         except (BotoCoreError, ClientError) as error:
             if not is_passing(error):
                 raise
-            log.warning("Retrying to submit %s in %.0f s: %s", request["jobName"], seconds, error)
+            log.warning("Submitting %s again in %.0f s: %s", request["jobName"], seconds, error)
         sleep(seconds)
         if job_id := find():
             return job_id
@@ -172,6 +172,6 @@ def is_passing(error: Exception) -> bool:
 
 
 def terminate_job(batch: Any, job_id: str, reason: str) -> None:
-    """Terminate a job in any state; does nothing to a finished job."""
+    """Terminate a job in any state; a finished job is not affected."""
     log.warning("Terminating Batch job %s: %s", job_id, reason)
     batch.terminate_job(jobId=job_id, reason=reason[:REASON_CHARACTERS])

@@ -41,12 +41,12 @@ _ECR_IMAGE = re.compile(
 
 
 def error_code(error: BotoCoreError | ClientError) -> str | None:
-    """The error code in AWS's response; None if there was no response."""
+    """Return the error code in AWS's response, or None if there was no response."""
     return error.response["Error"]["Code"] if isinstance(error, ClientError) else None
 
 
 def none_if_missing(call: Callable[..., Any], **arguments: Any) -> Any | None:
-    """Call AWS and return its answer; None if the resource is missing. Other errors are raised."""
+    """Call AWS and return the response, or None if the resource is missing. Raise other errors."""
     try:
         return call(**arguments)
     except ClientError as error:
@@ -58,7 +58,7 @@ def none_if_missing(call: Callable[..., Any], **arguments: Any) -> Any | None:
 def why_unread(error: BotoCoreError | ClientError) -> str:
     """Explain why a call failed and how to fix it."""
     if (code := error_code(error)) is None:
-        return f"no answer from AWS: {error}"
+        return f"AWS did not respond: {error}"
     message = error.response["Error"].get("Message", "")
     text = f"{code}: {message}" if message else str(code)
     if code in DENIED:
@@ -72,7 +72,7 @@ def name_of(arn: str) -> str:
 
 
 class Image(NamedTuple):
-    """A container image in ECR, by tag or by digest."""
+    """A container image in ECR, identified by its tag or digest."""
 
     account: str
     region: str
@@ -82,7 +82,7 @@ class Image(NamedTuple):
 
     @classmethod
     def parse(cls, uri: str) -> Image | None:
-        """Parse an image URI; None if it isn't in ECR or has neither tag nor digest."""
+        """Parse an image URI; return None if it isn't in ECR or has neither a tag nor a digest."""
         found = _ECR_IMAGE.match(uri)
         if not found:
             return None
@@ -95,9 +95,9 @@ class Image(NamedTuple):
 
 
 class BatchEnvironment:
-    """The AWS resources of some targets, each described once, on first use.
+    """The AWS resources of some targets. Each kind is described on first use and then cached.
 
-    Every property and method may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
+    Any property or method can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class BatchEnvironment:
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:
-        """Number of instances that a target's largest job needs at once."""
+        """Return the number of instances that a target's largest job needs at the same time."""
         return self._nodes if target.most_nodes else 1
 
     def container_of(self, target: Target) -> dict[str, Any]:
-        """The container of a target's job definition; of its first node range if it has several."""
+        """Return the container of a target's job definition, or of its first node range, if any."""
         return container_of(self.job_definitions.get(target.job_definition, {}))
 
     @cached_property
@@ -161,7 +161,7 @@ class BatchEnvironment:
 
 
 def newest_definition(batch: Any, name: str) -> dict[str, Any] | None:
-    """The newest ACTIVE revision of a job definition; None if there is none."""
+    """Return the newest ACTIVE revision of a job definition, or None if there is none."""
     asked = {"jobDefinitionName": name, "status": "ACTIVE"}
     revisions = all_pages(batch, "describe_job_definitions", "jobDefinitions", **asked)
     return max(revisions, key=lambda found: int(found["revision"]), default=None)
@@ -175,33 +175,33 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """A container's requests by VCPU, MEMORY (MiB) and GPU, also from legacy fields."""
+    """Return a container's requested VCPU, MEMORY (MiB) and GPU, including legacy fields."""
     fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
     named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
     return {kind: float(value) for kind, value in (fields | named).items() if value}
 
 
 def environment_names(queue: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names or ARNs of a queue's compute environments, in the order it tries them."""
+    """Return the names or ARNs of a queue's compute environments, in the order it tries them."""
     order = sorted(queue.get("computeEnvironmentOrder", ()), key=lambda each: int(each["order"]))
     return tuple(each["computeEnvironment"] for each in order)
 
 
 def wanted_vcpus(batch: Any, environment: str) -> int:
-    """The desired vCPUs of a compute environment; 0 if it doesn't exist."""
+    """Return a compute environment's desired vCPUs, or 0 if it doesn't exist."""
     answer = batch.describe_compute_environments(computeEnvironments=[environment])
     resources = [each.get("computeResources") or {} for each in answer["computeEnvironments"]]
     return sum(each.get("desiredvCpus") or 0 for each in resources)
 
 
 def published_environments(target: Target) -> dict[PurchaseOption, str]:
-    """A target's compute environments by purchase option, in the order of its queue."""
+    """Return a target's compute environments by purchase option, in the order of its queue."""
     named = {name: getattr(target.compute_environments, name) for name in get_args(PurchaseOption)}
     return {purchase: name for purchase, name in named.items() if name is not None}
 
 
 def published_queues(targets: Mapping[str, Target]) -> list[str]:
-    """The ARNs of all queues of these targets."""
+    """Return the ARNs of all queues of these targets."""
     queues = [
         queue
         for target in targets.values()

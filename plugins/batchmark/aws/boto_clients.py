@@ -1,4 +1,4 @@
-"""boto3 clients with the environment's credentials; orchestration uses Airflow connections."""
+"""boto3 clients that use the environment's credentials instead of Airflow connections."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PATIENT = Config(
 
 
 def client(service: str, region: str | None, config: Config | None = None) -> Any:
-    """Create a client, by default for the default region of the AWS settings."""
+    """Create a client. Without a region, it uses the default region of the AWS configuration."""
     return boto3.client(service, region_name=region, config=config)
 
 
 def all_pages(client: Any, operation: str, field: str, **asked: Any) -> Iterator[Any]:
-    """Yield a field's items from all pages of an operation's answer."""
+    """Yield a field's items from all pages of an operation's response."""
     for page in client.get_paginator(operation).paginate(**asked):
         yield from page.get(field, ())
 
 
 def patient_clients(region: str) -> Clients:
-    """Return a factory that creates one client per service, on first use."""
+    """Return a function that creates one client per service on first use and then reuses it."""
     return cache(lambda service: client(service, region, PATIENT))

@@ -1,6 +1,6 @@
-"""Looks up any queues, job definitions, instances and instance types of the account.
+"""Looks up queues, job definitions, instances and instance types anywhere in the account.
 
-Every function may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
+Any function can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job of this size fits; the system and ECS always keep some of the memory."""
+        """Whether a job of this size fits; the system and ECS always reserve some of the memory."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib
@@ -51,7 +51,7 @@ class InstanceType(NamedTuple):
 
 
 def find_queue(batch: Any, queue: str) -> dict[str, Any] | None:
-    """Find a queue by name or ARN; None if there is none."""
+    """Find a queue by name or ARN; return None if it doesn't exist."""
     return next(iter(batch.describe_job_queues(jobQueues=[queue])["jobQueues"]), None)
 
 
@@ -61,7 +61,7 @@ def queue_names(batch: Any) -> list[str]:
 
 
 def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
-    """Find a job definition by name or ARN; without a revision, the newest ACTIVE one."""
+    """Find a job definition by name or ARN. Without a revision, find the newest ACTIVE one."""
     if not _REVISION.search(definition):
         return newest_definition(batch, definition.rpartition("/")[2])
     answer = batch.describe_job_definitions(jobDefinitions=[definition])
@@ -77,7 +77,7 @@ def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
-    """Expand an environment's `instanceTypes`: types, families and bundles such as `optimal`."""
+    """List the types that `instanceTypes` allows; it can name types, families and bundles."""
     values = [value for name in named for value in BUNDLES.get(name, (name,))]
     patterns = sorted({value if "." in value else f"{value}.*" for value in values})
     found = map(InstanceType.of, described_types(ec2, patterns))
@@ -91,7 +91,7 @@ def instances(ec2: Any, **asked: Any) -> Iterator[dict[str, Any]]:
 
 
 def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, Any]]:
-    """Describe an ECS cluster's container instances, up to the limit of one call."""
+    """Describe an ECS cluster's container instances, but no more than one call can return."""
     found = all_pages(
         ecs,
         "list_container_instances",

@@ -36,7 +36,7 @@ def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str
 
 
 def describe(fsx: Any, file_system_id: str) -> Described | None:
-    """Describe a file system; None once it is gone."""
+    """Describe a file system; return None once it has been deleted."""
     answer = none_if_missing(fsx.describe_file_systems, FileSystemIds=[file_system_id])
     return answer and answer["FileSystems"][0]
 
@@ -44,7 +44,7 @@ def describe(fsx: Any, file_system_id: str) -> Described | None:
 def link(
     fsx: Any, settings: FileSystem, file_system_id: str, *, token: str, tags: Mapping[str, str]
 ) -> None:
-    """Link its folder to S3: names are imported now, contents when first read."""
+    """Link the file system's folder to S3. Names are imported now, contents when first read."""
     fsx.create_data_repository_association(
         ClientRequestToken=token,
         FileSystemId=file_system_id,
@@ -56,7 +56,7 @@ def link(
 
 
 def link_of(fsx: Any, file_system_id: str) -> Described | None:
-    """Return a file system's S3 link; None before it has one."""
+    """Return a file system's S3 link, or None if it has none yet."""
     answer = fsx.describe_data_repository_associations(Filters=_of(file_system_id))
     return next(iter(answer["Associations"]), None)
 
@@ -73,7 +73,7 @@ def _of(file_system_id: str) -> list[dict[str, Any]]:
 
 
 def delete(fsx: Any, file_system_id: str) -> None:
-    """Delete a file system and its links; the objects in S3 stay."""
+    """Delete a file system and its links; the objects in S3 are kept."""
     none_if_missing(fsx.delete_file_system, FileSystemId=file_system_id)
 
 
@@ -92,7 +92,7 @@ def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
 
 
 def why_failed(described: Mapping[str, Any]) -> str:
-    """FSx's reason for a failed file system or link."""
+    """Return the reason that FSx gives for the failure of a file system or link."""
     details = described.get("FailureDetails", {})
     return str(details.get("Message") or "FSx gave no reason")
 

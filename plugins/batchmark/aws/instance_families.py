@@ -1,7 +1,7 @@
-"""EC2 instance families: their GPUs, the ones Terraform refuses and why, and vCPU quotas.
+"""EC2 instance families: their GPUs, their vCPU quotas, and why Terraform refuses some of them.
 
-Terraform's copy of the table lies in `terraform/modules/batch`; the job's `machine/cards.py`
-repeats its cards.
+Terraform has a copy of the table in `terraform/modules/batch`, and the job's `machine/cards.py`
+repeats the GPU cards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Quota(NamedTuple):
 
 
 class GpuFamily(Record):
-    card: str = Field(description="words in CUDA's name of the GPU")
+    card: str = Field(description="words that occur in CUDA's name for the GPU")
     compute_capability: str = Field(pattern=r"^\d+\.\d$")
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     whole_gpus: bool = True
@@ -35,7 +35,7 @@ class GpuFamily(Record):
         description="oldest NVIDIA driver branch that supports the GPU; null if the drivers of all "
         "AMIs do",
     )
-    refused: str | None = Field(default=None, description="a key of `refusals`")
+    refused: str | None = Field(default=None, description="key of the reason in `refusals`")
 
 
 class FamilyQuotas(Record):
@@ -64,7 +64,7 @@ def family_of(instance_type: str) -> str:
 
 
 def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
-    """The vCPU quota that this instance type counts against; None if unknown."""
+    """Return the vCPU quota that this instance type counts against, or None if it is unknown."""
     for quotas in instance_families().quotas:
         if re.match(quotas.families, instance_type):
             return quotas.spot if purchase == "spot" else quotas.on_demand
@@ -75,7 +75,7 @@ def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
     """Get the account's quota in the region: its `Value` in vCPUs and its `UsageMetric`.
 
     Raises:
-        ClientError, BotoCoreError: Service Quotas did not answer.
+        ClientError, BotoCoreError: Service Quotas rejected the request or did not respond.
     """
     answer = client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
     return dict(answer["Quota"])

@@ -42,13 +42,13 @@ class LogLocation(NamedTuple):
 
 
 def container_instance(job: JobDescription) -> str | None:
-    """ARN of the last attempt's container instance; None before it has one."""
+    """Return the ARN of the last attempt's container instance, or None if it has none yet."""
     arn: str | None = job.get("container", {}).get("containerInstanceArn")
     return arn
 
 
 def log_location(job: JobDescription) -> LogLocation | None:
-    """Find the last attempt's log stream; None if it hasn't started or logs elsewhere.
+    """Return the last attempt's log stream, or None if it hasn't started or logs elsewhere.
 
     The log group comes from the job definition or is Batch's default.
     """
@@ -60,25 +60,25 @@ def log_location(job: JobDescription) -> LogLocation | None:
 
 
 def log_driver(container: Mapping[str, Any]) -> str:
-    """The log driver of a job's or a job definition's container."""
+    """Return the log driver of a job's or a job definition's container."""
     return str((container.get("logConfiguration") or {}).get("logDriver", AWSLOGS))
 
 
 def log_options(container: Mapping[str, Any]) -> dict[str, str]:
-    """The options of the container's log driver."""
+    """Return the options of the container's log driver."""
     return dict((container.get("logConfiguration") or {}).get("options") or {})
 
 
 def may_drop_lines(container: Mapping[str, Any]) -> bool:
     """Whether the container's log driver may drop lines when it lags behind.
 
-    Without a mode it may: non-blocking is ECS's default since 25 June 2025.
+    If no mode is set, it may: non-blocking has been ECS's default since 25 June 2025.
     """
     return log_driver(container) == AWSLOGS and log_options(container).get("mode") != BLOCKING
 
 
 def log_url(location: LogLocation, region: str) -> str:
-    """URL of a log stream in the CloudWatch console, which escapes names twice."""
+    """Return the URL of a log stream in the CloudWatch console, which escapes names twice."""
     group, stream = (quote_plus(quote_plus(part)).replace("%", "$") for part in location)
     return (
         f"https://{quote(region)}.console.aws.amazon.com/cloudwatch/home?region={quote(region)}"
@@ -87,41 +87,41 @@ def log_url(location: LogLocation, region: str) -> str:
 
 
 def batch_time(milliseconds: int) -> datetime:
-    """Convert Batch's epoch timestamp in milliseconds."""
+    """Convert a Batch timestamp, in milliseconds since the epoch, to a datetime."""
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def has_run(attempt: Mapping[str, Any]) -> bool:
-    """Whether an attempt's (or a job's last) container ran; a start time is not always set."""
+    """Whether the container of an attempt (or of a job) ran; its start time may be missing."""
     return "startedAt" in attempt or attempt.get("container", {}).get("exitCode") is not None
 
 
 def seconds_between(start: int | None, stop: int | None) -> float | None:
-    """Seconds between Batch's millisecond timestamps; None if they are impossible.
+    """Return the seconds between two of Batch's timestamps in ms, or None if they are invalid.
 
-    Start and stop at the same millisecond are impossible, too.
+    A stop that is not later than the start is invalid.
     """
     return None if start is None or stop is None or stop <= start else (stop - start) / 1000
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float | None:
-    """Seconds an attempt ran; 0 if its container never did, None if its times are impossible."""
+    """Return an attempt's run time in seconds: 0 if it never ran, None if its times are invalid."""
     if not has_run(attempt):
         return 0.0
     return seconds_between(attempt.get("startedAt"), attempt.get("stoppedAt"))
 
 
 def sum_or_none(seconds: Iterable[float | None]) -> float | None:
-    """Sum the values; None if one is unknown, as the sum would be too low."""
+    """Sum the values; return None if any is unknown, because the sum would be too low."""
     every = list(seconds)
     known = [each for each in every if each is not None]
     return sum(known) if len(known) == len(every) else None
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """Seconds that all attempts of a job ran; None if unknown or unfinished.
+    """Return the total run time of a job's attempts in seconds, or None if unknown or unfinished.
 
-    For an array job, the time during which any child ran, as they share one instance.
+    An array job counts the time during which any child ran, because they share one instance.
     """
     if job is None or job["status"] not in FINISHED:
         return None
@@ -138,9 +138,9 @@ def all_seconds(job: JobDescription | None) -> float | None:
 
 
 def container_warning(job: JobDescription) -> str | None:
-    """Warn if Batch gives a reason for a successful job's container; None if it doesn't.
+    """Return a warning if Batch reports a problem with a successful job's container, or None.
 
-    A process in the container may have been killed.
+    For example, a process in the container may have been killed.
     """
     told = (job, job["attempts"][-1])  # the reason may stand in either
     reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
@@ -150,7 +150,7 @@ def container_warning(job: JobDescription) -> str | None:
 
 
 def waiting_since(job: JobDescription) -> float:
-    """When a pending job began to wait for its next attempt, in epoch seconds."""
+    """Return when a pending job began to wait for its next attempt, in epoch seconds."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]
     return float(max(job["createdAt"], *stops, 0)) / 1000
 
@@ -161,7 +161,7 @@ def host_terminated(attempt: Mapping[str, Any]) -> bool:
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, not because it was ended."""
+    """Whether a job failed because its last attempt lost its host, and nobody had terminated it."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 
@@ -169,8 +169,8 @@ def is_reclaimed(job: JobDescription) -> bool:
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return a job's phases in seconds and its timestamps, as JSON.
 
-    Batch does not record when a job became RUNNABLE or STARTING: `first_seen` is when a watcher
-    first saw the job in a state, in seconds since the epoch.
+    Batch does not record when a job became RUNNABLE or STARTING. `first_seen` therefore has the
+    time, in seconds since the epoch, when a watcher first saw the job in each state.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
@@ -211,7 +211,7 @@ def failure_message(
 ) -> str:
     """Describe why a job failed: exit code, reasons, all attempts and the end of its log.
 
-    `problem` says why a job that Batch calls SUCCEEDED counts as failed, or adds other facts.
+    `problem` explains why a job that Batch reports as SUCCEEDED counts as failed, or adds facts.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     if problem and job["status"] == "SUCCEEDED":
@@ -257,7 +257,7 @@ def _child_lines(job: JobDescription) -> list[str]:
     if not failed:
         return []
     return [
-        f"Of {len(children)} children {len(failed)} failed:",
+        f"{len(failed)} of {len(children)} children failed:",
         *(f"{child['jobId'].rpartition(':')[2]}: {'; '.join(_facts(child))}" for child in failed),
     ]
 

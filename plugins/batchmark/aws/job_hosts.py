@@ -1,6 +1,6 @@
-"""Asks ECS, EC2 and Batch about the instance that a job runs on.
+"""Looks up the instance that a job runs on, in ECS, EC2 and Batch.
 
-They forget an instance soon after it is gone, so ask while the job runs.
+They forget an instance soon after it has ended, so look it up while the job is running.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class JobHost(Record):
 
 
 def host_of(clients: Clients, job: JobDescription) -> JobHost:
-    """Look up a job's host; facts that AWS refuses or has forgotten are null and logged."""
+    """Look up a job's host. Details that AWS denies or has forgotten are logged and left null."""
     arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()
@@ -90,7 +90,7 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
 
 
 def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
-    """Find the queue's environment with this cluster, or its only one if no cluster is given."""
+    """Find the queue's compute environment with this cluster, or its only one if none is given."""
     batch = clients("batch")
     names = environment_names(find_queue(batch, queue) or {})
     found = find_environments(batch, names) if names else []
@@ -100,18 +100,18 @@ def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, An
 
 
 def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the first item that AWS describes; empty if it doesn't answer."""
+    """Return the first item that AWS describes, or an empty dictionary if it doesn't respond."""
     try:
         return next(iter(find()), {})
     except NO_ANSWER as error:
-        log.info("The job's host is not fully known: AWS did not return %s: %s", what, error)
+        log.info("Parts of the job's host are unknown; AWS did not return %s: %s", what, error)
         return {}
 
 
 def _purchase_option(
     instance: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> PurchaseOption | None:
-    """The purchase option according to EC2, or else the compute environment's."""
+    """Return the purchase option reported by EC2, or else that of the compute environment."""
     if instance:
         return "spot" if instance.get("InstanceLifecycle") == "spot" else "on_demand"
     bought: dict[str | None, PurchaseOption] = {"SPOT": "spot", "EC2": "on_demand"}

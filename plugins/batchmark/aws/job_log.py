@@ -38,11 +38,11 @@ class MarkedLine(NamedTuple):
 
 
 def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -> str:
-    """Return the last lines of a log stream, each with its line feed.
+    """Return the last lines of a log stream, each ending in a line feed.
 
-    They have at most `most_bytes`, counted as CloudWatch does for its pages of 1 MB, so that many
-    short lines cost no more pages. If lines are left out, the first one says so. Empty if the
-    stream does not exist.
+    `most_bytes` limits their size, counted as CloudWatch does for its pages of 1 MB, so that many
+    short lines need no extra pages. If earlier lines are omitted, the first line says so. The
+    result is empty if the stream does not exist.
     """
     pages: deque[bytes] = deque()
     left = most_bytes
@@ -77,11 +77,11 @@ def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
 def marked_lines(
     logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES, numbered: bool = False
 ) -> Iterator[MarkedLine]:
-    """Return the stream's lines that begin with one of MARKS or contain a metric's, in order.
+    """Yield the stream's lines that begin with one of MARKS or contain a metric's mark, in order.
 
     CloudWatch filters them, so other lines cost little, and only one page is held in memory. An
-    event may have several lines; a carriage return, as in progress bars, also ends a line. Invalid
-    Unicode is replaced. `numbered` reads all lines, to number the marked ones.
+    event can have several lines; a carriage return, as in progress bars, also ends a line. Invalid
+    Unicode is replaced. With `numbered`, all lines are read in order to number the marked ones.
 
     Raises:
         BotoCoreError, ClientError: the stream does not exist or access is denied.
@@ -102,7 +102,7 @@ def marked_lines(
         if not page.get("nextToken"):
             return
         asked["nextToken"] = page["nextToken"]
-    log.warning("Stopped after %d pages of log stream %s", most_pages, location.stream)
+    log.warning("Stopped reading after %d pages of log stream %s", most_pages, location.stream)
 
 
 def _last_that_fit(lines: Sequence[bytes], most_bytes: int) -> Sequence[bytes]:
@@ -116,7 +116,7 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """Return a text's last lines, without empty lines and the wrapper's own."""
+    """Return a text's last lines, except for empty lines and lines that the wrapper wrote."""
     kept = (
         line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
     )

@@ -1,11 +1,11 @@
-"""Array and multi-node jobs, each described as one job that includes its children.
+"""Describes an array or multi-node job as a single job that includes its children.
 
-An array job's parent has neither container nor log, and is PENDING while its children run. Batch
-gives children no tags, so only the parent is ever terminated.
+An array job's parent has neither a container nor a log, and stays PENDING while its children run.
+Batch gives the children no tags, so only the parent is ever terminated.
 
-A multi-node job has neither container nor log; its main node has both and is its only child here.
-Its state comes from Batch and follows the main node's. Other nodes are not described, as the main
-node's log says what became of them. Only the job itself is ever terminated.
+A multi-node job has neither a container nor a log; its main node has both, and is its only child
+here. Batch derives the job's state from the main node. Other nodes are not described, because the
+main node's log says what happened to them. Only the job itself is ever terminated.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def child_id(job_id: str, index: int) -> str:
 
 
 def child_ids(job: JobDescription) -> list[str]:
-    """Return the ids of an array job's children; empty for other jobs, including children."""
+    """Return the ids of an array job's children, or an empty list for any other job or a child."""
     size = job.get("arrayProperties", {}).get("size", 0)
     return [child_id(job["jobId"], index) for index in range(size)]
 
 
 def occupies_instance(job: Mapping[str, Any]) -> bool:
-    """Whether a job or one of its children is on an instance; also takes ListJobs summaries."""
+    """Whether a job or one of its children is on an instance; also accepts a ListJobs summary."""
     counts = job.get("arrayProperties", {}).get("statusSummary") or {}
     return job["status"] in ON_AN_INSTANCE or any(counts.get(each) for each in ON_AN_INSTANCE)
 
 
 def with_children(parent: JobDescription, children: Sequence[JobDescription]) -> JobDescription:
-    """Merge an array job and its children; its state is that of the slowest child.
+    """Merge an array job with its children; the result has the state of the slowest child.
 
-    Container, attempts and times are those of the most informative child: the first one or, if the
-    job failed, the one that failed first. A child that lost its host takes precedence over those
-    that waited for it in vain.
+    It has the container and, once finished, the attempts and times of the most informative child:
+    the first one or, if the job failed, the one that failed first. A child that lost its host takes
+    precedence over those that waited for it in vain.
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent
@@ -68,7 +68,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
 
 
 def most_informative_child(job: JobDescription) -> JobDescription:
-    """Return an array job's most informative child, or any other job itself."""
+    """Return an array job's most informative child; return any other job unchanged."""
     children = job.get(CHILDREN)
     if not children:
         return job
@@ -79,9 +79,9 @@ def most_informative_child(job: JobDescription) -> JobDescription:
 
 
 def first_child(job: JobDescription) -> JobDescription:
-    """The job that writes the result: an array job's first child or a multi-node job's main node.
+    """Return the child that writes the result: an array job's first child, or the main node.
 
-    Any other job itself.
+    Any other job is returned unchanged.
     """
     children: Sequence[JobDescription] = job.get(CHILDREN, ())
     writers = (child_id(job["jobId"], 0), main_node_id(job["jobId"]))
@@ -89,12 +89,12 @@ def first_child(job: JobDescription) -> JobDescription:
 
 
 def main_node_id(job_id: str) -> str:
-    """The id of the main node, which is node 0 in terraform/stacks/multi_node."""
+    """Return the id of the main node, which is node 0 in terraform/stacks/multi_node."""
     return f"{job_id}{NODE_SEPARATOR}0"
 
 
 def main_node_ids(job: JobDescription) -> list[str]:
-    """Return the id of a multi-node job's main node; empty for other jobs, including nodes."""
+    """Return a list with a multi-node job's main node id; empty for other jobs and for nodes."""
     has_nodes = job.get("nodeProperties", {}).get("numNodes")
     is_node = NODE_SEPARATOR in job["jobId"]
     return [main_node_id(job["jobId"])] if has_nodes and not is_node else []
@@ -106,7 +106,7 @@ def job_id_of(node_or_job_id: str) -> str:
 
 
 def with_main_node(job: JobDescription, nodes: Sequence[JobDescription]) -> JobDescription:
-    """Add the main node's container and attempts to a multi-node job, once it has one."""
+    """Add the main node's container and attempts to a multi-node job, if it has a main node yet."""
     if not nodes:
         return job
     (node,) = nodes

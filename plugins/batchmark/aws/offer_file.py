@@ -1,6 +1,6 @@
 """Reads a region's On-Demand prices from AWS's public EC2 price list file.
 
-The CSV format is read line by line; the JSON format is a single object of some 400 MB.
+It reads the CSV file line by line, because the JSON file is a single object of about 400 MB.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ GZIP = b"\x1f\x8b"
 
 
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Read the prices of all sizes of these types' families and of the usable GPU families.
+    """Read the prices of all sizes in these types' families and in the usable GPU families.
 
-    The table has no Spot prices and notes which of these types the file has no price for.
+    The table has no Spot prices. Its notes name each given type that has no price in the file.
 
     Raises:
-        PriceError: the file can't be read, is not AWS's, or has none of these prices in the region.
+        PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.
     """
     hint = f"`curl -O {LISTS}/current/{region}/index.csv` fetches it"
     asked = set(instance_types)
@@ -98,7 +98,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
-    """Read the metadata above the header, and the header; empty for any other file."""
+    """Return the metadata above the header, and the header; both are empty for any other file."""
     about: dict[str, str] = {}
     for row in islice(rows, MOST_LINES_ABOVE):
         if row[:1] == ["SKU"]:
@@ -110,7 +110,7 @@ def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
 def _offers(
     rows: Iterable[list[str]], columns: Sequence[str], region: str
 ) -> Iterator[tuple[str, float]]:
-    """Yield instance type and USD per hour of each plain Linux On-Demand offer in the region."""
+    """Yield the type and hourly price in USD of each plain Linux On-Demand offer in the region."""
     asked = HOURLY | {"Region Code": region}
     asked |= {COLUMNS[field]: value for field, value in PLAIN_LINUX.items()}
     cells = [(columns.index(name), value) for name, value in asked.items()]

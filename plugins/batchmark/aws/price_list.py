@@ -1,4 +1,4 @@
-"""Fetches current instance prices; as a program, rewrites the committed table (`make prices`).
+"""Fetches current instance prices and, as a program, updates the committed table (`make prices`).
 
 On-Demand prices come from the Price List API or AWS's price list file, Spot prices from EC2's price
 history.
@@ -53,11 +53,11 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Fetch current prices of some instance types; the table notes which have none.
+    """Fetch current prices of some instance types; the table's notes name those without a price.
 
     Raises:
-        PriceError: AWS lists no price for any of them.
-        BotoCoreError, ClientError: the Price List API did not answer or denied access.
+        PriceError: no type was given, or AWS lists no price for any of them.
+        BotoCoreError, ClientError: the Price List API did not respond or denied access.
     """
     names = sorted(set(instance_types))
     if not names:
@@ -102,7 +102,7 @@ class RunPrices(NamedTuple):
     asked: bool
 
     def store(self, store: RunStore) -> None:
-        """Store the prices in the run's folder and, if they came from AWS, by date as well."""
+        """Store the prices in the run's folder and, if they came from AWS, also by date."""
         text = self.table.model_dump_json(indent=2)
         if self.asked:
             store.put(
@@ -123,7 +123,7 @@ def current_prices(
 
 
 def stored_prices(store: RunStore, region: str, now: datetime) -> PriceTable:
-    """Read the prices that a run was planned with, or the committed ones."""
+    """Read the prices that a run was planned with, or the committed ones if none were stored."""
     text = store.read_if_there(store.prefix + PRICES)
     if text is None:
         return committed_prices(region, "the task plan_jobs stored none", now)
@@ -155,25 +155,25 @@ def _clause(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Update a region's committed table with current prices; return 1 if there are none."""
+    """Update a region's committed table with current prices; return 1 if they can't be obtained."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
-    parser.add_argument("--file", type=Path, help="default: the region's committed table")
+    parser.add_argument("--file", type=Path, help="table to write (default: the committed one)")
     parser.add_argument(
         "--from",
         dest="offers",
         type=Path,
         metavar="FILE",
         help="CSV price list of AmazonEC2 for the region, plain or gzipped, to read instead of "
-        "asking AWS",
+        "querying AWS",
     )
     parser.add_argument(
-        "instance_types", nargs="*", help="further types, besides those in the table"
+        "instance_types", nargs="*", help="instance types to add to those in the table"
     )
     options = parser.parse_args(arguments)
     if options.region not in (known := boto3.Session().get_available_regions("ec2")):
         say(
-            f"prices: boto3 knows no region {options.region!r}; choose one of {', '.join(known)}",
+            f"prices: boto3 has no region {options.region!r}; choose one of {', '.join(known)}",
             error=True,
         )
         return 1

@@ -48,29 +48,29 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 def rerun_name(number: int) -> str:
-    """File name, in a run's folder, of the plan for a rerun round; rounds count from 1."""
+    """Return the file name of a rerun round's plan; rounds are numbered from 1."""
     return f"rerun-{number}.json"
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Key of the noise table in use for a target; each run's folder keeps its own copy."""
+    """Return the key of a target's current noise table; calibration runs also keep their own."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
 def dated_key(folder: str, day: date, run_id: str, ending: str) -> str:
-    """Key of a report that belongs to no benchmark run; `ending` is json or html."""
+    """Return the key of a report that belongs to no benchmark run; `ending` is json or html."""
     return f"{folder}/{day:%Y-%m-%d}/{slug(run_id)}.{ending}"
 
 
 def is_aws(client: Any) -> bool:
-    """Whether a boto3 client talks to AWS and not to a local cloud."""
+    """Whether a boto3 client talks to AWS rather than a local cloud."""
     return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))
 
 
 def browser_endpoint(client: Any) -> str:
-    """The client's local cloud address as a browser reaches it.
+    """Return the URL at which a browser reaches the client's local cloud.
 
-    Containers reach it by another name; the environment then holds the one for browsers.
+    If containers reach it under another name, an environment variable has the URL for browsers.
     """
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Compare and swap: replace this version, or create the object if None; return success."""
+        """Replace this version of an object, or create it if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -133,13 +133,13 @@ class Bucket:
         if most_bytes is not None and (size := answer["ContentLength"]) > most_bytes:
             answer["Body"].close()
             raise CollectError(
-                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the limit of "
+                f"s3://{self.bucket}/{key} is {size / 2**20:.1f} MiB, more than the limit of "
                 f"{most_bytes / 2**20:.0f} MiB"
             )
         return bytes(answer["Body"].read())
 
     def read_if_there(self, key: str, *, most_bytes: int | None = None) -> bytes | None:
-        """Read an object like `read`; None if it doesn't exist."""
+        """Read an object like `read`, but return None if it doesn't exist."""
         if len(key.encode()) > MOST_KEY_BYTES:
             return None
         try:
@@ -148,14 +148,14 @@ class Bucket:
             return None
 
     def record(self, model: type[_Record], key: str) -> _Record | None:
-        """Parse an object as a record; None if it is missing or invalid."""
+        """Parse an object as a record; return None if it is missing or invalid."""
         try:
             return model.model_validate_json(self.read_if_there(key) or b"")
         except ValidationError:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """Read an object and its version; None if it doesn't exist. Large content is left empty."""
+        """Read an object and its version; None if missing. Oversized content is left empty."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -170,7 +170,7 @@ class Bucket:
         return [each["Key"] for each in self._contents(folder, after)]
 
     def versions(self, folder: str) -> dict[str, str]:
-        """Versions (ETags) by key of the objects whose keys begin with `folder`."""
+        """Return the versions (ETags), by key, of the objects whose keys begin with `folder`."""
         return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether a folder's booking or collected run names this run; plans did not name theirs."""
+        """Whether the folder's booking or collected run names this run; old plans name no run."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)
@@ -227,12 +227,12 @@ class RunStore(Bucket):
         return self.put(self.prefix + name, text, content_type)
 
     def plan(self, name: str = PLAN) -> RunPlan:
-        """Read the plan of the run or of a rerun round; a plan without jobs if there is none."""
+        """Read the plan of the run or of a rerun round; without one, return a plan without jobs."""
         text = self.read_if_there(self.prefix + name)
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
-        """Browser link: the S3 console in AWS, elsewhere a presigned URL valid for a week."""
+        """Return a browser link: to the S3 console in AWS, else a URL presigned for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (
@@ -246,5 +246,5 @@ class RunStore(Bucket):
 
     @property
     def bucket_url(self) -> str:
-        """URL prefix of all objects outside AWS."""
+        """URL prefix of all objects in a local cloud."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"

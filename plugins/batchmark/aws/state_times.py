@@ -1,6 +1,6 @@
 """Finds when jobs became RUNNABLE and STARTING, which DescribeJobs does not report.
 
-Batch's events do; the EventBridge rule from Terraform writes them to a log group.
+Batch's events report these times, and Terraform's EventBridge rule logs the events.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ def state_times(
     created_at: datetime,
     stopped_at: datetime,
 ) -> dict[str, dict[str, datetime | None]]:
-    """When each job last became RUNNABLE and STARTING, to the second, as fields of a StoredJob.
+    """Return when each job last became RUNNABLE and STARTING, to the second, as StoredJob fields.
 
-    The times come from EventBridge's log group. A missing event gives None, as reports can do
-    without it. `created_at` is the first job's, `stopped_at` the last job's.
+    The times come from EventBridge's log group. If an event is missing, its time is None, because
+    reports can do without it. `created_at` is when the first job was created, `stopped_at` when the
+    last one stopped.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
@@ -49,7 +50,7 @@ def state_times(
             for entry in entries:
                 _note(entry["message"], job_ids, seen)
     except (BotoCoreError, ClientError) as error:
-        log.warning("RUNNABLE and STARTING times are missing; log group %s: %s", group, error)
+        log.warning("RUNNABLE and STARTING times are missing: can't read %s: %s", group, error)
     fields = {"runnable_at": "RUNNABLE", "starting_at": "STARTING"}
     return {
         job_id: {name: seen[job_id].get(status) for name, status in fields.items()}

@@ -27,7 +27,7 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
-APPLY = "Run `terraform apply`: the SSM parameter and AWS differ."
+APPLY = "Run `terraform apply`, because the SSM parameter and AWS differ."
 NAME_ANOTHER = "Choose another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
@@ -42,10 +42,11 @@ def check_environment(
     foreign: bool = False,
     own_jobs: bool = False,
 ) -> EnvironmentCheck:
-    """Check targets; questions that AWS doesn't answer are 'not checked'.
+    """Check targets; questions that AWS doesn't answer get the status 'not checked'.
 
-    `nodes` is the size of a multi-node target's largest job. `foreign` resources are not compared
-    with the published configuration; for `own_jobs` definitions, only their requests are not.
+    `nodes` is the size of a multi-node target's largest job. With `foreign`, nothing is compared
+    with the published configuration; with `own_jobs`, everything is, except for what the job
+    definitions request.
     """
     chosen = {name: config.targets[name] for name in targets}
     shown = ", ".join(chosen)
@@ -65,7 +66,7 @@ def check_environment(
 
 
 def check_published(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check published names that don't belong to a target."""
+    """Check the published resources that don't belong to a target."""
     config, client = environment.config, environment.client
     bucket, topic = config.bucket, config.topic_arn
     yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)
@@ -78,9 +79,9 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that environments are VALID, ENABLED and large enough for one job.
+    """Check that environments are VALID, ENABLED and large enough for a target's largest job.
 
-    If jobs share an instance, all must fit at once, because they wait for each other.
+    Jobs that share an instance must all fit at once, because they wait for each other.
     """
     for target_name, target in environment.targets.items():
         at_once = target.max_replicas or environment.instances_at_once(target)
@@ -90,7 +91,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             check = _state("compute environment", target_name, name, described, environment)
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
-                asked = "a job needs" if at_once == 1 else f"each of {at_once} {each} at once needs"
+                asked = "a job needs" if at_once == 1 else f"each of {at_once} {each} needs"
                 seen = f"{name} is limited to {most} vCPUs, but {asked} {target.vcpus}."
                 raised = "Raise max_vcpus in target_overrides."
                 if environment.foreign:
@@ -114,18 +115,18 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
             check = _state("job queue", target_name, name, described, environment)
             seen = list(map(name_of, environment_names(described)))
             if check.status == "ok" and seen != order and not environment.foreign:
-                text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
+                text = f"{name} tries {', '.join(seen)}, not {', '.join(order)} as published."
                 check = check.judged("fail", text, APPLY)
             yield check
 
 
 def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that definitions are ACTIVE, the newest revision, and request what is published."""
+    """Check that definitions are ACTIVE, are the newest revision, and request what is published."""
     for target_name, target in environment.targets.items():
         check = partial(Check, name="job definition", target=target_name)
         described = environment.job_definitions.get(target.job_definition)
         if described is None or described["status"] != "ACTIVE":
-            state = described["status"] if described else "not there"
+            state = described["status"] if described else "missing"
             seen = f"{name_of(target.job_definition)} is {state}."
             yield check(status="fail", seen=seen, remedy=_remedy(environment))
             continue
@@ -145,7 +146,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
     """Check the jobs' roles and the compute environments' instance profiles, unless foreign.
 
-    Airflow may not read foreign roles.
+    Airflow has no permission to read foreign roles.
     """
     if environment.foreign:
         return
@@ -239,7 +240,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """Return the targets that use each role, by its kind and ARN."""
+    """Return the targets that use each role or instance profile, by its kind and ARN."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, target in environment.targets.items():
         container = environment.container_of(target)

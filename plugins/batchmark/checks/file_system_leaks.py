@@ -1,4 +1,4 @@
-"""Finds file systems of the installation that no run needs; FSx bills for their full size."""
+"""Finds the installation's file systems that no run needs. FSx bills for their full capacity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, MultiNode
 def file_system_resources(
     name: str, judge: Judge, *, live_jobs: int, nodes: MultiNode | None = None
 ) -> Iterator[Resource]:
-    """List the file systems, and the SSM parameter if it names none of them."""
+    """List the file systems, and also the SSM parameter if it names one that does not exist."""
     found = file_systems.of_installation(judge.client("fsx"), name)
     for described in found:
         yield _judge(described, live_jobs, judge)
@@ -26,7 +26,7 @@ def file_system_resources(
 
 
 def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resource:
-    """Judge a file system: in use while its run is live or, without one, any of our jobs."""
+    """Judge a file system: in use while its run or, if it names none, any of our jobs is live."""
     run, limits = run_of(file_systems.tags_of(described)), judge.limits
     seen = Resource(
         kind="file system",
@@ -57,7 +57,7 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
 
 
 def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[Resource]:
-    """Yield the SSM parameter if it names a missing file system, which no node could mount."""
+    """Yield the SSM parameter if it names a missing file system, which nodes can't mount."""
     parameter = nodes.file_system.id_parameter
     value, changed_at = file_systems.parameter(client("ssm"), parameter)
     if value not in {NO_FILE_SYSTEM, *there}:
@@ -74,9 +74,9 @@ def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[R
 
 
 def end_file_system(client: Clients, file_system_id: str, nodes: MultiNode | None) -> str:
-    """Delete a file system, and stop nodes that boot from now on from mounting it.
+    """Delete a file system, and prevent nodes that boot later from mounting it.
 
-    As it is billed, it is deleted even if the parameter can't be changed.
+    Because it is billed, it is deleted even if the parameter can't be changed.
     """
     problem = ""
     if nodes:

@@ -1,4 +1,4 @@
-"""Checks that the job image is in ECR, and what its vulnerability scan found."""
+"""Checks that the job image is in ECR, and reports what its vulnerability scan found."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SERIOUS = ("CRITICAL", "HIGH")
 
 
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield two checks per image: that it exists, and that its scan found nothing serious.
+    """Check, for each image, that it exists and that its scan found nothing serious.
 
-    A local cloud scans no images.
+    On a local cloud, which scans no images, the second check is omitted.
     """
     # Batchmark's job, which `make` builds.
     is_ours = not (environment.foreign or environment.own_jobs)
@@ -50,7 +50,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
-    """Return each image in the job definitions with the targets that run it."""
+    """Return the targets that run each image, by the image in their job definitions."""
     images: dict[str, list[str]] = {}
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition)
@@ -60,10 +60,10 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
 
 
 def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
-    """Return ECR's details of an image; None if it or its repository does not exist.
+    """Return ECR's details of an image, or None if it or its repository does not exist.
 
     Raises:
-        ClientError, BotoCoreError: ECR did not answer.
+        ClientError, BotoCoreError: ECR rejected the request or did not respond.
     """
     answer = none_if_missing(
         ecr.describe_images,
@@ -75,7 +75,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
-    """Check the image's scan. DescribeImages does not cover the newer kinds of scan."""
+    """Check the image's scan. DescribeImages would not report the newer kinds of scan."""
     check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(
@@ -97,12 +97,12 @@ def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | Non
     seen = f"The scan found {found} finding(s)."
     if not any(counts.get(level) for level in SERIOUS):
         return check(status="ok", seen=seen)
-    renewal = "; `make base-images` renews the base for `make image`" if is_ours else ""
-    return check(status="warn", seen=seen, remedy=f"Read them in the ECR console{renewal}.")
+    renewal = "; `make base-images` updates the base for `make image`" if is_ours else ""
+    return check(status="warn", seen=seen, remedy=f"Review them in the ECR console{renewal}.")
 
 
 def _why_not_scanned(ecr: Any, image: Image) -> tuple[str, str]:
-    """Explain why an image was not scanned, and what to do."""
+    """Explain why an image was not scanned, and what to do about it."""
     answer = ecr.describe_repositories(registryId=image.account, repositoryNames=[image.repository])
     if answer["repositories"][0].get("imageScanningConfiguration", {}).get("scanOnPush", False):
         return (

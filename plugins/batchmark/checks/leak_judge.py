@@ -1,4 +1,4 @@
-"""Judges resources found by the leak guard by their age and the run that they name."""
+"""Judges the resources that the leak guard found, by their age and the run that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AskRun = Callable[[RunName], RunState]
 
 @dataclass(frozen=True)
 class Judge:
-    """What the leak guard's judgements need: clients, run lookup, age limits and the time."""
+    """What is needed to judge resources: clients, run lookup, age limits and the current time."""
 
     client: Clients
     ask_run: AskRun
@@ -32,14 +32,14 @@ class Judge:
         return self.now - seen.since < timedelta(**age)
 
     def leaked(self, seen: Resource, reason: str, endable: Endable, **age: float) -> Resource:
-        """Mark the resource as leaked, or as new if younger than an age such as `hours=24`."""
+        """Mark a resource as leaked, or as new if it is younger than an age such as `hours=24`."""
         if self.is_younger(seen, **age):
             ((unit, amount),) = age.items()
             return seen.judged("new", f"It is younger than {amount:g} {unit}.")
         return seen.judged("leaked", reason, endable)
 
     def of_live_run(self, seen: Resource, run: RunName, hours: float, endable: Endable) -> Resource:
-        """Judge a live run's own resource: in use until it is older than the given hours."""
+        """Judge a live run's own resource: in use until it is older than `hours`, then leaked."""
         if self.is_younger(seen, hours=hours):
             return seen
         reason = (
@@ -48,7 +48,7 @@ class Judge:
         return seen.judged("leaked", reason, endable)
 
     def running_instances(self, name: str, **tags: str) -> Iterator[Resource]:
-        """List the installation's instances; each counts as in use until it is judged."""
+        """List the installation's running instances; each counts as in use until it is judged."""
         tagged = {INSTALLATION_TAG: name} | tags
         filters = [{"Name": f"tag:{tag}", "Values": [value]} for tag, value in tagged.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
@@ -56,7 +56,7 @@ class Judge:
 
 
 def run_of(tags: Mapping[str, str]) -> RunName | None:
-    """Read the run from a resource's tags."""
+    """Return the run that a resource's tags name, if any."""
     run_id = tags.get(RUN_ID_TAG)
     return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
 

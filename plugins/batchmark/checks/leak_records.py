@@ -20,75 +20,77 @@ ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
 class LeakAges(Record):
-    """The age from which each kind of resource counts as leaked."""
+    """The ages above which resources count as leaked."""
 
-    grace_minutes: float = Field(default=15, ge=0, description="A younger job is left alone.")
+    grace_minutes: float = Field(
+        default=15, ge=0, description="Younger jobs, nodes and run file systems are kept."
+    )
     idle_minutes: float = Field(
         default=30,
         ge=0,
-        description="An instance has leaked if no job of its target ran for this long.",
+        description="An instance has leaked if no job of its target has run for this long.",
     )
     file_system_hours: float = Field(
-        default=24, ge=0, description="A younger file system is left alone."
+        default=24, ge=0, description="Younger file systems without a known run are kept."
     )
     run_file_system_hours: float = Field(
         default=72,
         ge=0,
-        description="An older file system has leaked even if its run is live.",
+        description="A run's file system older than this has leaked even if the run is live.",
     )
     node_hours: float = Field(
-        default=6, ge=0, description="An older EKS node has leaked even if its run is live."
+        default=6, ge=0, description="An EKS node older than this has leaked, even in a live run."
     )
 
 
 class RunName(Record):
-    """The Airflow run named by a job or file system; the DAG is None if only the run is named."""
+    """The Airflow run that a resource names; the DAG is None if only the run is named."""
 
     dag_id: str | None
     run_id: str
 
 
 class Resource(Record):
-    """A job, instance, file system, cluster or node, with a verdict and its reason."""
+    """A resource that may be billed, with the guard's verdict and the reason for it."""
 
     kind: LeakKind
     id: str
-    what: str = Field(description="its name, or what it is")
+    what: str = Field(description="its name or a short description")
     target: str | None = None
-    since: AwareDatetime = Field(description="submitted, launched or created")
+    since: AwareDatetime = Field(description="when it was submitted, launched or created")
     run: RunName | None = None
     verdict: LeakVerdict
     reason: str
     endable: Endable | None = Field(
-        default=None, description="what the guard must be allowed to end; null if nothing leaked"
+        default=None, description="permission needed to end it; null unless it has leaked"
     )
-    ended: bool = Field(default=False, description="it was told to end, or has ended by itself")
-    action: str = Field(default="", description="what the guard did, or what is left to do")
+    ended: bool = Field(default=False, description="its end was requested, or it ended by itself")
+    action: str = Field(default="", description="what the guard did, or why it did nothing")
 
     def judged(self, verdict: LeakVerdict, reason: str, endable: Endable | None = None) -> Self:
         return self.model_copy(update={"verdict": verdict, "reason": reason, "endable": endable})
 
 
 class GuardReport(Record):
-    """Everything that one check found."""
+    """Everything that one check of the leak guard found."""
 
     installation: str
     region: str
     looked_at: AwareDatetime
     resources: tuple[Resource, ...]
-    unread: tuple[str, ...] = Field(default=(), description="what could not be looked at, and why")
+    unread: tuple[str, ...] = Field(default=(), description="what could not be checked, and why")
 
     def of(self, verdict: LeakVerdict) -> list[Resource]:
         return [resource for resource in self.resources if resource.verdict == verdict]
 
     @property
     def summary(self) -> str:
-        """Count the resources by verdict, the worst first."""
+        """Return the number of resources by verdict, the worst verdict first."""
         counts = [f"{len(self.of(verdict))} {verdict}" for verdict in VERDICTS if self.of(verdict)]
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """Return one line per leak, with the action taken; empty if there are none."""
+        """Return one line per leak with the action taken, or an empty text if there are none."""
         return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

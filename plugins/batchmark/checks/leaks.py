@@ -1,6 +1,6 @@
 """Finds billed resources that no Airflow run needs, and ends them where allowed.
 
-Only resources with the installation's tag are ever ended, and none within its grace period.
+Only resources with the installation's tag are ever ended, and none before its grace period is over.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def find_leaks(
 ) -> GuardReport:
     """List and judge everything that runs for this installation, including any EKS cluster.
 
-    With the multi-node stack, `config` includes its target. In `queues`, which belong to others,
-    only jobs with the installation's tag are considered.
+    With the multi-node stack, `config` must include its target. The `queues` belong to others, so
+    only jobs with the installation's tag are considered in them.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Failures to list instances or file
@@ -93,7 +93,7 @@ def end_leaks(
     cluster: Cluster | None = None,
     nodes: MultiNode | None = None,
 ) -> GuardReport:
-    """End the leaks that may be ended; return the report with the action for each."""
+    """End the leaks that `may_end` allows; return the report with the action taken for each."""
     endings: dict[LeakKind, Ending] = {
         "job": _end_job,
         "instance": _end_instance,
@@ -133,7 +133,7 @@ def _end_instance(client: Clients, instance_id: str) -> str:
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """List each queue's jobs: live ones and array jobs described, others as in ListJobs."""
+    """List each queue's jobs: live and array jobs as in DescribeJobs, others as in ListJobs."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
@@ -146,7 +146,7 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
 
 
 def _jobs_elsewhere(config: Config, judge: Judge, queue: str) -> Iterator[Resource]:
-    """List our live jobs in a foreign queue, which may no longer exist."""
+    """List our live jobs in a queue that belongs to others and may no longer exist."""
     batch = judge.client("batch")
     there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
     named = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
@@ -176,7 +176,7 @@ def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
     if state == "live":
         return seen
     grace = judge.limits.grace_minutes
-    shown = seen.run.run_id if seen.run else tags.get(RUN_TAG, "(it names none)")
+    shown = seen.run.run_id if seen.run else tags.get(RUN_TAG, "(unnamed)")
     if state == "over":
         return judge.leaked(seen, f"Its run {shown} is over.", "jobs", minutes=grace)
     return judge.leaked(seen, unknown_run(shown), "jobs_of_unknown_runs", minutes=grace)
@@ -221,7 +221,7 @@ def _instances(
 
 
 def _clusters(config: Config, client: Clients) -> list[str]:
-    """List the ECS clusters of all the installation's compute environments, published or not."""
+    """List the ECS clusters of all compute environments of the installation, published or not."""
     found = all_pages(client("batch"), "describe_compute_environments", "computeEnvironments")
     return [
         environment["ecsClusterArn"]
@@ -242,7 +242,7 @@ def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
 
 
 def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge) -> Resource:
-    """Judge an instance by its idle time since launch or its target's last job."""
+    """Judge an instance by how long it has been idle since its launch or its target's last job."""
     single = [one for job in jobs for one in job.get(CHILDREN) or [job]]
     running = sum(job["status"] in ON_AN_INSTANCE for job in single)
     if running:
@@ -254,8 +254,8 @@ def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge
     idle = judge.limits.idle_minutes
     if judge.now - since < timedelta(minutes=idle):
         return seen.judged("new", f"Idle for less than {idle:g} minutes.")
-    but = f", though {waiting} in RUNNABLE: it may never have joined its cluster" if waiting else ""
-    reason = f"No job in STARTING or RUNNING since {since:%Y-%m-%d %H:%M %Z}{but}."
+    but = f" (RUNNABLE: {waiting}; it may never have joined its cluster)" if waiting else ""
+    reason = f"No job has been STARTING or RUNNING since {since:%Y-%m-%d %H:%M %Z}{but}."
     return seen.judged("leaked", reason, "instances")
 
 

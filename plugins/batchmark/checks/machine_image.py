@@ -21,10 +21,10 @@ _WITHOUT_MPS = "2026-08-20"
 
 
 def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield a check per AMI that Terraform chose; user-supplied and foreign AMIs are skipped.
+    """Check each AMI that Terraform chose; user-supplied and foreign AMIs are skipped.
 
-    The check fails if jobs share a GPU by MPS and the AMI lacks the MPS daemon's folder, as they
-    would measure nothing. Batch reports `batchImageStatus` only for AMIs that it chose itself.
+    The check fails if jobs share a GPU through MPS and the AMI lacks the MPS daemon's folder, as
+    they would measure nothing. Batch reports `batchImageStatus` only for AMIs that it chose itself.
     """
     for (image_type, used), targets in _chosen_by_terraform(environment).items():
         recommended, own = (_PARAMETERS[image_type] + name for name in ("recommended", used))
@@ -55,7 +55,7 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _chosen_by_terraform(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """Return the targets that boot each AMI, by (image type, AMI)."""
+    """Return the targets that boot each AMI, by image type and AMI."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for name, target in environment.targets.items():
         if environment.foreign or target.given_ami:
@@ -75,6 +75,6 @@ def _dated(ami: str, image: dict[str, str] | None) -> str:
 
 
 def _day(image: dict[str, str] | None) -> str:
-    """Return the date in an AMI's name; empty if unknown."""
+    """Return the date in an AMI's name, or an empty text if it is unknown."""
     day = _DAY.search(image["image_name"]) if image else None
     return "-".join(day.groups()) if day else ""

@@ -14,7 +14,7 @@ from batchmark.core.names import TARGET_TAG
 
 
 def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
-    """List the control plane, and the node or, if its group's size is 0, leftover instances."""
+    """List the control plane and the node or, if its group's size is 0, any leftover instances."""
     eks = judge.client("eks")
     described = eks.describe_cluster(name=cluster.cluster)["cluster"]
     found = Resource(
@@ -53,7 +53,7 @@ def _judge(cluster: Cluster, group: NodeGroup, judge: Judge) -> Resource:
 
 
 def _left(cluster: Cluster, group: NodeGroup, judge: Judge) -> Iterator[Resource]:
-    """List instances that still run although their node group's desired size is 0."""
+    """List instances that are still running although their node group's desired size is 0."""
     reason, since = "Its node group's desired size is 0", f"{group.changed_at:%Y-%m-%d %H:%M %Z}"
     may_end = judge.now - group.changed_at < timedelta(minutes=judge.limits.idle_minutes)
     for seen in judge.running_instances(cluster.name, **{TARGET_TAG: cluster.target}):

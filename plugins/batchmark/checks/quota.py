@@ -1,4 +1,4 @@
-"""Checks whether the account's vCPU quotas let the targets' instances start."""
+"""Checks whether the account's vCPU quotas allow the targets' instances to start."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check each quota: it must allow one job of every target, alone and all at once.
+    """Check that each quota allows one job of every target, both alone and all at once.
 
-    A multi-node job counts all its nodes. A quota that is too small for a target fails only if the
-    target has no other purchase option. Other use of the quota is not considered.
+    A multi-node job counts with all its nodes. A quota that is too small for a target fails only if
+    the target has no other purchase option. Other usage of the quota is not considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
     can_start = set()  # as far as is known
@@ -74,7 +74,7 @@ def _judge(
         if not stuck:
             seen += " Only the other purchase option is left."
     else:
-        seen += f" One instance of each takes {together}: their jobs wait for each other."
+        seen += f" One instance of each takes {together}, so their jobs wait for each other."
     return Check(
         name=NAME,
         target=", ".join(stuck or asked),

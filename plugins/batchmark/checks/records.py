@@ -1,4 +1,4 @@
-"""Results of the environment check: one per question and target."""
+"""Results of the environment check, one per question and target."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the wors
 
 
 class Check(Record):
-    """One question, AWS's answer, and the remedy."""
+    """One question, what AWS returned, and the remedy if something is wrong."""
 
     name: str
-    target: str = Field(description="a target, several, or 'all'")
+    target: str = Field(description="one target, several, or 'all'")
     status: Status = Field(
-        description="'not checked' if AWS gave no answer, which never counts as ok"
+        description="'not checked' if AWS did not respond, which never counts as ok"
     )
     seen: str
     remedy: str = ""
@@ -42,12 +42,12 @@ class EnvironmentCheck(Record):
 
     @property
     def summary(self) -> str:
-        """Count the checks by status, the worst first."""
+        """Return the number of checks by status, the worst status first."""
         counts = Counter(check.status for check in self.checks)
         return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
 
     def failures(self) -> str:
-        """List failed checks with their remedies, one per line; empty if there are none."""
+        """Return the failed checks with their remedies, one per line, or an empty text."""
         return in_lines(
             f"{check.name} of {check.target}: {check.seen}"
             + (f" Remedy: {check.remedy}" if check.remedy else "")

@@ -1,4 +1,4 @@
-"""Checks the Capacity Reservations and Capacity Blocks that targets' instances start in."""
+"""Checks the Capacity Reservations and Capacity Blocks in which targets' instances start."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 
 
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each exists, is active, has the target's type, and is set as the right kind.
+    """Check that each one exists, is active, fits the target, and is configured as the right kind.
 
-    A Capacity Block has an id like any reservation, but instances only start in it if requested as
-    a block; then they start in no other reservation. Resource groups are not resolved.
+    A Capacity Block's id looks like any reservation's, but instances start in it only if it is
+    requested as a block, and start in no other reservation then. Resource groups are not resolved.
     """
     for name, target in environment.targets.items():
         wanted = target.capacity_block or target.capacity_reservation

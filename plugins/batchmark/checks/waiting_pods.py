@@ -1,4 +1,4 @@
-"""Explains why a Kubernetes job's pods do not start or have failed, and what to do.
+"""Explains why a Kubernetes job's pods do not start or have failed, and what to do about it.
 
 Pods, nodes and events are JSON objects as in the Kubernetes API.
 """
@@ -25,7 +25,7 @@ MANIFESTS = (
 
 
 class Waiting(NamedTuple):
-    """A pod that has not started, with the reason and since when."""
+    """A pod that has not started, the reason, and since when it has waited."""
 
     name: str
     since: datetime
@@ -34,7 +34,7 @@ class Waiting(NamedTuple):
 
     @property
     def is_starting(self) -> bool:
-        """Whether the pod has a node and is pulling its image, which takes minutes."""
+        """Whether the pod is starting on its node; pulling the image takes minutes."""
         return self.reason == "ContainerCreating"
 
 
@@ -56,7 +56,7 @@ def _waiting(pod: Object) -> Waiting:
 
 
 def missing(job: Object, pods: Sequence[Object]) -> Waiting | None:
-    """Report that fewer pods were created than the job needs; None if all were."""
+    """Report that fewer pods were created than the job needs; return None if all were created."""
     if len(pods) >= job["spec"]["completions"]:
         return None
     since = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
@@ -75,7 +75,7 @@ def explain(
     told = [one._replace(message=one.message or _last_event(one.name, events)) for one in waiting]
     lines = [
         f"{len(waiting)} of {max(len(pods), len(waiting))} pods can't start.",
-        f"Each asks for: {_listed(asked)}.",
+        f"Each pod requests: {_listed(asked)}.",
         *(_offer(node, pods) for node in nodes),
         *([] if nodes else ["There is no node with GPUs."]),
     ]
@@ -144,11 +144,11 @@ def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
             f"ask for {offered} pods, or share the GPUs: time-slicing would offer "
             f"{cluster.pods_at_once(shared=True)}"
         )
-    return f"ask for {offered} pods, or raise replicas_per_gpu of the stack"
+    return f"ask for {offered} pods, or raise the stack's replicas_per_gpu"
 
 
 def failures(pods: Iterable[Object]) -> list[str]:
-    """Return one line per kind of pod failure, with the number of pods."""
+    """Return one line per kind of pod failure, with the number of pods affected."""
     found = Counter(_failure(pod) for pod in pods if pod["status"].get("phase") == "Failed")
     return [
         f"{formatting.count(number, 'pod')} failed: {reason}" for reason, number in found.items()

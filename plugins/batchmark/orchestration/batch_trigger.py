@@ -1,4 +1,4 @@
-"""The trigger's import path in 0.2, kept through 0.3: Airflow stores it with deferred tasks."""
+"""The trigger's import path in 0.2, kept in 0.3 because Airflow stores it with deferred tasks."""
 
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 

@@ -31,18 +31,18 @@ PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
 
 def channels_of(config: Config, settings: AlertSettings) -> tuple[str, ...]:
-    """Return the channels to use: the topic, if there is one, and the settings' connections."""
+    """Return the channels to use: the topic, if any, and the connections named in the settings."""
     topic = (TOPIC,) if config.topic_arn else ()
     conn_ids = dict.fromkeys(settings.apprise_conn_ids)
     return (*topic, *(f"{APPRISE}{conn_id}" for conn_id in conn_ids))
 
 
 def send(config: Config, channel: str, message: RunMessage) -> str:
-    """Send a message through a channel without retries; return the receipt.
+    """Send a message through a channel, without retries; return the channel's receipt.
 
     Raises:
-        UnsureError: it may or may not have arrived.
-        AlertError: it did not arrive.
+        UnsureError: the message may or may not have arrived.
+        AlertError: the message did not arrive.
     """
     if channel == TOPIC:
         return publish(config, message.subject, message.text, message.attributes)
@@ -75,20 +75,20 @@ def publish(
             config.topic_arn, cut(text), subject_line(subject), dict(attributes)
         )
     except HTTPClientError as error:  # connected, and then no answer
-        raise UnsureError(f"SNS did not answer: {error}") from error
+        raise UnsureError(f"SNS did not respond: {error}") from error
     except (BotoCoreError, ClientError) as error:
         raise AlertError(f"SNS did not accept the message: {error}") from error
     return str(answer["MessageId"])
 
 
 def notify(conn_id: str, subject: str, text: str) -> str:
-    """Send to all services of a connection; return their number as text.
+    """Send a message to all services of a connection; return their number as text.
 
-    Each service is notified separately: the hook's `notify` drops Apprise's result, and Apprise
-    before 2.0, which MWAA has, only says whether all of them accepted it.
+    Each service is notified separately, because the hook's `notify` discards Apprise's result, and
+    Apprise before 2.0, as on MWAA, only reports whether all services accepted the message.
 
     Raises:
-        UnsureError: only some services accepted it, or one did not answer in time.
+        UnsureError: only some services accepted it, or one did not respond in time.
         AlertError: no service accepted it, or the connection can't be used.
     """
     from apprise import Apprise, NotifyType
@@ -148,7 +148,7 @@ class Redaction(logging.Filter):
 
     @contextmanager
     def of_logs(self) -> Iterator[list[str]]:
-        """Context manager: redact logs; yield a list that collects Apprise's distinct warnings."""
+        """Redact logs in a `with` block; yield a list that collects Apprise's distinct warnings."""
         self._warnings = []
         loggers = [logging.getLogger(name) for name in TELLING_LOGGERS]
         for logger in loggers:
@@ -161,11 +161,11 @@ class Redaction(logging.Filter):
 
 
 def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
-    """Return an Airflow connection's services, and a filter that keeps its secrets out of logs.
+    """Return an Airflow connection's services and a filter that keeps its secrets out of logs.
 
     Raises:
         AlertError: the connection does not exist, is invalid, or names no service that Apprise
-            knows. Errors of the connections' backend are not caught.
+            knows. Errors of the connections' backend are passed on.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook
@@ -192,10 +192,10 @@ def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
 
 
 def check_channels(settings: AlertSettings) -> None:
-    """Check that all connections can be used, without sending anything.
+    """Check that all connections in the settings can be used, without sending anything.
 
     Raises:
-        AlertError: one can't be used.
+        AlertError: a connection can't be used.
     """
     for conn_id in settings.apprise_conn_ids:
         apprise_services(conn_id)

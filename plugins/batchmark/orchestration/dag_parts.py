@@ -1,4 +1,4 @@
-"""Parts shared by the DAGs: arguments, and the tasks that run jobs."""
+"""Parts that the DAGs share: their arguments, and the tasks that run jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Layer(NamedTuple):
 
 
 def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
-    """Return the arguments common to all our DAGs; `retries` applies to the tasks."""
+    """Return the arguments that all our DAGs share; `retries` applies to their tasks."""
     return {
         "catchup": False,
         "max_active_runs": 1,
@@ -63,18 +63,18 @@ def schedule(cron: str) -> CronTriggerTimetable:
     """Return a schedule in UTC.
 
     A DAG without a start date, once unpaused, waits for its next scheduled time. It runs at once
-    only if one passed within the last 10 minutes.
+    only if a scheduled time passed within the last 10 minutes.
     """
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(minutes=10))
 
 
 def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
-    """Create a task from a function of `tasks`, which gets the run's context as first argument.
+    """Create a task from a function in `tasks`, which gets the run's context as its first argument.
 
     Args:
-        work: called with the context, followed by the task's arguments.
-        task_id: defaults to the function's name.
-        arguments: arguments of the task decorator.
+        work: the function, called with the context and then the task's arguments.
+        task_id: the task's id; by default, the function's name.
+        arguments: further arguments for the task decorator.
     """
 
     @task(task_id=task_id or work.__name__, **arguments)
@@ -85,7 +85,7 @@ def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: A
 
 
 def group(name: str) -> TaskGroup:
-    """Return one of GROUPS as an Airflow task group that doesn't prefix task ids."""
+    """Return one of GROUPS as an Airflow task group that adds no prefix to task ids."""
     return TaskGroup(
         name, group_display_name=name.capitalize(), prefix_group_id=False, tooltip=GROUPS[name]
     )
@@ -100,10 +100,10 @@ def run_benchmark(
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs all planned jobs, at once or one by one in their order.
+    """Return the mapped task that runs all planned jobs, all at once or one by one in order.
 
-    Retries cover lost workers and triggerers and never submit a second job. For the limits
-    `runnable_seconds` and `starting_seconds` see JobOrder: instances may start slowly, and pulling
+    Retries make up for lost workers and triggerers, and never submit a second job. For the limits
+    `runnable_seconds` and `starting_seconds`, see JobOrder: instances can start slowly, and pulling
     a GPU image takes minutes.
     """
     return BenchmarkJobOperator.partial(
@@ -127,7 +127,7 @@ def with_report_link(published: Any) -> Any:
 
 
 def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks that find suspects, rerun their jobs and detect changes; return the last."""
+    """Add the tasks that find suspects, rerun jobs and detect changes; return the last one."""
     suspects = task_of(regressions.find_suspects)(collected)
     # A fresh job that fails must hide no regression.
     changes = task_of(regressions.detect_regressions, trigger_rule="all_done")(collected)
@@ -145,7 +145,7 @@ def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool 
 
 
 def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks from a run's results to its alerts; return the one that detects changes."""
+    """Add the tasks from a run's results to its alerts; return the task that detects changes."""
     publish = task_of(run.publish_report, trigger_rule="all_done", outlets=[assets.REPORT])
     compared = task_of(run.compare)(collected)
     with group("watch"):
@@ -163,7 +163,7 @@ def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: b
 
 
 def collect_results(collect: Callable[..., str], running: MappedOperator) -> Any:
-    """Return the task that collects the results of a task's jobs, even if some failed."""
+    """Return the task that collects the results of another task's jobs, even if some failed."""
     task = task_of(collect, "collect_results", trigger_rule="all_done", outlets=[assets.RESULTS])
     return task(running.task_id)
 
@@ -175,10 +175,10 @@ def measure(
 ) -> tuple[Any, Any, Layer | None]:
     """Add the tasks from a run's check to its results.
 
-    Returns the plan task, the collect task, and the layer, if any.
+    Returns the task that plans, the task that collects, and the layer, if any.
 
     Args:
-        check, plan, layer: as in `benchmark`. The caller must remove the returned layer.
+        check, plan, layer: as in `benchmark`. The caller must collapse the returned layer.
     """
     with group("measure"):
         checked = task_of(check, "check_environment")()
@@ -197,12 +197,12 @@ def benchmark(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> None:
-    """Add all tasks of a benchmark, from its check to its alerts.
+    """Add all tasks of a benchmark, from the check to the alerts.
 
     Args:
         check, plan: the tasks that are specific to the benchmark.
-        layer: returns tasks that create and remove infrastructure that the jobs need. The jobs then
-        run one by one, and it is removed once any fresh jobs, which need it, too, have ended.
+        layer: returns the tasks that create and remove infrastructure that the jobs need. With it,
+        the jobs run one by one, and it is removed once any fresh jobs have ended, too.
     """
     planned, collected, below = measure(check, plan, layer)
     changes = conclude(planned, collected, one_by_one=layer is not None)

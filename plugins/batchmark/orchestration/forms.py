@@ -1,4 +1,4 @@
-"""Builds the fields of each DAG's trigger form from its option model and common options."""
+"""Builds each DAG's trigger form from its option model and the common options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
 EVERY_TARGET = "by default all that Terraform created"
 # Those whose jobs share an instance run only if they are named.
-EVERY_TARGET_ALONE = f"{EVERY_TARGET}, but those whose jobs share an instance only if named"
+EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 MAX_COST_USD = 50
 KNOWN_TASKS = {"examples": list(TASKS)}
@@ -31,9 +31,9 @@ NOT_OF_THE_FORM = ("command", "default", "flag", "must", "says")
 
 
 def option_params(model: type[Options], **more: Mapping[str, Any]) -> dict[str, Param]:
-    """Return the form fields of an option model; scheduled runs use the defaults.
+    """Return the form fields for an option model; scheduled runs use their defaults.
 
-    `more` is merged into the JSON Schema of the field of that name.
+    Each value in `more` is merged into the JSON Schema of the field with that name.
     """
     return {
         name: _param({**schema, **more.get(name, {})})
@@ -62,7 +62,7 @@ def _param(schema: Mapping[str, Any]) -> Param:
 
 
 def sharing_params() -> dict[str, Param]:
-    """Return the fields for a run of tasks that share a device."""
+    """Return the form fields for a run of tasks that share a device."""
     return {
         **option_params(SharingOptions, task=KNOWN_TASKS),
         "targets": targets_param(),
@@ -72,11 +72,11 @@ def sharing_params() -> dict[str, Param]:
 
 
 def pods_params() -> dict[str, Param]:
-    """Return the fields for a run of pods: what they run, and how many there are."""
+    """Return the form fields for a run of pods: what they run, and how many of them."""
     shared = {
         "default": [20],
         "description": "Numbers of pods that share the node's GPUs by time-slicing, one per line. "
-        "Each is a separate job.",
+        "Each number is measured in a separate job.",
     }
     fields = option_params(SharingOptions, task=KNOWN_TASKS, replicas=shared)
     return {
@@ -88,8 +88,8 @@ def pods_params() -> dict[str, Param]:
             minimum=0,
             maximum=MOST_REPLICAS,
             section=SHARING_SECTION,
-            description="Number of pods in a first job that starts without sharing: some take a "
-            "whole GPU each, and the others wait until sharing is enabled. 0 for no such job.",
+            description="Number of pods in an extra first job that starts without sharing: some "
+            "get a whole GPU each, and the others wait until sharing is enabled. 0 skips this job.",
         ),
         "replicas": fields["replicas"],
         **common_params(),
@@ -97,7 +97,7 @@ def pods_params() -> dict[str, Param]:
 
 
 def scaling_params() -> dict[str, Param]:
-    """Return the fields for a run of multi-node training."""
+    """Return the form fields for a run of multi-node training."""
     return {
         **option_params(ScalingRun),
         "repeats": repeats_param("Number of times each node count is measured."),
@@ -106,7 +106,7 @@ def scaling_params() -> dict[str, Param]:
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the fields for a run of an own job; known jobs and sizes are offered as choices."""
+    """Return the form fields for a run of an own job, offering known jobs and sizes as choices."""
     known = _own_jobs()
     choice = {"default": next(iter(known)), "examples": [*known]} if known else {}
     named: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def own_job_params() -> dict[str, Param]:
     sizes = {
         "examples": sorted(named, key=float),
         "values_display": {size: f"{size} ({', '.join(of)})" for size, of in named.items()},
-        "description": "Sizes of its axis; by default all set in Terraform.",
+        "description": "Sizes to run; by default all that are set in Terraform.",
     }
     fields = option_params(OwnJobRun, job=choice, sizes=sizes if named else {})
     targets = targets_param("by default all that the job is defined for")
@@ -124,9 +124,9 @@ def own_job_params() -> dict[str, Param]:
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Return each own job's sizes by its name, from the environment variable.
+    """Return the sizes of each own job, by job name, from the environment variable.
 
-    The variable holds names only, or Terraform's output `own_jobs` as JSON. Empty if invalid.
+    It holds only names, or Terraform's output `own_jobs` as JSON. If invalid, it is ignored.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):
@@ -150,7 +150,7 @@ def of_any_run() -> dict[str, Param]:
 def suite_params(
     repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
 ) -> dict[str, Param]:
-    """Return a suite's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
+    """Return a suite's form fields, with defaults for the jobs per target and the cost cap."""
     offered = {name: says for name, says in SUITES.items() if name != SCALING}
     return {
         "suite": Param(
@@ -162,7 +162,7 @@ def suite_params(
         "dtype": Param(
             OWN_DTYPES,
             enum=[OWN_DTYPES, *DTYPES],
-            values_display={OWN_DTYPES: "suite: each row uses the suite's own"},
+            values_display={OWN_DTYPES: "suite: the suite's own choice for each row"},
             description="Number format of every row.",
         ),
         "targets": targets_param(EVERY_TARGET_ALONE),
@@ -176,16 +176,16 @@ def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
 
 
 def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
-    """Return the fields common to all runs that cost money."""
+    """Return the form fields that are common to all runs that cost money."""
     return {
         "max_cost_usd": Param(
             max_cost_usd,
             type=["number", "null"],
             exclusiveMinimum=0,
-            description="Nothing is submitted if the run could cost more: jobs x submissions "
-            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
-            "job counts once per node, including time spent waiting for other nodes or idle. "
-            "Empty for no cap.",
+            description="Submit nothing if the run could cost more than this. Its worst case is "
+            "jobs x submissions (2 if On-Demand can follow Spot) x attempts x timeout x On-Demand "
+            "price. A multi-node job counts once per node, including time spent waiting for other "
+            "nodes or idle. Leave empty for no cap.",
         ),
         "dry_run": Param(
             False,
@@ -197,9 +197,9 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
 
 
 def targets_param(every: str = EVERY_TARGET) -> Param:
-    """Return the targets field: a choice if the targets are known, else free text.
+    """Return the form field for targets: a choice if the targets are known, else free text.
 
-    `every` describes which targets run if none are given.
+    `every` describes the targets that run by default.
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
@@ -215,7 +215,7 @@ def _names(listed: str) -> list[str]:
 
 
 def reruns_param() -> Param:
-    """Return the field that allows fresh jobs to verify apparent slow-downs."""
+    """Return the form field that allows fresh jobs to verify apparent slow-downs."""
     return Param(
         True,
         type="boolean",

@@ -1,4 +1,4 @@
-"""Links on tasks to a job's log and result, and to a run's page."""
+"""Links from tasks to a job's log and result, and to a run's page."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from batchmark.core.names import PAGES
 
 
 def pages_url() -> str:
-    """Return the URL of our pages; only a path if Airflow's base URL is not configured."""
+    """Return the URL of our pages, or only its path if Airflow's base URL is not configured."""
     return str(conf.get("api", "base_url", fallback="")).rstrip("/") + PAGES
 
 
 def run_url(dag_id: str, run_id: str) -> str:
-    """Return the URL of a run's page, for one of our DAGs."""
+    """Return the URL of the page for a run of one of our DAGs."""
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
 
 
 def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
-    """Return a stored page's URL: in Airflow if its base URL is configured, else in the bucket.
+    """Return a stored page's URL, in Airflow if its base URL is configured, else in the bucket.
 
-    `is_runs` says whether it is the run's main page.
+    `is_runs` is whether the page is the run's main page.
     """
     if not conf.get("api", "base_url", fallback=None):
         return store.object_url(key)
@@ -38,7 +38,7 @@ def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = Tru
 
 
 def result_url(prefix: str, job_id: str) -> str:
-    """Return the URL of a job's result document; the job writes to `prefix`, an s3:// URI."""
+    """Return the URL of the result document that a job writes below `prefix`, an s3:// URI."""
     key = prefix.removeprefix("s3://").partition("/")[2]
     return f"{pages_url()}/results/{quote(key)}{quote(job_id, safe='')}"
 
@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """A link stored as an XCom, by the task when it defers and by its trigger at the end."""
+    """A link stored as an XCom: by the task when it defers, and by its trigger at the end."""
 
     attribute: str  # of the task's operator, which has the address
 
@@ -70,10 +70,10 @@ class JobLogLink(JobLink):
 
 
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
-    """Return the URL of a job's CloudWatch log stream, or of the job until it has one.
+    """Return the URL of a job's CloudWatch log stream, or of the job itself until it has one.
 
-    `batch` is the client that submitted the job. If it belongs to a local cloud, logs are shown by
-    job id (local_cloud/log_pages.py).
+    `batch` is the client that submitted the job. A local cloud shows logs by job id
+    (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name
     if job is not None:

@@ -1,4 +1,4 @@
-"""Publishes a task's page: in its log, in the bucket, and in Airflow."""
+"""Publishes a task's page in the task's log, in the bucket and in Airflow."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def publish_page(
     """Print a page, store it as HTML, and log its URL; return its key.
 
     Args:
-        says: text to log before the URL.
-        beside: URLs of pages that its sections link to.
+        says: the text to log before the URL.
+        beside: the URLs of pages that the page's sections link to.
         is_runs: whether it is the run's main page.
     """
     from batchmark.report.page import page_html

@@ -1,4 +1,4 @@
-"""Plans fresh jobs for suspects within the budget, and gathers their figures."""
+"""Plans fresh jobs for suspects, within the budget, and gathers their measurements."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
-    """Plan a round of fresh jobs, repeating each job that measured one of these rows.
+    """Plan a round of fresh jobs that repeats each job which measured one of these rows.
 
-    `number` is the round, from 1. `planned` are the run's own jobs, all of one suite and dtype.
+    Rounds are numbered from 1. `planned` are the run's own jobs, all of one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     measuring = [_measuring(row, planned) for row in rows]
@@ -51,10 +51,10 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 
 
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
-    """Find the first of a run's jobs that measured a row.
+    """Return the first of a run's jobs that measured a row.
 
-    Array jobs differ in their number of replicas, multi-node jobs in their number of nodes and the
-    settings that a study varies, and own jobs in their size.
+    A target's array jobs differ in their number of replicas, multi-node jobs in their number of
+    nodes and the settings that a study varies, and own jobs in their size.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
@@ -75,7 +75,7 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
 def can_be_repeated(row: SeriesKey) -> bool:
     """Whether a fresh job could measure the row again.
 
-    A run's file system is cold only once, and a cold instance can't be requested.
+    It can't if the row needs a cold file system, which a run has only once, or a cold instance.
     """
     parameters: dict[str, object] = json.loads(row.parameters or "{}")
     return "cold" not in (parameters.get("pass"), parameters.get(START))
@@ -101,11 +101,11 @@ def reserve(
     rows: Collection[SeriesKey],
     max_cost_usd: float | None,
 ) -> str | None:
-    """Book the worst case of all fresh jobs for these rows; return why it is refused, or None.
+    """Book the worst case of all fresh jobs for these rows; return why it was refused, or None.
 
     The run's file system already exists, so only the fresh jobs' time is added.
 
-    Plans of older releases have no booking. The cap covers the whole run, fresh jobs included.
+    Plans of older releases have no booking. The cap applies to the whole run with its fresh jobs.
     """
     jobs = [
         job
@@ -143,7 +143,7 @@ def _above_run_cap(
     if exact(worst.usd) <= left:
         return None
     return (
-        f"{jobs} fresh jobs could cost {worst.usd:.2f} USD, and {RUN_CAP} leaves "
+        f"{jobs} fresh jobs could cost {worst.usd:.2f} USD, but {RUN_CAP} leaves only "
         f"{max(0.0, float(left)):.2f}"
     )
 
@@ -151,7 +151,7 @@ def _above_run_cap(
 def figures_by_series(
     jobs: Iterable[CollectedJob],
 ) -> dict[SeriesKey, list[tuple[CollectedJob, float]]]:
-    """Return each series' jobs, with their medians in seconds."""
+    """Return the jobs that measured each series, with their median times in seconds."""
     found = defaultdict(list)
     for job in jobs:
         for row in job.document.measurements:
@@ -176,7 +176,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """Return the relative uncertainty of each series' median, from its samples."""
+    """Return the relative uncertainty of each series' median, derived from its samples."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:
@@ -186,7 +186,7 @@ def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
 
 
 def calibrated_noise(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
-    """Return the noise of a run's series, from its targets' calibrations that still apply."""
+    """Return the noise of a run's series, taken from those calibrations that still apply."""
     by_target = {table.target: table for table in tables}
     noises = {
         (name, noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise

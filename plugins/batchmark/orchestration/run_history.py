@@ -1,4 +1,4 @@
-"""A run and the history of its series: suspects, verdicts and news."""
+"""A run and the history of its series, with suspects, verdicts and changes worth reporting."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FIND_SUSPECTS = "find_suspects"
 
 class RunHistory:
     def __init__(self, context: Context, collected_key: str) -> None:
-        """Read the run and its plan; its figures are read from the history.
+        """Read the run and its plan; its measurements are read from the history when needed.
 
         Raises:
             AirflowSkipException: the run was never collected.
@@ -84,7 +84,7 @@ class RunHistory:
 
         Raises:
             AirflowFailException: find_suspects failed.
-            AirflowSkipException: nothing was stored, as in a dry run.
+            AirflowSkipException: no suspects were stored, as in a dry run.
         """
         # What a cleared run left in an earlier life may still be there.
         ended = states_of(context, FIND_SUSPECTS)
@@ -100,7 +100,7 @@ class RunHistory:
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """The series that this run measured, by metric, without its fresh jobs."""
+        """The histories of the series that this run measured, by metric, without its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
@@ -118,7 +118,7 @@ class RunHistory:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All history rows of this run, without its fresh jobs."""
+        """All history rows of this run, except for those of its fresh jobs."""
         table = HistoryStore.of(self.config).read(
             ALL_COLUMNS, suites=[self.suite], run_ids=[self.run_id]
         )
@@ -142,14 +142,14 @@ class RunHistory:
 
     @property
     def earlier_verdicts(self) -> list[Confirmation]:
-        """Verdicts of fresh jobs, from the alerts that earlier runs opened."""
+        """The verdicts of fresh jobs in the alerts that earlier runs opened."""
         return [found for alert in self._earlier_alerts for found in alert.change.confirmations]
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """First runs of changes in time that alerts or improvements announced, by series.
+        """The first runs of time changes that alerts or improvements have announced, by series.
 
-        Excludes this run's own, so that a repeated run decides as it did the first time.
+        This run's own are excluded, so that a repeated run decides as it did the first time.
         """
         found: dict[SeriesKey, set[str]] = defaultdict(set)
         changes = [alert.change for alert in self._earlier_alerts]
@@ -166,16 +166,16 @@ class RunHistory:
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
-        """Evidence that each time series became slower, without this run's fresh jobs."""
+        """The evidence that each series became slower, without this run's fresh jobs."""
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
-        """Weigh the evidence that some of the run's time series became slower."""
+        """Weigh the evidence that the given series of the run became slower."""
         evidence = evidence_needed(self.histories[Metric.TIME], self.settings.false_alerts_a_month)
         return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
-        """Return the series of times, including this run's fresh jobs."""
+        """Return the time histories, including this run's fresh jobs."""
         measured = figures_by_series(fresh.jobs)
         return [
             _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
@@ -183,12 +183,12 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect the changes of all metrics, given the series of times with fresh jobs."""
+        """Detect the changes in all metrics, using these time histories with fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
     def _recent(self, points: Sequence[ChangePoint]) -> list[ChangePoint]:
-        """Select recent changes: improvements, and regressions that persist."""
+        """Return the recent changes: all improvements, and the regressions that persist."""
         last = {(point.series, point.metric): point for point in points}
         return [
             point
@@ -205,9 +205,9 @@ class RunHistory:
     def news(
         self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
     ) -> list[ChangePoint]:
-        """Select recent changes of all metrics that are worth reporting.
+        """Return the recent changes in all metrics that are worth reporting.
 
-        A change in speedup is dropped if a change in one of its times explains it or was refuted.
+        A change in a speedup is dropped if a change in one of its times explains it or was refuted.
         """
         explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
         for one in verdicts:
@@ -237,9 +237,9 @@ class RunHistory:
         )
 
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
-        """Store a round's plan, and return the operator arguments of each job.
+        """Store a round's plan, and return the operator arguments for each of its jobs.
 
-        If no fresh job may run, an earlier plan is kept: its jobs are paid for, so they count.
+        If no fresh job may run, an earlier plan is kept, because its jobs were paid for and count.
         """
         if self.suspects.notes:
             return []
@@ -247,7 +247,7 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """Collect the results of the first rounds' fresh jobs; empty if none were planned."""
+        """Collect the results of the fresh jobs of the first rounds; empty if none were planned."""
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
@@ -257,9 +257,9 @@ class RunHistory:
         return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
-        """Judge the suspects by their fresh jobs; `shown` are the changes found with them.
+        """Judge the suspects by their fresh jobs; `shown` are the changes detected with those.
 
-        Empty without fresh jobs. Also logs the verdicts.
+        Also logs the verdicts. Without fresh jobs, there are none.
         """
         if not (fresh.jobs or fresh.lost):
             return []
@@ -304,7 +304,7 @@ def collect_jobs(
     places = range(len(planned))
 
     def told(key: str) -> list[Any]:
-        """Return each mapped task's XCom, in the order of the plan."""
+        """Return each mapped task's XCom in the order of the plan."""
         return list(context["ti"].xcom_pull(task_ids=task_id, key=key, map_indexes=places))
 
     not_run = {place: str(why) for place, why in enumerate(told(NOT_RUN_XCOM)) if why}
@@ -329,7 +329,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Whether a change begins near one of these runs of its series, or of a speedup's sides."""
+    """Whether a change begins near one of these runs of its series, or of its speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(
@@ -341,7 +341,7 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
-    """Read the noise tables in use for the run's targets; some may have none."""
+    """Read the noise tables in use for the run's targets, skipping targets without one."""
     planned = [job.planned for job in collected.jobs]
     keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
     tables = (noise_table(store, key) for key in keys)
@@ -349,7 +349,7 @@ def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
 
 
 def noise_table(store: RunStore, key: str) -> NoiseTable | None:
-    """Read a noise table; None if it is missing or from another release."""
+    """Read a noise table; return None if it is missing or from another release."""
     text = store.read_if_there(key)
     try:
         return None if text is None else parse_table(text)

@@ -1,7 +1,7 @@
-"""Task output for people, written through the logger.
+"""Output of tasks that people read, written through the logger.
 
-Printed output takes another path to a task's log: it may arrive after the line that starts one of
-Airflow's collapsed groups, where nobody sees it.
+Printed output takes a different path to a task's log: it can arrive after the line that starts one
+of Airflow's collapsed groups, where nobody sees it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ log = logging.getLogger("batchmark.task")
 
 
 def tell(*texts: object) -> None:
-    """Log the texts, one log record per line."""
+    """Log the texts, with one log record per line."""
     for text in texts:
         for line in str(text).split("\n"):
             log.info("%s", output.line(line))
 
 
 def fail(context: Context, reason: str, cause: Exception | None = None) -> NoReturn:
-    """Fail the task without retries; the run's page also shows the reason.
+    """Fail the task without retries, and show the reason on the run's page as well.
 
     Raises:
         AirflowFailException: always.
@@ -42,7 +42,7 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
 
 @contextmanager
 def fail_if_refused(context: Context) -> Iterator[None]:
-    """Context manager: call `fail` on a BatchmarkError, as a retry would fail again."""
+    """Call `fail` if the `with` block raises a BatchmarkError, because a retry would fail again."""
     try:
         yield
     except BatchmarkError as error:
@@ -50,7 +50,7 @@ def fail_if_refused(context: Context) -> Iterator[None]:
 
 
 def console(width: int = 160) -> Console:
-    """Return a console whose lines go to the log."""
+    """Return a console whose lines are written to the log."""
     return Console(file=cast("IO[str]", _Lines()), width=width)
 
 

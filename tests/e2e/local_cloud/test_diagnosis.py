@@ -79,7 +79,7 @@ def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_firs
     assert causes == ["environment_disabled", "behind_other_jobs"]
     assert [finding.certain for finding in diagnosis.findings] == [True, False, False]
     message = diagnosis.message()
-    assert f"1 RUNNABLE job(s) are ahead in the queue, the first is {first}." in message
+    assert f"1 RUNNABLE job(s) are ahead in the queue; the first is {first}." in message
     set_state(cloud, environment, "ENABLED")
     assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
 
@@ -138,6 +138,6 @@ def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):
         diagnosis, causes = find(job_definition=definition)
         assert causes == ["image_missing"]
         assert diagnosis.findings[0].certain
-        assert diagnosis.findings[0].evidence == f"ECR has no {image}."
+        assert diagnosis.findings[0].evidence == f"Image {image} is not in ECR."
     publish_stand_in(ecr, image)
     assert find(job_definition=definition)[1] == []

@@ -92,5 +92,5 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(clou
 def test_a_child_that_fails_is_named_with_its_reason(cloud, config):
     (job,) = planned(config, task="own:missing", axes="")
     failure = followed(cloud, config, job, "manual__of-no-workload")[FAILURE_XCOM]
-    assert f"Of {REPLICAS} children {REPLICAS} failed:\n0: exit code" in failure
+    assert f"{REPLICAS} of {REPLICAS} children failed:\n0: exit code" in failure
     assert "unknown workload 'missing'" in failure

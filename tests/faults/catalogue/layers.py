@@ -275,13 +275,13 @@ FAULTS = (
     layered(
         "file system is not created",
         creation_fails,
-        not_stood_up("is FAILED: no capacity in us-east-1a. Everything created for it is gone."),
+        not_stood_up("is FAILED: no capacity in us-east-1a. Everything created for it was deleted"),
     ),
     layered(
         "file system stands up half-way",
         link_fails,
         not_stood_up(
-            "is MISCONFIGURED: no access to the bucket. Everything created for it is gone."
+            "is MISCONFIGURED: no access to the bucket. Everything created for it was deleted."
         ),
         quick=True,
     ),

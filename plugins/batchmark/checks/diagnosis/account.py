@@ -1,4 +1,4 @@
-"""Questions about the account: whether the image is in ECR and the vCPU quota leaves room."""
+"""Questions about the account: whether ECR has the image, and whether the vCPU quota suffices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
     """Check that the job's image exists, if its registry is ECR.
 
     Raises:
-        DiagnosisError: the image is in another region than `subject.client`.
+        DiagnosisError: the image is in a different region from `subject.client`.
     """
     uri = str(subject.container.get("image"))
     image = Image.parse(uri)
@@ -39,10 +39,10 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
     if image.region != ecr.meta.region_name:
         raise DiagnosisError(f"{uri} is in {image.region}, not in {ecr.meta.region_name}")
     if find_image(ecr, image) is None:
-        text = f"ECR has no {uri}."
+        text = f"Image {uri} is not in ECR."
         waits = subject.job is not None and subject.job.get("status") == "RUNNABLE"
         if waits:
-            text += " That does not keep the job from getting an instance, but it will fail there."
+            text += " The job can still get an instance, but it will fail there."
         yield Finding.of("image_missing", text, certain=not waits)
 
 
@@ -52,7 +52,7 @@ def image_not_pulled(subject: Subject) -> Iterator[Finding]:
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]
     if failed:
-        text = f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}"
+        text = f"{len(failed)} attempt(s) could not pull the image; the last error: {failed[-1]}"
         yield Finding.of("image_not_pulled", text)
 
 
@@ -71,7 +71,7 @@ def service_quota(subject: Subject, environment: Described) -> Finding | None:
     quota = describe_quota(subject.client, known)
     limit = float(quota["Value"])
     vcpus *= subject.nodes
-    of = f"{name} of {name_of(environment)}"
+    of = f"{name} in {name_of(environment)}"
     instances = f"one {of} takes" if subject.nodes == 1 else f"{subject.nodes} {of} take"
     text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, but {instances} {vcpus}"
     if vcpus > limit:
@@ -83,7 +83,7 @@ def service_quota(subject: Subject, environment: Described) -> Finding | None:
 
 
 def _vcpus_in_use(subject: Subject, quota: Described) -> float | None:
-    """Return the newest value of the quota's usage metric, if it has one."""
+    """Return the newest value of the quota's usage metric, or None if there is none."""
     metric = quota.get("UsageMetric")
     if not metric:
         return None

@@ -41,15 +41,15 @@ QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("the queue's state", queue_state),
     ("the compute environments' state", environment_state),
     ("the job's status reason", status_reason),
-    ("events of a blocked queue", blocked_events),
-    ("the instance types' size", job_does_not_fit),
+    ("events about a blocked queue", blocked_events),
+    ("the size of the instance types", job_does_not_fit),
     ("the environments' maxvCpus", max_vcpus_too_small),
-    ("the service quota of vCPUs", service_quota),
-    ("launches of instances", failed_launches),
+    ("the vCPU service quota", service_quota),
+    ("instance launches", failed_launches),
     ("instances in the ECS cluster", missing_from_cluster),
     ("the subnets' routes", subnets_without_route),
     ("the image in ECR", image_missing),
-    ("earlier attempts' pull of the image", image_not_pulled),
+    ("image pulls of earlier attempts", image_not_pulled),
     ("vCPUs in use", max_vcpus_reached),
     ("jobs ahead in the queue", jobs_ahead),
 )
@@ -64,18 +64,18 @@ def diagnose(
     events_log_group: str | None = None,
     now: datetime,
 ) -> Diagnosis:
-    """Ask AWS why a queue's job does not start. Never raises; failed questions go to `unread`.
+    """Find out from AWS why a queue's job does not start; questions that fail go to `unread`.
 
-    The queue is a name or an ARN, and `client` makes boto3 clients for its region. `job` is as in
-    DescribeJobs; by default it is the longest waiting one or, if none is waiting, a job definition
-    with revision takes its place. EventBridge logs Batch's events to the log group.
+    Never raises. `queue` is a name or an ARN, and `client` creates clients for its region. `job`
+    has the format of DescribeJobs; by default, the job that has waited longest is diagnosed or, if
+    none is waiting, `job_definition`. EventBridge logs Batch's events to `events_log_group`.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)
     with answers.asking("the queue"):
         described = find_queue(client("batch"), queue)
         if described is None:
-            text = f"Batch knows no queue {queue}."
+            text = f"Batch has no queue {queue}."
             answers.findings.append(Finding.of("queue_unknown", text))
         else:
             subject.queue = described
@@ -96,7 +96,7 @@ def diagnose(
 
 
 def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> None:
-    """Fill in what all questions need: environments, waiting jobs, the job, its container."""
+    """Look up what all questions need: environments, waiting jobs, the job and its container."""
     with answers.asking("the compute environments"):
         names = environment_names(subject.queue)
         subject.environments = find_environments(subject.client("batch"), names)
@@ -137,7 +137,7 @@ class _Answers:
 
 
 def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Merge findings of the same cause, and put certain ones first."""
+    """Merge findings that have the same cause, and put the certain ones first."""
     by_cause: dict[Cause, Finding] = {}
     for finding in findings:
         before = by_cause.get(finding.cause)

@@ -1,4 +1,4 @@
-"""Questions about instances: does the job fit, did they launch, did they join the cluster?"""
+"""Questions about instances: does the job fit, and did they launch and join the cluster?"""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _too_small(subject: Subject, needs: Needs, environment: Described) -> Findin
     offered = "; ".join(text for text, _ in shortfalls) or "EC2 doesn't offer this type here"
     return Finding.of(
         "job_does_not_fit",
-        f"The job asks for {needs}; {name_of(environment)} offers: {offered}.",
+        f"The job requests {needs}; {name_of(environment)} offers: {offered}.",
         certain=all(certain for _, certain in shortfalls),
     )
 
 
 def instance_types(subject: Subject, environment: Described) -> list[Described]:
-    """Describe the environment's instance types, with all sizes of a family.
+    """Describe the environment's instance types, expanding a family to all its sizes.
 
     Raises:
         DiagnosisError: Batch chooses the instance types itself.
@@ -81,7 +81,7 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
-    """Describe an instance type and whether it is surely too small; None if the job fits."""
+    """Describe an instance type and whether it is certainly too small; None if the job fits."""
     name, vcpus, memory, gpus = InstanceType.of(instance_type)
     has = f"{name} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
@@ -116,13 +116,13 @@ def missing_from_cluster(subject: Subject, environment: Described) -> Finding | 
     booted = _booted_instances(subject, _groups_of(subject, environment))
     if booted and not registered.keys() & set(booted):
         text = (
-            f"{shortened_list(booted)} of {name_of(environment)} have run for more than "
-            f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
+            f"{shortened_list(booted)} in {name_of(environment)} have run for more than "
+            f"{BOOT_TIME.seconds // 60} minutes, but none has joined its ECS cluster."
         )
         return Finding.of("no_container_instance", text)
     if registered and not any(registered.values()):
         ids = shortened_list(list(registered))
-        text = f"The ECS agent of {ids} of {name_of(environment)} is disconnected."
+        text = f"The ECS agent on {ids} in {name_of(environment)} is disconnected."
         return Finding.of("agent_disconnected", text)
     return None
 
@@ -150,7 +150,7 @@ def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str
 
 @in_each_environment
 def failed_launches(subject: Subject, environment: Described) -> Finding | None:
-    """Check each environment's newest launch within the last hour."""
+    """Check whether the environment's latest launch within the last hour failed."""
     launches = [
         launch
         for group in _groups_of(subject, environment)
@@ -164,7 +164,7 @@ def failed_launches(subject: Subject, environment: Described) -> Finding | None:
     if cause == "no_capacity" and is_spot(environment):
         cause = "no_spot_capacity"
     text = (
-        f"The newest launch in {name_of(environment)}, at "
+        f"The latest launch in {name_of(environment)}, at "
         f"{newest['StartTime']:%Y-%m-%d %H:%M:%S %Z}, failed: {message}"
     )
     return Finding.of(cause, text)
@@ -195,9 +195,9 @@ def _groups_of(subject: Subject, environment: Described) -> list[Described]:
 
 
 def _made_for(environment: Described, group: Described) -> bool:
-    """Whether the group's tags or its name contain the environment's name; neither is documented.
+    """Whether the group's tags or name contain the environment's name; AWS documents neither.
 
-    Observed names have the form [AWSBatch-]<compute environment>-asg-<uuid>.
+    Names seen so far have the form [AWSBatch-]<compute environment>-asg-<uuid>.
     """
     name = name_of(environment)
     tagged = {tag.get("Value") for tag in group.get("Tags", ())}

@@ -41,7 +41,7 @@ def subnets_without_route(subject: Subject, environment: Described) -> Finding |
     problems = [text for subnet in subnets if (text := _problem(ec2, subnet))]
     if not problems:
         return None
-    text = f"Of the subnets of {name_of(environment)}, {'; '.join(problems)}."
+    text = f"Subnets of {name_of(environment)}: {'; '.join(problems)}."
     # Other subnets may work, and only an instance that fails to join proves anything.
     return Finding.of("subnet_without_route", text, certain=False)
 
@@ -53,7 +53,7 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
         missing = _missing_endpoints(ec2, vpc)
         if not missing:
             return None
-        return f"{name} has no default route, and {vpc} no endpoints for {', '.join(missing)}"
+        return f"{name} has no default route, and {vpc} has no endpoints for {', '.join(missing)}"
     if route.get("State") == "blackhole":
         return f"{name} has a default route to a deleted target (blackhole)"
     gateway = str(route.get("GatewayId", ""))
@@ -63,7 +63,7 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
 
 
 def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
-    """Return the subnet's route table, or its VPC's main one."""
+    """Return the subnet's own route table, or else the main one of its VPC."""
     main: Described = {}
     for table in _of_vpc(ec2, vpc_id, "describe_route_tables", "RouteTables"):
         for association in table.get("Associations", ()):

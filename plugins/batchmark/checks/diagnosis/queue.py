@@ -1,4 +1,4 @@
-"""Questions to Batch: queue, compute environments, the job, and the jobs ahead of it."""
+"""Questions for Batch about the queue, its compute environments, the job and those ahead of it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def status_reason(subject: Subject) -> Iterator[Finding]:
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """Find logged events about the job, or the queue if no job waits; they may be outdated."""
+    """Find logged events about the job or, if none waits, the queue; they may be outdated."""
     if subject.events_log_group is None:
         return
     entries = all_pages(
@@ -105,7 +105,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older jobs: without a scheduling policy, a queue is first-in, first-out."""
+    """Find older jobs; a queue without a scheduling policy runs jobs first-in, first-out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return
@@ -116,8 +116,8 @@ def jobs_ahead(subject: Subject) -> Iterator[Finding]:
         return
     first = ahead[0]
     reason = first.get("statusReason")
-    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, the first is {first['jobId']}"
-    text += f"; its status reason: {reason}" if reason else ""
+    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue; the first is {first['jobId']}"
+    text += f", with status reason: {reason}" if reason else ""
     yield Finding.of("behind_other_jobs", _sentence(text), certain=bool(reason))
 
 
@@ -132,7 +132,7 @@ def _limit_too_small(needs: Needs, environment: Described) -> Finding | None:
         return None
     return Finding.of(
         "max_vcpus_too_small",
-        f"The job asks for {needs.vcpus:g} vCPUs, and {name_of(environment)} may have at most "
+        f"The job requests {needs.vcpus:g} vCPUs, but {name_of(environment)} is limited to "
         f"{limit}.",
     )
 

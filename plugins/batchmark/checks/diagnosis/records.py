@@ -1,4 +1,4 @@
-"""The result of a diagnosis: causes, remedies, and which questions AWS answered."""
+"""The result of a diagnosis: causes, remedies, and the questions that AWS answered."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Cause = Literal[
 ]
 
 REMEDIES: Mapping[Cause, str] = {
-    "queue_unknown": "Run `terraform apply`, and submit jobs that name an old queue again.",
+    "queue_unknown": "Run `terraform apply`, then resubmit any jobs that name an old queue.",
     "queue_disabled": "Enable it: `aws batch update-job-queue --job-queue QUEUE --state ENABLED`, "
     "or `terraform apply`.",
-    "queue_invalid": "Fix the problem in the status reason, then `terraform apply`.",
+    "queue_invalid": "Fix the problem named in the status reason, then run `terraform apply`.",
     "environment_disabled": "Enable it: `aws batch update-compute-environment "
     "--compute-environment NAME --state ENABLED`, or `terraform apply`.",
     "environment_invalid": "Fix the problem in its status reason (instance profile, role, subnet, "
-    "security group, launch template), then update it, for example by `terraform apply`: only "
-    "then does Batch check it again.",
-    "environment_not_ready": "Wait until it is VALID. If that takes too long, look at its status "
+    "security group, launch template). Then update it, for example with `terraform apply`, so that "
+    "Batch checks it again.",
+    "environment_not_ready": "Wait until it is VALID. If that takes too long, check its status "
     "reason in the Batch console.",
     "service_role": "Grant Batch's service role the permission in the reason; with the "
     "service-linked role, which Terraform uses, check whether an organisation policy denies it.",
@@ -55,38 +55,38 @@ REMEDIES: Mapping[Cause, str] = {
     "max_vcpus_too_small": "Raise `max_vcpus` (for Spot `spot_max_vcpus`) in `target_overrides`, "
     "or request fewer vcpus.",
     "max_vcpus_reached": "Wait for the running jobs, or raise `max_vcpus` in `target_overrides`.",
-    "service_quota": "Request a higher quota in the Service Quotas console, or end other "
+    "service_quota": "Request a higher quota in the Service Quotas console, or terminate other "
     "instances of these families in the region.",
     "no_spot_capacity": "Wait, add more `availability_zones`, or buy On-Demand: "
     '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
     "no_capacity": "Wait, add more `availability_zones`, or use another instance type or region.",
     "instance_unsupported": "Set `availability_zones` that offer the instance type, or use a type "
     "that fits the AMI and the launch template.",
-    "launch_failed": "Fix what the message points to: launch template, AMI, subnet, key, or a "
+    "launch_failed": "Fix the cause named in the message: launch template, AMI, subnet, key, or a "
     "policy that denies the launch.",
     "subnet_without_route": "Give the subnet a route out: public addresses and an internet "
     "gateway, `enable_nat_gateway`, or `enable_interface_endpoints`.",
-    "no_container_instance": "End the job, or its host is billed for ever. Then look at the "
+    "no_container_instance": "End the job, as its host is billed until then. Then check the "
     "instance's console output, its network route to ECS, its role and its user data.",
-    "agent_disconnected": "End the instance; Batch starts another. If that one is lost too, check "
-    "its network route to ECS and its memory.",
+    "agent_disconnected": "Terminate the instance; Batch starts another. If that one disconnects, "
+    "too, check its network route to ECS and its memory.",
     "image_missing": "Run `make image`, then `terraform apply`.",
     "image_not_pulled": "See the message: the registry, the execution role or the network route "
     "may be at fault.",
-    "behind_other_jobs": "Wait for its turn. If the first one is stuck: `aws batch terminate-job "
+    "behind_other_jobs": "Wait for its turn. If the first job is stuck: `aws batch terminate-job "
     '--job-id ID --reason "stuck"`.',
-    "undetermined": "See the other findings; without any, look at the instances' console output.",
+    "undetermined": "See any other findings; otherwise, check the instances' console output.",
 }
 
 
 class Finding(Record):
-    """A cause that keeps a job, or would keep the next job, from starting."""
+    """A cause that prevents a job, or would prevent the next job, from starting."""
 
     cause: Cause
     certain: bool = Field(
-        description="whether AWS's answers leave no doubt; if not, it is suspected"
+        description="whether AWS's responses prove it; otherwise, it is suspected"
     )
-    evidence: str = Field(description="what AWS answered, with its values")
+    evidence: str = Field(description="what AWS returned, including the values")
     remedy: str
 
     @classmethod
@@ -103,14 +103,14 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """Why a queue's job does not start, as far as AWS's APIs reveal."""
+    """The reasons why a queue's job does not start, as far as AWS's APIs reveal them."""
 
     queue: str
-    job_id: str | None = Field(description="the job diagnosed; null if none is waiting or known")
+    job_id: str | None = Field(description="the diagnosed job; null if no job is waiting or known")
     asked_at: AwareDatetime
-    findings: tuple[Finding, ...] = Field(description="the certain ones first")
+    findings: tuple[Finding, ...] = Field(description="the causes, certain ones first")
     checked: tuple[str, ...] = Field(description="the questions that AWS answered")
-    unread: tuple[str, ...] = Field(description="the questions that it did not, and why")
+    unread: tuple[str, ...] = Field(description="the questions that AWS did not answer, and why")
 
     @property
     def summary(self) -> str:
@@ -128,7 +128,7 @@ class Diagnosis(Record):
         if self.unread:
             return (
                 f"No cause found for {subject}, but {len(self.unread)} question(s) could not be "
-                "asked."
+                "answered."
             )
         return (
             f"No cause found for {subject}. Most likely EC2 has no free capacity, but that is not "

@@ -32,7 +32,7 @@ class Needs(NamedTuple):
 
 @dataclass
 class Subject:
-    """Data shared by all questions; `client` returns a boto3 client by service name."""
+    """Data shared by all questions. `client` returns the boto3 client for a service's name."""
 
     client: Clients
     now: datetime
@@ -46,10 +46,10 @@ class Subject:
 
     @property
     def known_environments(self) -> list[Described]:
-        """The queue's compute environments.
+        """Return the queue's compute environments.
 
         Raises:
-            DiagnosisError: AWS did not answer.
+            DiagnosisError: they are unknown, because AWS did not return them.
         """
         if not self.environments:
             raise DiagnosisError("the compute environments are unknown")
@@ -57,13 +57,13 @@ class Subject:
 
     @property
     def candidates(self) -> list[Described]:
-        """The environments the job could be placed in, or all of them if none is usable."""
+        """The environments that the job could be placed in, or all if none is usable."""
         usable = list(filter(is_usable, self.known_environments))
         return usable or self.environments
 
     @property
     def needs(self) -> Needs | None:
-        """The job's requests on an instance; None if unknown."""
+        """The resources that the job requests on one instance, or None if unknown."""
         asked = requirements_of(self.container)
         vcpus, memory = asked.get("VCPU"), asked.get("MEMORY")
         if vcpus is None or memory is None:
@@ -72,13 +72,13 @@ class Subject:
 
     @cached_property
     def groups_of_batch(self) -> list[Described]:
-        """Auto Scaling groups with the tag that Batch's managed policies require."""
+        """The Auto Scaling groups with the tag that Batch's managed policies require."""
         filters = [{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
         autoscaling, operation = self.client("autoscaling"), "describe_auto_scaling_groups"
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield each candidate's findings; certain only if every candidate is surely blocked."""
+        """Yield each candidate's finding; certain only if all candidates are surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
@@ -88,7 +88,7 @@ class Subject:
 def in_each_environment(
     obstacle_in: Callable[[Subject, Described], Finding | None],
 ) -> Callable[[Subject], Iterator[Finding]]:
-    """Decorator: ask a question about each environment that the job could be placed in."""
+    """Decorator that asks a question about each environment where the job could be placed."""
 
     @wraps(obstacle_in)
     def question(subject: Subject) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def name_of(environment: Described) -> str:
 
 
 def resources_of(environment: Described) -> Described:
-    """Return instance types, subnets and limits; empty for an unmanaged environment."""
+    """Return the instance types, subnets and limits; empty for an unmanaged environment."""
     resources: Described = environment.get("computeResources") or {}
     return resources
 

@@ -68,28 +68,28 @@ READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
 
 
 class BenchmarkJobOperator(BatchOperator):
-    """A deferrable BatchOperator that submits its job only once and explains why it failed.
+    """A deferrable BatchOperator that submits its job only once and explains why the job failed.
 
     Before submitting, it looks for its job by name (docs/decisions/0010). A retry finds the job of
-    the previous try and waits for it, or reports how it ended; a cleared task terminates the jobs
-    it left running and submits a new one. Retries cover lost workers and triggerers and never rerun
-    a failed job: if tries are left, the task goes through `up_for_retry`, and the next try fails at
-    once.
+    the previous try and waits for it, or reports how it ended. A cleared task terminates the jobs
+    that it left running and submits a new one. Retries make up for lost workers and triggerers,
+    but never rerun a failed job: if tries remain, the task goes through `up_for_retry`, and the
+    next try fails at once.
 
-    XComs: `job_id` after submission; `job_ids` with the Spot job, if an On-Demand job replaced it;
-    at the end `timing` and, after a failure, `failure`.
+    XComs: `job_id` and `job_ids` after submission (the latter includes a Spot job that an On-Demand
+    job replaced), `timing` at the end, and `failure` after a failure.
 
     Args:
-        job_name: unique among the tasks of a run; a digest and the generation are appended.
+        job_name: must be unique among a run's tasks; a digest and the generation are appended.
         runnable_seconds, starting_seconds, longest_seconds, after, ahead, first, alone: see
             JobOrder.
-        on_demand_queue: queue for a second job if the last attempt lost its host; None for no
-        second job.
+        on_demand_queue: queue of the second job that is submitted if the last attempt lost its
+        host; None for no second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
-        environment: an own job's variables, in addition to its definition's.
-        in_turn: whether the trigger submits the job when its turn comes.
+        environment: an own job's variables, in addition to those of its job definition.
+        in_turn: whether the trigger, rather than the task, submits the job when its turn comes.
         turn: position among the jobs that take turns, from 1.
-        execution_timeout: limit for the task including its deferral; then the job is terminated.
+        execution_timeout: limit for the task, including its deferral; it terminates the job.
     """
 
     operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
@@ -149,7 +149,7 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
-        """Finish a task that its trigger already ended; only `dag.test()` gets here."""
+        """Finish a task that its trigger has already ended; only `dag.test()` calls this."""
         return self._conclude(context, self._described(self._listed(context)[0]["jobId"]))
 
     def resume_execution(
@@ -157,7 +157,7 @@ class BenchmarkJobOperator(BatchOperator):
     ) -> Any:
         """Handle a task that its trigger could not end.
 
-        Either no triggerer ran the trigger before the deferral timed out, or the trigger raised.
+        Either no triggerer ended it before the deferral timed out, or the trigger raised an error.
         """
         try:
             return super().resume_execution(next_method, next_kwargs, context)
@@ -176,7 +176,7 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def on_kill(self) -> None:
-        """Terminate the job: a user marked or cleared the task, or its worker is shutting down."""
+        """Terminate the job when a user marks or clears the task, or its worker shuts down."""
         self._is_killed = True
         if self.job_id:
             terminate_job(self.clients("batch"), self.job_id, KILLED)
@@ -191,7 +191,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
         on_demand = self._on_demand(request)
         if self.in_turn and (not current or self._may_step_back(current[0], on_demand)):
-            self.log.info("The trigger submits the job to %s when its turn comes", self.job_queue)
+            self.log.info("The trigger will submit the job to %s in its turn", self.job_queue)
             self._defer(on_demand, [], request)
             return None
         if current:
@@ -230,9 +230,9 @@ class BenchmarkJobOperator(BatchOperator):
         return job_id
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
-        """Whether the job may yield to others.
+        """Whether the job may be withdrawn in favour of others.
 
-        It must be live, need an empty queue, and not be in the On-Demand queue.
+        It must be live, must require an empty queue, and must not be in the On-Demand queue.
         """
         if not self.order.alone or not is_live(listed):
             return False
@@ -245,9 +245,9 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Defer until the job ends; with `request`, the trigger submits or finds it on its turn.
+        """Defer until the job ends; with `request`, the trigger submits or finds it in its turn.
 
-        The timeout allows one extra turn, as jobs of other runs may come first.
+        The timeout then allows for one extra turn, because jobs of other runs may come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
@@ -279,7 +279,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
-        """Report how a job ended; if it failed, raise an error that prevents retries."""
+        """Report how a job ended; if it failed, raise an error that prevents further retries."""
         end = self._outcome(job)
         self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
@@ -301,7 +301,7 @@ class BenchmarkJobOperator(BatchOperator):
             self.job_result_url = result_url(self.order.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
-        """Judge a job, retrying for a while if S3 can't be read; after that, Airflow retries."""
+        """Judge a job, retrying for a while if S3 can't be read; then Airflow retries the task."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         for seconds in READ_AGAIN_AFTER_SECONDS:
             try:
@@ -336,7 +336,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Return the overrides; own jobs' are not in plans, which would grow by megabytes."""
+        """Return the overrides. Own jobs' are not stored in plans, to keep those small."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}
@@ -350,7 +350,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request | {"jobQueue": self.on_demand_queue}
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
-        """List all jobs of this task in this run, of all generations, newest first."""
+        """List this task's jobs in this run, including all generations, newest first."""
         prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
         listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
         of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
@@ -377,5 +377,5 @@ class BenchmarkJobOperator(BatchOperator):
 
 
 def generation(context: Context) -> int:
-    """Return how often a task was cleared; only clearing makes Airflow raise max_tries."""
+    """Return how often a task was cleared; Airflow raises max_tries only when a task is cleared."""
     return context["ti"].max_tries - (context["task"].retries or 0)

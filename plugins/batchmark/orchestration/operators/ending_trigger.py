@@ -13,7 +13,7 @@ _ENDINGS: set[asyncio.Task[None]] = set()
 
 
 async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
-    """Complete the work even if the awaiting `on_kill` is cancelled.
+    """Complete the work even if the `on_kill` that awaits it is cancelled.
 
     Airflow 3.3 cancels a killed trigger, including its `on_kill`, every second until it ends
     (TriggerRunnerSupervisor sends `cancelling_triggers` with each sync).
@@ -27,17 +27,17 @@ async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
 class EndsItsTask:
     """Mixin for a BaseTrigger that ends its own task.
 
-    Airflow 3.3 loses short deferrals on the return to a worker; see BenchmarkJobTrigger.
+    Airflow 3.3 can lose short deferrals when a task returns to a worker; see BenchmarkJobTrigger.
     """
 
     task_instance: Any
     log: Any
 
     async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
-        """Push XComs as a worker would.
+        """Push XComs in the way a worker would.
 
-        Airflow 3.3 stores an event's XComs as JSON within JSON (TaskInstance.xcom_push), which a
-        pull does not decode.
+        Airflow 3.3 encodes an event's XComs as JSON twice (TaskInstance.xcom_push), but a pull
+        decodes them only once.
         """
         task = self.task_instance
         if task is None:

@@ -1,4 +1,4 @@
-"""Operators that create and delete a run's file system, as a DAG's setup and teardown."""
+"""Operators that create and delete a run's file system, as the setup and teardown of a DAG."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ ENDED = "failed"  # the event of a trigger that has ended its task so
 
 
 class FileSystemOperator(BaseOperator):
-    """Delegates to a trigger that ends the task, so that no worker is occupied while it waits."""
+    """Defers to a trigger that ends the task, so that no worker is occupied during the wait."""
 
     def execute_complete(self, context: Context, event: Any = None) -> None:  # noqa: ARG002
-        """Finish a task that its trigger already ended; only `dag.test()` gets here."""
+        """Finish a task that its trigger has already ended; only `dag.test()` calls this."""
         if event == ENDED:
-            raise AirflowFailException("see the trigger's log")
+            raise AirflowFailException("the trigger failed; see its log")
 
     def arguments(
         self, context: Context, config: Config, plan: RunPlan, seconds: float
@@ -70,8 +70,8 @@ class StandUpFileSystem(FileSystemOperator):
     """Creates the file system that the run's plan needs, if any.
 
     Only the trigger creates anything, so a lost worker leaves nothing behind, and a triggerer that
-    takes over finds what the previous one created. Therefore the task needs no retries. If it
-    fails, what was created is removed.
+    takes over finds what the previous one created. The task therefore needs no retries. If it
+    fails, everything that was created is removed.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -103,7 +103,7 @@ class StandUpFileSystem(FileSystemOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Remove what the trigger created, if it could not end the task."""
+        """If the trigger could not end the task, remove what it created."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
@@ -117,10 +117,10 @@ class StandUpFileSystem(FileSystemOperator):
 
 
 class CollapseFileSystem(FileSystemOperator):
-    """Stops nodes from mounting the run's file systems and deletes them, however the run ended.
+    """Prevents nodes from mounting the run's file systems and deletes them, however the run ended.
 
-    It uses the settings in the plan, or else those that the stack publishes. If neither exists any
-    more, it still deletes the file systems.
+    It uses the settings in the plan, or else those that the stack publishes. Even if neither exists
+    any more, it deletes the file systems.
     """
 
     def execute(self, context: Context) -> None:
@@ -138,7 +138,7 @@ def _plan(context: Context, config: Config) -> RunPlan:
 
 
 def _known(plan: RunPlan) -> RunPlan:
-    """Return the plan; if it has no file system settings, add those that the stack publishes."""
+    """Return the plan, adding the stack's file system settings if it has none."""
     if plan.file_system:
         return plan
     try:

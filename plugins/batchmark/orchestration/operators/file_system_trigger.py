@@ -1,4 +1,4 @@
-"""Triggers that create and delete a run's file system, and end their tasks."""
+"""Triggers that create and delete a run's file system and then end their tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POLL_SECONDS = 10.0
 NAMING_SECONDS = 300
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
 KILL_POLL_SECONDS = 2.0
-BY_HAND = "The leak guard deletes it once the run is over; or delete it in the FSx console"
+BY_HAND = "The leak guard deletes it once the run is over, or you can delete it in the FSx console"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +41,11 @@ class FileSystemOrder:
     """The triggers' arguments.
 
     Attributes:
-        bucket: holds the run's plan and costs.
+        bucket: the result bucket, which has the run's plan and costs.
         environment: the nodes' compute environment; None if unknown.
-        settings: fields of the stack's FileSystem; None if unknown.
-        run: fields of RunOfDag.
-        deadline: when to give up, in epoch seconds.
+        settings: the fields of the stack's FileSystem; None if unknown.
+        run: the fields of a RunOfDag.
+        deadline: the time at which to give up, in epoch seconds.
     """
 
     region_name: str
@@ -57,9 +57,9 @@ class FileSystemOrder:
 
 
 class FileSystemTrigger(EndsItsTask, BaseTrigger):
-    """Base of the create and delete triggers; `order` has a FileSystemOrder's fields.
+    """Base of the triggers that create and delete; `order` has the fields of a FileSystemOrder.
 
-    If a triggerer dies, the next one runs this again with the same arguments.
+    If a triggerer dies, another one runs this trigger again with the same arguments.
     """
 
     def __init__(self, **order: Any) -> None:
@@ -96,16 +96,16 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         yield TaskFailedEvent()
 
     async def work(self) -> str | None:
-        """Do the work; return why it failed, or None."""
+        """Do the work; return the reason if it failed, or None."""
         raise NotImplementedError
 
     async def repeat(
         self, step: Callable[[], str | None], until: float, every: float = POLL_SECONDS
     ) -> str | None:
-        """Repeat a step until nothing is pending; on timeout return what is still pending.
+        """Repeat a step until nothing is pending; on a timeout, return what is still pending.
 
         Raises:
-            ClientError, BotoCoreError: AWS refused.
+            ClientError, BotoCoreError: AWS rejected a request.
         """
         told = None
         while True:
@@ -116,7 +116,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
-                waits = f"AWS did not answer: {error}"
+                waits = f"AWS did not respond: {error}"
             if waits is None or self.clock() > until:
                 return waits
             if waits != told:
@@ -125,7 +125,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             await self.sleep(every)
 
     def nodes_left(self) -> str | None:
-        """Describe earlier nodes that still exist; None once Batch has ended them all."""
+        """Describe the earlier nodes that still exist, or return None once Batch has ended all."""
         environment = self.order.environment
         vcpus = wanted_vcpus(self.clients("batch"), environment) if environment else 0
         return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
@@ -139,13 +139,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         try:
             usd = settle_file_systems(store, gone, datetime.now(UTC), any_left=left)
         except Exception:  # it must not keep a file system's end from being told
-            self.log.exception("Its cost can't be settled, so its worst case stays booked")
+            self.log.exception("The cost can't be settled, so the worst case stays booked")
             return
         if usd is not None:
             self.log.info("The file system cost about %.2f USD", usd)
 
     async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
-        """Like `repeat`, for a deletion step; if AWS refuses, return the error."""
+        """Repeat a deletion step like `repeat`, but return AWS's error if it rejects a request."""
         try:
             waits = await self.repeat(end, until)
         except (BotoCoreError, ClientError) as error:
@@ -158,7 +158,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
 class StandUpTrigger(FileSystemTrigger):
     """Creates the file system, and ends its task once nodes can mount it.
 
-    Nodes read at boot which file system to mount, so earlier nodes must be gone. On failure it
+    Nodes read at boot which file system to mount, so earlier nodes must have ended. On failure, it
     removes what it created, because Airflow runs no teardown after a failed setup.
     """
 
@@ -179,7 +179,7 @@ class StandUpTrigger(FileSystemTrigger):
         return f"The file system did not come up: {problem}. {await self._removed()}."
 
     async def _stood_up(self) -> str | None:
-        """Create the file system; return why it is not up, or None once nodes can mount it."""
+        """Create the file system; return None once nodes can mount it, or why they can't."""
         if waits := await self.repeat(self.file_system.stand_up, self.order.deadline):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
@@ -193,11 +193,11 @@ class StandUpTrigger(FileSystemTrigger):
         waits = await self.ended(self.file_system.remove, self.clock() + DELETION_SECONDS)
         await asyncio.to_thread(self.settle)
         if waits is None:
-            return "Everything created for it is gone"
-        return f"Not everything created for it is gone: {waits}. {BY_HAND}"
+            return "Everything created for it was deleted"
+        return f"Not everything created for it was deleted: {waits}. {BY_HAND}"
 
     async def on_kill(self) -> None:
-        """Delete what was created when a user marks or clears the task, and log what is left."""
+        """When a user marks or clears the task, delete what was created, and log what remains."""
         await run_to_completion(self._delete())
 
     async def _delete(self) -> None:
@@ -205,7 +205,7 @@ class StandUpTrigger(FileSystemTrigger):
             await asyncio.wait({self._step}, timeout=KILL_SECONDS / 2)
         until = self.clock() + KILL_SECONDS / 2
         if waits := await self.repeat(self._end, until, every=KILL_POLL_SECONDS):
-            self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
+            self.log.error("The file system was not deleted: %s. %s", waits, BY_HAND)
 
     def _end(self) -> str | None:
         """Delete what was created; return AWS's error, or None once all deletions are requested."""
@@ -217,7 +217,7 @@ class StandUpTrigger(FileSystemTrigger):
 
 
 def removed(file_system: RunFileSystem) -> str | None:
-    """Do a removal step; return what it waits for or AWS's error, or None once all is gone."""
+    """Try to remove the file system; return what is pending, AWS's error, or None once done."""
     try:
         return file_system.remove()
     except (BotoCoreError, ClientError) as error:
@@ -225,10 +225,10 @@ def removed(file_system: RunFileSystem) -> str | None:
 
 
 class CollapseTrigger(FileSystemTrigger):
-    """Deletes the run's file systems, and ends its task once all are gone.
+    """Deletes the run's file systems, and ends its task once all of them are deleted.
 
-    Nodes should be gone first: a node that Batch keeps for the next job still has the file system
-    mounted, and hangs once that is deleted. The wait for them is limited.
+    Nodes should end first: a node that Batch keeps for the next job still has the file system
+    mounted, and hangs once it is deleted. The wait for them is limited.
     """
 
     async def work(self) -> str | None:
@@ -237,7 +237,7 @@ class CollapseTrigger(FileSystemTrigger):
         if self.file_system.found:
             await asyncio.to_thread(self.settle)
         if waits is not None:
-            return f"The file system is not gone: {waits}. {BY_HAND}."
+            return f"The file system was not deleted: {waits}. {BY_HAND}."
         self.log.info("No file system of this run is left")
         return None
 

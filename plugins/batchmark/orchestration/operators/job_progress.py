@@ -1,4 +1,4 @@
-"""Tracks a job by Batch's descriptions, and checks its time limits."""
+"""Tracks a job's progress from Batch's descriptions, and checks its time limits."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class ExceededLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOrder:
-    """A job trigger's arguments besides the job id. Limits are in seconds; None means no limit.
+    """A job trigger's arguments, except for the job id. None as a limit means no limit.
 
     Attributes:
-        request: SubmitJob's arguments for a job that is still to be submitted.
-        after: map index of the task that must end before submission; None for none.
-        ahead: map indexes of the tasks 2, 4, 8, ... places before it. The more of them are
-        unfinished, the less often Airflow is polled.
-        first: map index of the first job of its side; if that failed by its own error, this one is
-        not run.
-        alone: whether to also wait until no other job is in its queue.
-        runnable_seconds: limit of the wait for an instance, from submission or the last attempt's
-        end, while no queue that shares its capacity is busy.
-        starting_seconds: limit of an attempt's time in STARTING.
-        longest_seconds: limit of the job's total time since submission.
-        deadline: epoch seconds after which no job of the task may run.
-        latest_turn: epoch seconds after which the job is no longer submitted.
-        document: fields of the ExpectedDocument; None if the job needs none to succeed.
-        on_demand: SubmitJob's arguments for a second job if the last attempt lost its host; None
-        for no second job.
-        queues_of_same_quota: while these start or run jobs, waiting time does not count, as they
-        may occupy the needed capacity.
+        request: SubmitJob's arguments for a job that has not been submitted yet.
+        after: map index of the task that must end before the job is submitted, if any.
+        ahead: map indexes of the tasks that are 2, 4, 8, ... places before it. The more of these
+        are unfinished, the less often Airflow is polled.
+        first: map index of the first job of its side. If that job failed through its own error,
+        this job is not run.
+        alone: whether to wait, too, until no other job is in the queue.
+        runnable_seconds: limit for the wait for an instance, since the submission or the end of the
+        last attempt. It does not apply while queues that share the capacity are busy.
+        starting_seconds: limit for the time that an attempt spends in STARTING.
+        longest_seconds: limit for the job's total time since its submission.
+        deadline: time, in epoch seconds, after which no job of the task may run.
+        latest_turn: time, in epoch seconds, after which the job is no longer submitted.
+        document: fields of the ExpectedDocument; None if the job can succeed without one.
+        on_demand: SubmitJob's arguments for the second job that is submitted if the last attempt
+        lost its host; None for no second job.
+        queues_of_same_quota: queues whose jobs may occupy the capacity that the job needs. While
+        they start or run jobs, waiting time does not count.
         earlier_job_ids: the Spot job that this one replaced, if any.
-        events_log_group: where EventBridge logs blocked queues, for a diagnosis.
+        events_log_group: where EventBridge logs blocked queues, for use in a diagnosis.
     """
 
     request: dict[str, Any] | None = None
@@ -78,7 +78,7 @@ class JobOrder:
 
 
 class JobProgress:
-    """A job's state according to Batch's latest answer. Times are epoch seconds."""
+    """A job's state according to Batch's latest response. Times are in epoch seconds."""
 
     def __init__(self, job_id: str, order: JobOrder, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
@@ -110,13 +110,13 @@ class JobProgress:
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether the job may start once others end; false if Batch says that it never fits."""
+        """Whether the job may start once other jobs end; not if Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 
     @property
     def was_cancelled_as_stuck(self) -> bool:
-        """Whether Batch cancelled it before its first start, because it blocked its queue."""
+        """Whether Batch cancelled the job before it first started, because it blocked its queue."""
         reason = str(self.job.get("statusReason", ""))
         return (
             self.job["status"] == "FAILED"
@@ -126,7 +126,7 @@ class JobProgress:
         )
 
     def exceeded_limit(self) -> ExceededLimit | None:
-        """Return the first limit that the job has exceeded."""
+        """Return the first limit that the job has exceeded, if any."""
         limits, job = self._order, self.job
         if limits.deadline is not None and self._now > limits.deadline:
             return ExceededLimit("The task's execution_timeout has passed")
@@ -146,7 +146,7 @@ class JobProgress:
         return None
 
     def _wait(self) -> tuple[float | None, float]:
-        """Return the time limit of the job's current state, and the seconds spent in it so far."""
+        """Return the time limit for the job's current state and the seconds spent in it so far."""
         if self.is_waiting:
             since = max(waiting_since(self.job), self._waiting_from)
             return self._order.runnable_seconds, self._now - since
@@ -155,18 +155,18 @@ class JobProgress:
         return None, 0.0
 
     def restart_wait(self) -> None:
-        """Restart the waiting time, because the needed capacity is in use."""
+        """Restart the waiting time, because the capacity that the job needs is in use."""
         self._waiting_from = self._now
 
     def stop(self, reason: str, *, is_terminated: bool) -> None:
-        """Record that the job must end, and whether Batch accepted its termination."""
+        """Record that the job must end and whether Batch accepted the termination."""
         self._stop_reason = reason
         self.is_stopping = is_terminated
         if self._stopping_since is None:
             self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Whether the job has ended or is given up. If so, complete its status reason."""
+        """Whether the job has ended or is given up on. If so, complete its status reason."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.
@@ -175,8 +175,8 @@ class JobProgress:
             return True
         if self._stopping_since is not None and self._now - self._stopping_since > STOP_SECONDS:
             self._set_reason(
-                f"{reason}. Its termination was requested, but {STOP_SECONDS} s later it was "
-                "still there"
+                f"{reason}. Its termination was requested, but {STOP_SECONDS} s later it had still "
+                "not ended"
             )
             return True
         if self._now - self._known_at > UNKNOWN_SECONDS:
@@ -192,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return state and number of attempts: a new attempt may begin between two answers."""
+    """Return the state and the number of attempts, as a new attempt may begin between responses."""
     return job["status"], len(job.get("attempts", []))

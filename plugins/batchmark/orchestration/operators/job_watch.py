@@ -1,4 +1,4 @@
-"""Watches all jobs that a triggerer waits for with as few Batch calls as possible."""
+"""Watches all jobs that a triggerer waits for, with as few calls to Batch as possible."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """Batch's answer about a job; both fields are None if Batch doesn't know the job."""
+    """Batch's response about a job; both fields are None if Batch doesn't know the job."""
 
     job: JobDescription | None = None
     problem: str | None = None  # why Batch gave no answer
 
 
 class JobWatch:
-    """Describes each awaited job once per interval, up to a hundred per call.
+    """Describes each awaited job once per interval, with up to a hundred jobs per call.
 
     Calls are spread over the interval, so a job's first description arrives within two intervals.
-    The watch runs in its own asyncio task while there are waiters; cancelling one doesn't affect
-    the others.
+    The watch runs in its own asyncio task as long as there are waiters; cancelling one of them does
+    not affect the others.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class JobWatch:
         try:
             answers = await self._describe(job_ids)
         except Exception as error:  # whatever it is: all jobs of this process depend on this task
-            log.warning("Batch did not answer about %d jobs: %s", len(job_ids), error)
+            log.warning("Batch did not describe %d jobs: %s", len(job_ids), error)
             problem = str(error) or repr(error)
         for job_id in job_ids:
             answer = Answer(answers.get(job_id), problem)
@@ -99,9 +99,9 @@ _watches: WeakValueDictionary[tuple[AwsAccess, float, int], JobWatch] = WeakValu
 
 
 def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
-    """Return the running event loop's watch for these clients' jobs.
+    """Return the watch that the running event loop uses for jobs of these clients.
 
-    It has its own thread, so that other blocking calls can't delay it.
+    It has a thread of its own, so that other blocking calls can't delay it.
     """
     loop = asyncio.get_running_loop()
     key = (clients.access, interval_seconds, id(loop))

@@ -1,4 +1,4 @@
-"""Copies a running job's progress lines to its Airflow task's log."""
+"""Copies a running job's progress lines to the log of its Airflow task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="job-progress")
 
 
 class LogProgress:
-    """Logs the newest progress line of a job's log, at most once per EVERY_SECONDS.
+    """Logs the newest progress line in a job's log, at most once every EVERY_SECONDS.
 
     If the log can't be read, nothing is logged.
     """

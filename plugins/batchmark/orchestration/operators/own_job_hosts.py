@@ -1,4 +1,4 @@
-"""Looks up own jobs' hosts while they run, as AWS soon forgets ended instances."""
+"""Looks up own jobs' hosts while the jobs run, because AWS soon forgets ended instances."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ log = logging.getLogger(__name__)
 
 
 class HostMemory:
-    """Remembers the hosts of a task's attempts. Its errors never affect the job."""
+    """Remembers the hosts of a task's attempts. Errors in the lookup never affect the job."""
 
     def __init__(self) -> None:
         self._found: dict[str, asyncio.Task[JobHost | None]] = {}
 
     def look(self, clients: Clients, job: JobDescription) -> None:
-        """Look up a running job's host, once, in a separate thread."""
+        """Start looking up a running job's host in a separate thread, once per host."""
         arn = container_instance(job)
         if arn and arn not in self._found:
             self._found[arn] = asyncio.create_task(_ask(clients, job))
 
     async def host(self, job: JobDescription) -> JobHost | None:
-        """Return an ended job's host; None if it was not looked up in time."""
+        """Return a finished job's host, or None if it was not looked up in time."""
         found = self._found.get(container_instance(job) or "")
         return await found if found else None
 

@@ -1,15 +1,15 @@
-"""Waits for a job's turn when jobs run one after the other.
+"""Waits for a job's turn when jobs run one after another.
 
-A job's turn comes when the previous job's Airflow task is over: only then have that job, all its
+A job's turn comes when the previous job's Airflow task is over. Only then have that job, all its
 attempts and any On-Demand replacement ended.
 
-A job whose replicas share an instance must also be alone. Jobs of other runs and of cleared tasks
-use the same queue, which serves only that instance, so nothing is submitted until the queue is
-empty. Batch can't check and submit atomically, so several jobs may be submitted at once: each
-checks again once ListJobs shows the earlier ones, and only the oldest stays. For those seconds,
-replicas of the others may start beside its own.
+A job whose replicas share an instance must also be alone on it. Jobs of other runs and of cleared
+tasks use the same queue, which serves only that instance, so nothing is submitted until the queue
+is empty. Batch can't check and submit atomically, so several jobs may be submitted together. Each
+therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. During those
+seconds, replicas of the other jobs may start alongside its own.
 
-An own job's queue may have other users and never be empty, so it isn't checked.
+An own job's queue may have other users and may never be empty, so it isn't checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 
 class NotSubmittedError(BatchmarkError):
-    """A job could not be submitted, or not in time."""
+    """A job was rejected, or its turn did not come in time."""
 
 
 class NotRunError(BatchmarkError):
@@ -47,7 +47,7 @@ class NotRunError(BatchmarkError):
 
 
 class WaitsForItsTurn:
-    """Mixin for a BaseTrigger that waits for its job's turn; the trigger sets the attributes."""
+    """Mixin for a BaseTrigger that waits for its job's turn. The trigger sets the attributes."""
 
     task_instance: Any
     log: Any
@@ -62,7 +62,7 @@ class WaitsForItsTurn:
 
         Raises:
             NotSubmittedError: its turn did not come in time.
-            NotRunError: the first job of its side failed by its own error.
+            NotRunError: the first job of its side failed through its own error.
         """
         if self.order.after is not None:
             await self._wait_for_task_before(self.order.after)
@@ -79,8 +79,8 @@ class WaitsForItsTurn:
                 if self.order.is_turn_missed(self.clock()):
                     seconds = self.clock() - since
                     raise NotSubmittedError(
-                        f"Not submitted, because the task before it (map index {map_index}) was "
-                        f"not over after {seconds:.0f} s. End that task, then clear this one"
+                        f"Not submitted, because the previous task (map index {map_index}) had "
+                        f"not ended after {seconds:.0f} s. End that task, then clear this one"
                     )
                 if self.order.alone:
                     await self.sleep(EVERY_SECONDS)
@@ -90,20 +90,20 @@ class WaitsForItsTurn:
             _awaited.pop(key, None)
 
     async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
-        """Wait until the next poll of Airflow; wake early if the previous trigger has ended."""
+        """Sleep until the next poll of Airflow, or until the previous trigger has ended."""
         for _ in range(round(await self._seconds_between() / SOON_SECONDS)):
             await self.sleep(SOON_SECONDS)
             if _awaited.get(key):
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow: more if more tasks are still ahead."""
+        """Return the seconds between polls of Airflow: the more tasks are ahead, the longer."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
 
     def tell_end(self) -> None:
-        """Notify the trigger that waits for this one, if it is in this process."""
+        """Notify the trigger that waits for this one, if it runs in the same process."""
         if self.task_instance is not None and not self.order.alone:
             key = self._key(self.task_instance.map_index)
             if key in _awaited:
@@ -118,7 +118,7 @@ class WaitsForItsTurn:
         while jobs := await self.live_jobs(queue):
             job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
             if job != told:
-                self.log.info("Waiting for %s to end, as the two would share an instance", job)
+                self.log.info("Waiting for %s to end: both jobs would share an instance", job)
                 told = job
             waited = self.clock() - since
             if self.order.is_turn_missed(self.clock()) or self.order.is_too_long(waited):
@@ -133,14 +133,14 @@ class WaitsForItsTurn:
         return await self.insist(live_jobs, self.clients("batch"), queue)
 
     async def insist(self, call: Callable[..., Answered], *arguments: Any) -> Answered:
-        """Retry a call to Batch until it answers."""
+        """Retry a call to Batch until it responds."""
         while True:
             try:
                 return await asyncio.to_thread(call, *arguments)
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
-                self.log.warning("Batch did not answer, retrying: %s", error)
+                self.log.warning("Batch did not respond, retrying: %s", error)
             await self.sleep(EVERY_SECONDS)
 
     async def is_over(self, map_index: int) -> bool:
@@ -154,7 +154,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return why another mapped instance's job failed, if a rerun would fail the same way."""
+        """Return why another instance's job failed, if a rerun would fail the same way."""
         ti = self.task_instance
         if ti is None:
             return None
@@ -169,7 +169,7 @@ class WaitsForItsTurn:
 
 
 def is_over(states: Set[str | None]) -> bool:
-    """Whether tasks with these states are all over; one without a state may still run."""
+    """Whether all tasks with these states are over; a task without a state may still run."""
     return bool(states) and states <= OVER
 
 

@@ -1,4 +1,4 @@
-"""The Kubernetes API calls needed for GPU sharing, authenticated through EKS."""
+"""The Kubernetes API calls that GPU sharing needs, authenticated through EKS."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
 POLL_SECONDS = 5
 LOG_TAIL_LINES = 50
 REMEDIES = {
-    401: "apply terraform/stacks/eks_gpu_sharing with Airflow's role among airflow_role_arns",
+    401: "apply terraform/stacks/eks_gpu_sharing with Airflow's role in airflow_role_arns",
     403: MANIFESTS,
 }
 
 
 @contextmanager
 def kubeconfig(cluster: Cluster) -> Iterator[str]:
-    """Context manager that yields the path of a temporary kubeconfig without secrets.
+    """Yield the path of a temporary kubeconfig without secrets, as a context manager.
 
     When a token expires, a new one is created with this process's current AWS credentials, which
-    may be renewed while a job runs.
+    can be renewed while a job runs.
     """
     hook = EksHook(aws_conn_id=None, region_name=cluster.region)
     found = hook.generate_config_file(cluster.cluster, cluster.namespace, os.devnull)
@@ -49,7 +49,7 @@ def kubeconfig(cluster: Cluster) -> Iterator[str]:
 
 
 def kubernetes_hook(config_file: str) -> KubernetesHook:
-    """Return a hook with its own client settings; the library shares one set per process."""
+    """Return a hook with its own client settings; by default, all share one set per process."""
     return KubernetesHook(
         kubernetes_conn_id=None,
         client_configuration=kubernetes.Configuration(),
@@ -59,10 +59,10 @@ def kubernetes_hook(config_file: str) -> KubernetesHook:
 
 
 class ClusterApi:
-    """API of one cluster, through a hook's client. Objects are JSON as in the Kubernetes API.
+    """The API of one cluster, through a hook's client. Objects are JSON as in the Kubernetes API.
 
     Raises:
-        ClusterError: the cluster lacks a required object, or is too slow to provide it.
+        ClusterError: the cluster denies access, or lacks something that the run needs.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ClusterApi:
         self.clock, self.sleep = clock, sleep
 
     def nodes(self) -> list[Object]:
-        """List the ready nodes with GPUs."""
+        """List the nodes with GPUs that are ready."""
         with self._let_in():
             found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
         return [
@@ -143,13 +143,13 @@ class ClusterApi:
         if not self._wait_for(is_offered, SWITCH_SECONDS):
             raise ClusterError(
                 f"in mode {mode} the node offers {seen} {GPU} instead of {wanted} after "
-                f"{SWITCH_SECONDS} s: look at `kubectl -n {ITS_NAMESPACE} logs "
+                f"{SWITCH_SECONDS} s: see `kubectl -n {ITS_NAMESPACE} logs "
                 f"daemonset/{DEVICE_PLUGIN}`, or {MANIFESTS}"
             )
         tell(f"The node offers {wanted} {GPU} ({mode}).")
 
     def remove_jobs(self) -> None:
-        """Delete all our jobs and pods; return when they are gone."""
+        """Delete all our jobs and pods, and wait until the pods no longer exist."""
         found = selector(installation_labels(self.cluster))
 
         def are_gone() -> bool:
@@ -163,8 +163,8 @@ class ClusterApi:
             if self._wait_for(are_gone, REMOVAL_SECONDS):
                 return
         raise ClusterError(
-            f"pods of {self.cluster.namespace} with the label {found} are still there after "
-            f"{REMOVAL_SECONDS} s: look at `kubectl -n {self.cluster.namespace} get pods`"
+            f"pods in {self.cluster.namespace} with the label {found} still exist after "
+            f"{REMOVAL_SECONDS} s: see `kubectl -n {self.cluster.namespace} get pods`"
         )
 
     def _remove(self, name: str) -> None:

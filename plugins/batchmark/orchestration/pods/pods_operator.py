@@ -31,8 +31,8 @@ class PodsOperator(KubernetesJobOperator):
 
     Args:
         planned: the job, a PlannedJob as JSON.
-        begins_exclusive: whether GPUs are not shared at first. Once it is logged that the other
-        pods wait for one, sharing is enabled.
+        begins_exclusive: whether the job starts without GPU sharing. Sharing is enabled once the
+        log has reported that pods are waiting for a GPU.
         pending_seconds, starting_seconds: see PodsWatch.
     """
 
@@ -60,7 +60,7 @@ class PodsOperator(KubernetesJobOperator):
         """Run the job to completion.
 
         Raises:
-            AirflowFailException: it failed, or a pod could not start.
+            AirflowFailException: the job failed, or a pod could not start.
         """
         self._cluster = load_cluster()
         with kubeconfig(self._cluster) as self.config_file:
@@ -75,7 +75,7 @@ class PodsOperator(KubernetesJobOperator):
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
-        """Return the complete job; the provider would otherwise assemble it from parts."""
+        """Return the complete job, which the provider would otherwise assemble from parts."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
         name = full_name(self.planned.name, run_id, number).replace("_", "-")
         manifest = job_manifest(self._cluster, run_id, self.planned, name=name)
@@ -91,10 +91,10 @@ class PodsOperator(KubernetesJobOperator):
             ) from error
 
     def _watch(self, context: Context, api: ClusterApi) -> None:
-        """Watch the job, and pass how it ended on to later tasks.
+        """Watch the job, and report to later tasks how it ended.
 
         Raises:
-            ClusterError: it failed, or a pod could not start.
+            ClusterError: the job failed, or a pod could not start.
         """
         assert self.job is not None  # noqa: S101
         name = self.job.metadata.name

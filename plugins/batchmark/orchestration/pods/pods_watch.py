@@ -1,4 +1,4 @@
-"""Watches a Kubernetes job's pods until they end, and finds out why they do not start."""
+"""Watches a Kubernetes job's pods until they end, and explains why pods do not start."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LONGEST_LOG_LINES = 20_000
 
 
 class PodsWatch:
-    """Watches one job.
+    """Watches one Kubernetes job.
 
     Args:
-        pending_seconds: limit of a pod's wait for its node or for missing resources.
-        starting_seconds: limit of its container's start, including the image pull.
-        share: enables sharing; called when pods wait for GPUs that other pods of the job hold.
-        May be None.
+        pending_seconds: limit for a pod's wait for a node or for missing resources.
+        starting_seconds: limit for the start of its container, including the image pull.
+        share: function that enables sharing, called when pods wait for GPUs that other pods of the
+        job hold; or None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PodsWatch:
         self._told: set[str] = set()
 
     def run(self) -> str | None:
-        """Wait until the job ends or must be ended; return why it failed, or None."""
+        """Wait until the job ends or must be stopped; return why it failed, or None."""
         until = self.api.clock() + self.api.cluster.timeout_seconds + SPARE_SECONDS
         read_at = self.api.clock()
         while self.api.clock() < until:
@@ -63,23 +63,23 @@ class PodsWatch:
                     return f"Kubernetes job {self.job_name} was deleted while it ran"
                 if self.api.clock() - read_at > UNREADABLE_SECONDS:
                     raise
-                tell(f"The cluster did not answer: {error}. Retrying.")
+                tell(f"The cluster did not respond: {error}. Retrying.")
             else:
                 read_at = self.api.clock()
                 self._tell_counts()
                 if condition := self._ended():
                     return None if condition["type"] == "Complete" else self._failure(condition)
                 if problem := self._stuck():
-                    return f"Kubernetes job {self.job_name} was ended. {problem}"
+                    return f"Kubernetes job {self.job_name} was stopped. {problem}"
             self.api.sleep(POLL_SECONDS)
-        return f"Kubernetes job {self.job_name} has not ended after its timeout"
+        return f"Kubernetes job {self.job_name} did not end within its timeout"
 
     def log(self) -> str:
         """Return the log of the first replica, which collects all measurements."""
         return self.api.log(self.pods[0], LONGEST_LOG_LINES) if self.pods else ""
 
     def started_at(self) -> datetime | None:
-        """Return the start time of the first pod; None if none started."""
+        """Return the start time of the first pod, or None if none has started."""
         begun = [
             since
             for pod in self.pods
@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Return why pods have waited too long, or None; first share GPUs if that may help."""
+        """Return why pods have waited too long, or None; first enable sharing if that may help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)
@@ -140,14 +140,14 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        """Whether a pod has a node, and so a GPU, even if it is still pulling its image."""
+        """Whether any pod has a node, and so a GPU, even if it is still pulling its image."""
         return any(
             pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
             for pod in self.pods
         )
 
     def _tell_counts(self) -> None:
-        """Log the number of pods by phase whenever it changes."""
+        """Log the number of pods in each phase whenever it changes."""
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
         listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
         text = f"Pods of {self.job_name}: {listed or 'none yet'}"

@@ -1,7 +1,7 @@
-"""The tasks for alerts: in a benchmark run, and in the DAGs change_alert and send_alerts.
+"""The tasks for alerts in benchmark runs and in the DAGs change_alert and send_alerts.
 
-`open_alerts` decides and stores, `publish_alerts` sends, `announce_regressions` tells other DAGs.
-The last one does not depend on the second, so a channel that is down does not hold it up.
+`open_alerts` decides and stores, `publish_alerts` sends, and `announce_regressions` notifies other
+DAGs. The last one does not depend on the second, so a channel that is down does not delay it.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 def change_params() -> dict[str, Param]:
     return {
         "alert_id": Param(
-            "", type="string", description="Id in the message or the report, such as 3f9a1c0b72."
+            "", type="string", description="Alert id in the message or report, such as 3f9a1c0b72."
         ),
         "state": Param(
             "acknowledged",
             enum=list(BY_HAND),
             description="acknowledged: somebody is working on it. invalid: nothing changed. "
-            "fixed: the cause should be gone. open: none of these after all.",
+            "fixed: the cause should have been removed. open: no other state applies after all.",
         ),
         "note": Param("", type="string", description="Reason, stored with the alert."),
     }
 
 
 def check_settings() -> None:
-    """Check that alerts could be sent with the current settings, without sending anything.
+    """Check, without sending anything, that alerts could be sent with the current settings.
 
     Raises:
-        AlertError: the variable, or a connection that it names, can't be used.
+        AlertError: the settings, or a connection that they name, can't be used.
     """
     from batchmark.orchestration.channels import check_channels
 
@@ -63,9 +63,9 @@ def check_settings() -> None:
 
 
 def open_alerts(context: Context, changes_key: str) -> list[str]:
-    """Store new alerts for the run's changes, and its message; return the message's alert ids.
+    """Store the run's new alerts and its message; return the ids of the message's alerts.
 
-    Nothing is sent. A retry finds the stored message and applies what is not applied yet.
+    Nothing is sent. A retry finds the stored message and applies what has not been applied yet.
     """
     from batchmark.changes.records import RunChanges
 
@@ -89,16 +89,16 @@ def open_alerts(context: Context, changes_key: str) -> list[str]:
 def publish_alerts(
     context: Context, alert_ids: Sequence[str] | None, report_key: str | None
 ) -> None:
-    """Send the run's message, if there is one, through each channel independently.
+    """Send the run's message, if any, through each channel independently.
 
-    As the last task of a run it also fails if open_alerts or publish_report left no result, so that
-    `alert_ids` or `report_key` is None.
+    As the last task of a run, it also fails if `alert_ids` or `report_key` is None, because
+    open_alerts or publish_report left no result.
 
     Raises:
-        AlertError: a channel did not accept it; a retry, or the DAG send_alerts, tries again.
+        AlertError: a channel did not accept it; a retry or the DAG send_alerts sends it again.
         AirflowFailException: after sending, if the run is incomplete, or if it is unknown whether a
-            channel got the message. The latter fails only once: if cleared, the task passes.
-        AirflowSkipException: a dry run, or nothing was planned.
+            channel received the message. In the latter case, the task succeeds once cleared.
+        AirflowSkipException: the run is a dry run, or nothing was planned.
     """
     try:
         config = load_config()
@@ -126,7 +126,7 @@ def announce_regressions(context: Context) -> None:
     """Emit an event of the asset REGRESSIONS with the alerts that the run opened.
 
     Raises:
-        AirflowSkipException: it opened none, so there is no event.
+        AirflowSkipException: the run opened none, so there is no event.
     """
     alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
     message = alerts.message(context["run_id"])
@@ -140,7 +140,7 @@ def change_alert(context: Context) -> str:
     """Set an alert to the state chosen in the form; return the alert's id.
 
     Raises:
-        AirflowFailException: there is no such alert, or its state may not become that one.
+        AirflowFailException: there is no such alert, or it can't change to that state.
     """
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
@@ -154,16 +154,16 @@ def change_alert(context: Context) -> str:
         alert = alerts.change_alert(params["alert_id"].strip(), asked_for)
     except AlertError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    print_blocks([alert_table([alert], "The alert now")], console())
+    print_blocks([alert_table([alert], "The changed alert")], console())
     return alert.id
 
 
 def send_pending(context: Context) -> None:
-    """Send all runs' messages that have not arrived yet.
+    """Send the messages of all runs that have not been delivered yet.
 
     Raises:
         AlertError: a channel still does not accept a message.
-        AirflowFailException: it is unknown whether a channel got a message; once per message.
+        AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
 
@@ -180,10 +180,10 @@ def send_pending(context: Context) -> None:
 def decide(
     config: Config, store: RunStore, run_id: str, changes: Iterable[Change], now: datetime
 ) -> RunMessage | None:
-    """Create the run's message; None if nothing is new and nothing failed.
+    """Create the run's message, or return None if nothing is new and nothing failed.
 
-    Changes that join an older alert are not news. They are stored at once, so that a retry does not
-    join them again.
+    Changes that join an older alert are not new. They are stored immediately, so that a retry does
+    not join them again.
     """
     from batchmark.analysis.failures import failed_jobs
     from batchmark.changes.alerts.merging import merge
@@ -221,7 +221,7 @@ def decide(
 
 
 def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
-    """Return the jobs' log URLs by suite and target; of several repeats, the first one's."""
+    """Return the jobs' log URLs by suite and target, using the first of several repeats."""
     jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 
@@ -229,11 +229,11 @@ def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
 def _send(
     config: Config, alerts: AlertStore, messages: Iterable[RunMessage], *, longest_try: timedelta
 ) -> None:
-    """Send messages, and log each one's deliveries.
+    """Send messages and log how each was delivered.
 
     Raises:
-        AlertError: a channel did not accept one.
-        AirflowFailException: a channel may or may not have got one, and no task failed for it yet.
+        AlertError: a channel did not accept a message.
+        AirflowFailException: it is unknown, and not yet reported, whether a message arrived.
     """
     from batchmark.changes.alerts.delivering import deliver
     from batchmark.orchestration.channels import channels_of, send
@@ -259,8 +259,8 @@ def _send(
         alerts.change_message(run_id, methodcaller("with_unsure_shown"))
     if unsure:
         raise AirflowFailException(
-            "a message may not have arrived and is not sent again; check the channel, and if it is "
-            "not there, read the run's report: " + _listed(unsure)
+            "a message may not have arrived and is not sent again; check the channel and, if it is "
+            "missing there, read the run's report: " + _listed(unsure)
         )
 
 

@@ -1,4 +1,4 @@
-"""Turns a trigger form into the operator arguments of an approved run, for every kind of run."""
+"""Turns a trigger form into the operator arguments of an approved run of any kind."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def approved_jobs(
     propose: Callable[[Config, str], Proposal],
     arguments: Callable[[Config, str, Sequence[PlannedJob]], Arguments] = all_operator_kwargs,
 ) -> Arguments:
-    """Check a run's parameters and worst-case cost; return the operator arguments of each job.
+    """Check a run's parameters and worst-case cost; return the operator arguments for each job.
 
-    A dry run returns an empty list, so no job runs.
+    A dry run returns an empty list, so that no job runs.
 
     Args:
-        propose: plans the jobs, given the configuration and the name of the run's folder.
+        propose: plans the jobs from the configuration and the name of the run's folder.
         arguments: builds the operator arguments from the configuration, the run's id and the jobs.
     """
     from batchmark.orchestration.tasks.alerts import check_settings

@@ -41,7 +41,7 @@ class Proposal(NamedTuple):
 
 
 def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
-    """Get current instance prices."""
+    """Get the current prices of these instance types."""
     return current_prices(
         *price_clients(config.region),
         region=config.region,
@@ -51,13 +51,13 @@ def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
 
 
 def approve(context: Context, proposal: Proposal) -> RunPlan:
-    """Check a run against its cost caps, book its worst case, and store its prices and plan.
+    """Check a run against the cost caps, book its worst case, and store its prices and plan.
 
-    A dry run only prints a refusal and stores its plan.
+    A dry run books nothing: it only stores its plan and prints whether the run would be refused.
 
     Raises:
-        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was
-        written, unless another run was planned at the same time.
+        PlanError: the cap is not a valid amount, the run's id is taken, or the run could exceed a
+        cap. Nothing was written, unless another run was planned at the same time.
     """
     config, jobs, nodes, sides, prices, schedule = proposal
     params = context["params"]
@@ -120,9 +120,9 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """Forecast the most that runs like this one cost next month; empty without a schedule.
+    """Forecast the most that runs like this can cost next month; empty without a schedule.
 
-    `schedule` is the own job's; by default the DAG's is used.
+    `schedule` is the own job's schedule; by default, the DAG's is used.
     """
     what = f"own job {plan.own_job}" if schedule else plan.dag_id or ""
     runs = runs_next_month(schedule or getattr(context["dag"].timetable, "expression", None), now)
@@ -131,9 +131,9 @@ def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: dateti
 
 
 def check_run_id(context: Context, store: RunStore) -> None:
-    """Reject the id of another DAG's run: both would share folder, jobs and booking.
+    """Reject the id of another DAG's run, because both would share folder, jobs and booking.
 
-    An id that leads to the folder of a run with another id is rejected, too.
+    An id whose folder already belongs to a run with another id is rejected, too.
 
     Raises:
         PlanError: the id is taken.
@@ -152,7 +152,7 @@ def _taken(context: Context, whose: str) -> str:
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
     """Replace a run's booked worst case with its actual cost.
 
-    Jobs with unknown cost stay booked at their worst case; a local cloud's jobs cost nothing.
+    Jobs whose cost is unknown stay booked at their worst case. A local cloud's jobs cost nothing.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -176,5 +176,5 @@ def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
 
 
 def _local_cost_suffix(store: RunStore) -> str:
-    """Return a suffix for amounts that don't apply because the jobs run on a local cloud."""
+    """Return a suffix for amounts that don't apply, because the jobs run on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

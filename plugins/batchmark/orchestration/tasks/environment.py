@@ -1,4 +1,4 @@
-"""The environment check, run before each benchmark and by the DAG `environment_check`."""
+"""The environment check, which runs before each benchmark and in the DAG `environment_check`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DAG_ID = "environment_check"  # elsewhere a run's own page is another
 def check_environment(context: Context, *, shared_too: bool = True) -> str:
     """Check the resources that a run needs, publish the result, and return the page's key.
 
-    Without `shared_too`, targets whose jobs share an instance are only checked if named.
+    Without `shared_too`, targets whose jobs share an instance are checked only if named.
 
     Raises:
-        AirflowFailException: a target is unknown; or, after publishing, a check failed.
+        AirflowFailException: a target is unknown, or (after publishing) a check failed.
     """
     from batchmark.runs.plans.planning import check_targets
 
@@ -44,8 +44,8 @@ def check(
 ) -> str:
     """Check the given targets, publish the result, and return the page's key.
 
-    `nodes` is the node count of the largest multi-node job. `foreign`: queues and job definitions
-    belong to others. `own_jobs`: our own targets, but with the own jobs' job definitions.
+    `nodes` is the node count of the largest multi-node job. `foreign` means that queues and job
+    definitions belong to others, `own_jobs` that our targets have own jobs' job definitions.
     """
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment

@@ -35,11 +35,12 @@ def leak_params() -> dict[str, Param]:
             type="array",
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
-            description="What may be ended. jobs: jobs whose run is over. jobs_of_unknown_runs: "
-            "may belong to another Airflow. run_file_systems: file systems that a run created for "
-            "itself, which hold copies of files in S3; if this Airflow does not know the run, once "
-            "older than file_system_hours. file_systems: any others, including their files. "
-            "nodes: the GPU node of the EKS cluster.",
+            description="What the guard may end. jobs: jobs whose run is over. "
+            "jobs_of_unknown_runs: jobs that may belong to another Airflow. instances: idle "
+            "instances. run_file_systems: file systems that a run created for itself, with copies "
+            "of files in S3; if this Airflow does not know the run, only once they are older than "
+            "file_system_hours. file_systems: all others, including their files. nodes: the EKS "
+            "cluster's GPU node.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)
@@ -90,12 +91,12 @@ def look_for_leaks(context: Context) -> str:
 
 
 def report_leaks(context: Context, found_key: str) -> str:
-    """Publish the report as a page, and send an alert if something leaked.
+    """Publish the report as a page, and send an alert if something has leaked.
 
     Everything is logged before it is published.
 
     Raises:
-        AirflowFailException: raised after publishing, if something leaked or AWS did not answer.
+        AirflowFailException: after publishing, if something leaked or could not be checked.
         AlertError: something leaked and the alert could not be sent; a retry sends it.
     """
     from batchmark.changes.alerts.delivering import UnsureError
@@ -120,7 +121,9 @@ def report_leaks(context: Context, found_key: str) -> str:
         try:
             publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         except UnsureError as error:  # a retry might send it twice
-            raise AirflowFailException(f"{text}\nThe alert may have failed: {error}") from error
+            raise AirflowFailException(
+                f"{text}\nThe alert may not have arrived: {error}"
+            ) from error
         except AlertError as error:
             raise AlertError(f"{text}\nThe alert could not be sent: {error}") from error
         raise AirflowFailException(text)
@@ -130,7 +133,7 @@ def report_leaks(context: Context, found_key: str) -> str:
 
 
 def _run_state(ti: Any, run: RunName) -> RunState:
-    """Look up a run's state in Airflow: in its DAG, or else in all DAGs that submit jobs."""
+    """Look up a run's state in Airflow, in its DAG or else in all DAGs that submit jobs."""
     dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING
 
     def runs(states: list[str] | None) -> int:

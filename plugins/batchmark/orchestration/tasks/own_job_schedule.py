@@ -1,4 +1,4 @@
-"""The task of own_job_schedule: finds own jobs that are due and not already running."""
+"""The task of own_job_schedule, which finds own jobs that are due and not already running."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EARLIER_RUNS = 50  # by the schedule, that may still wait for their turn
 
 
 def find_due(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of each run to start, for jobs that became due since the last check.
+    """Return the arguments of each run to start: one per job that became due since the last check.
 
-    A job runs once, however often it became due meanwhile. Run ids contain job and time, so a retry
-    starts none twice.
+    A job runs once, however often it became due in the meantime. Run ids contain the job and the
+    time, so a retry starts no run twice.
     """
     now = context["dag_run"].run_after
     since = context.get("prev_data_interval_end_success") or now - timedelta(minutes=MINUTES)
@@ -43,7 +43,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
         for name, (at, *earlier) in due.items():
             ids = [scheduled_run_id(name, each) for each in earlier]
             if name in measuring or _live(context, *ids):
-                tell(f"{name} was due at {at:%H:%M} UTC but is still running: not started again")
+                tell(f"{name} was due at {at:%H:%M} UTC but is still running; not started again")
             else:
                 tell(f"{name} was due at {at:%Y-%m-%d %H:%M} UTC")
                 run_id = scheduled_run_id(name, at)
@@ -52,10 +52,10 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """Return the latest times at which a job was due, up to `now` and latest first.
+    """Return the latest times, up to `now`, at which a job was due, latest first.
 
     Raises:
-        PlanError: the schedule is invalid, or never due.
+        PlanError: the schedule is invalid, or no run is ever due.
     """
     expression = CronTriggerTimetable(schedule, timezone="UTC").summary  # that of a preset, too
     try:
@@ -76,9 +76,9 @@ def _live(context: Context, *run_ids: str) -> bool:
 
 
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
-    """Return the own jobs of live runs, scheduled or manual.
+    """Return the own jobs that live runs are measuring, whether scheduled or started by hand.
 
-    Only bookings of this month are considered and, on its first day, of the previous one.
+    Only this month's bookings are considered and, on its first day, the previous month's.
     """
     from batchmark.runs.spending import month_spending, spending_key
 

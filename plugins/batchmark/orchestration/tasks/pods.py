@@ -26,7 +26,7 @@ POLL_SECONDS = 10
 
 
 def plan_pods(context: Context) -> Arguments:
-    """Plan a run; returns what `approved_jobs` returns."""
+    """Plan a run of pods; return what `approved_jobs` returns."""
     from batchmark.runs.plans.pod_plan import plan_pods as plan
     from batchmark.runs.plans.sharing_plan import sharing_options
 
@@ -51,7 +51,7 @@ def start_node(context: Context) -> None:
     """Request the GPU node, after checking Airflow's access to the cluster.
 
     Raises:
-        AirflowSkipException: a dry run.
+        AirflowSkipException: the run is a dry run, or nothing was planned.
         AirflowFailException: the cluster denies Airflow access.
     """
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
@@ -80,7 +80,7 @@ def wait_for_node(context: Context) -> None:
     """Wait until the node is ready.
 
     Raises:
-        AirflowFailException: it was not ready in time; the message has EKS's reason.
+        AirflowFailException: it was not ready in time; the message includes EKS's reason.
     """
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
@@ -102,14 +102,14 @@ def wait_for_node(context: Context) -> None:
 
 
 def end_node() -> None:
-    """Tell EKS to end the node, however the run ended."""
+    """Ask EKS to end the node, however the run ended."""
     cluster = load_cluster()
     node_group.end(client("eks", cluster.region), cluster)
     tell(f"The node of {cluster.cluster} is being ended.")
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Collect the run's results like `run.collect_results`; return the key."""
+    """Collect the run's results as `run.collect_results` does; return the key."""
     from batchmark.orchestration.tasks.run import record, submitted_plan
     from batchmark.runs.pod_collecting import EndedPods, collect_pods
 

@@ -37,7 +37,7 @@ from batchmark.runs.plans.planning import plan_jobs as plan
 def plan_jobs(
     context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
 ) -> Arguments:
-    """Plan a run of a suite; returns what `approved_jobs` returns."""
+    """Plan a run of a suite; return what `approved_jobs` returns."""
     params = context["params"]
 
     def propose(config: Config, run_name: str) -> Proposal:
@@ -57,7 +57,7 @@ def plan_jobs(
 
 
 def plan_sharing(context: Context) -> Arguments:
-    """Plan a run of the suite `sharing`; returns what `approved_jobs` returns."""
+    """Plan a run of the suite `sharing`; return what `approved_jobs` returns."""
     from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
     from batchmark.runs.plans.sharing_plan import sharing_options, skipped_size_notes
 
@@ -74,9 +74,9 @@ def plan_sharing(context: Context) -> Arguments:
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Collect the run's results, settle its cost and append the rows to the history.
+    """Collect the run's results, settle its cost and append its rows to the history.
 
-    Emits an event of the asset RESULTS with the rows' keys. Returns the key of the collected run.
+    Emit an event of the asset RESULTS with the history keys. Return the key of the collected run.
     """
     from batchmark.orchestration.run_history import collect_jobs
 
@@ -92,7 +92,7 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
     """Return the plan whose jobs the task `run_task_id` ran.
 
     Raises:
-        AirflowSkipException: there is no plan, or it was a dry run.
+        AirflowSkipException: there is no such plan, or the run is a dry run.
     """
     # After a run was cleared, the plan of its earlier life may still be there.
     is_planned = "upstream_failed" not in states_of(context, run_task_id)
@@ -152,10 +152,10 @@ def compare(context: Context, collected_key: str) -> str:
 def publish_report(context: Context, comparison_key: str | None) -> str:
     """Write report.json, report.html and the linked pages; return the report's key.
 
-    If all jobs succeeded, emits an event of the asset REPORT with each job's times.
+    If all jobs succeeded, emit an event of the asset REPORT with each job's times.
 
     Raises:
-        AirflowFailException: raised after publishing, if a job failed or left no result.
+        AirflowFailException: after publishing, if a job failed or left no result.
     """
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
@@ -198,11 +198,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the page's key.
 
-    A better table in use is kept: see `NoiseTable.outlives`.
+    If the table in use is better, it is kept; see `NoiseTable.outlives`.
 
     Raises:
-        AirflowFailException: raised after publishing, if a target has no calibration or a job
-            failed.
+        AirflowFailException: after publishing, if a target could not be calibrated or a job failed.
     """
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
@@ -237,9 +236,9 @@ def publish_noise(context: Context, collected_key: str) -> str:
 
 
 def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] = ()) -> None:
-    """Fail if a job failed or left no result; `gone` are jobs whose results have since been lost.
+    """Fail if a job failed or left no result; `gone` are jobs whose results were lost since then.
 
-    Shared reasons appear once, without the log, which is in the report.
+    A reason that jobs share appears once, without the log, which is in the report.
     """
     from batchmark.report.blocks import grouped
 

@@ -13,7 +13,7 @@ from batchmark_job.result.scaling_options import ScalingRun
 
 
 def check_environment(context: Context) -> str:
-    """Check the multi-node stack, sized for the run's largest job."""
+    """Check that the multi-node stack is valid and large enough for the run's largest job."""
     from batchmark.orchestration.tasks import environment
 
     with fail_if_refused(context):
@@ -24,7 +24,7 @@ def check_environment(context: Context) -> str:
 
 
 def plan_jobs(context: Context) -> Arguments:
-    """Plan a run; returns what `approved_jobs` returns."""
+    """Plan a run of multi-node training; return what `approved_jobs` returns."""
     from batchmark.runs.plans.options import parse_options
     from batchmark.runs.plans.scaling_plan import needs_files, plan_scaling, skipped_size_notes
     from batchmark.runs.run_file_system import check_tags

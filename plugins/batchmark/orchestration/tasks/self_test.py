@@ -47,11 +47,11 @@ def self_test_params() -> dict[str, Param]:
             type="integer",
             minimum=1,
             maximum=200,
-            description="Steps of each size per target. More steps take longer and narrow the "
+            description="Steps of each size per target. More steps take longer, but narrow the "
             "intervals.",
         ),
         "seed": Param(
-            0, type="integer", minimum=0, description="The same seed places the same steps."
+            0, type="integer", minimum=0, description="Seed; the same one places the same steps."
         ),
     }
 
@@ -98,7 +98,7 @@ def publish_self_test(context: Context, tested_key: str) -> str:
 
 
 def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[Series]:
-    """Read the times of every series since a day, by default of all suites."""
+    """Read the times of every series since a given day; by default, of all suites."""
     from batchmark.history.series import COLUMNS, series_histories
     from batchmark.history.store import HistoryStore
 

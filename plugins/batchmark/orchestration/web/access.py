@@ -1,6 +1,6 @@
 """Access rights of Airflow's users, derived from their permissions on our DAGs.
 
-Airflow does not protect a plugin's routes, so each of ours asks its auth manager.
+Airflow does not protect a plugin's routes, so each of our routes asks Airflow's auth manager.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """Signed token that proves, for some hours, that a form came from this user's page."""
+        """A signed token that proves, for some hours, that a form came from this user's page."""
         return _signer().dumps(str(self.user.get_id()))
 
 
@@ -52,14 +52,14 @@ def reader(request: Request, user: GetUserDep) -> Visitor:
     """Return the visitor, who must have read access.
 
     Raises:
-        HTTPException: 401 without a session, 403 without the permission, 400 for an address with
-            control characters, which none of our names have.
+        HTTPException: 401 without a session, 403 without the permission, 400 if the address has a
+            control character, which none of our names contain.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)
     for word in (request.scope["path"], *chain(*request.query_params.multi_items())):
         if (shown := printable(word)) != word:
-            raise HTTPException(400, f"The address has a control character in {shown!r}.")
+            raise HTTPException(400, f"The address contains a control character in {shown!r}.")
     return visitor
 
 
@@ -76,8 +76,8 @@ def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = ""
     """Return the visitor, who must have sent one of our forms and may change alerts.
 
     Raises:
-        HTTPException: 403 without the permission, from another site, or if the form has expired or
-            was another user's.
+        HTTPException: 403 without the permission, or if the form came from another site, has
+            expired or belongs to another user.
     """
     if not visitor.may_edit:
         raise HTTPException(403, f"Changing an alert needs permission to trigger {EDIT_DAG}.")

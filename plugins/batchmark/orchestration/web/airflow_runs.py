@@ -1,4 +1,4 @@
-"""Our DAG runs in Airflow's database: state, time, schedule, failures."""
+"""Our DAG runs in Airflow's database: their states, times, schedules and failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Schedule(NamedTuple):
 
 
 def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
-    """Return the runs of the given DAGs, newest first; only those with `run_id`, if given."""
+    """Return the runs of the given DAGs, or only those with `run_id` if given, newest first."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
         .where(DagRun.dag_id.in_(list(dag_ids)))
@@ -49,7 +49,7 @@ def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
 
 
 def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
-    """Return a run's failed tasks in the order they ended, each with its reason, if known."""
+    """Return a run's failed tasks in the order in which they ended, with the reason if known."""
     told = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.run_id == TaskInstance.run_id,
@@ -72,7 +72,7 @@ def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
 
 
 def schedule(dag_id: str, now: datetime) -> Schedule:
-    """Return a DAG's schedule in the month after `now`, in UTC."""
+    """Return a DAG's schedule for the month after `now`, in UTC."""
     with create_session() as session:
         found = session.get(DagModel, dag_id)
         text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)

@@ -1,4 +1,4 @@
-"""The pages as a FastAPI application that Airflow's API server mounts."""
+"""The pages, as a FastAPI application that Airflow's API server mounts."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 @cached(TTLCache(1, CONFIG_SECONDS))
 def current_library() -> Library:
-    """Return the library of the published bucket; the configuration is read again every minute.
+    """Return the library of the published bucket; the configuration is reread every minute.
 
     Raises:
-        ConfigError: nothing is published.
+        ConfigError: no valid configuration is published.
     """
     return _library(load_config().model_dump_json())
 
@@ -49,7 +49,7 @@ def _library(_: str) -> Library:
 
 @cache
 def application() -> FastAPI:
-    """Create the application, without FastAPI's own pages, which would need no login."""
+    """Create the application without FastAPI's own pages, which would not require a login."""
     app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.library = current_library
     for routes in (runs, trends, account):

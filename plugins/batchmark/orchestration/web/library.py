@@ -1,4 +1,4 @@
-"""The pages' access to the result bucket: reports, documents, history, alerts, bookings."""
+"""The pages' access to reports, documents, history, alerts and bookings in the result bucket."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Library:
-    """One installation's result bucket; thread-safe, lives as long as the process."""
+    """One installation's result bucket. It is thread-safe and lives as long as the process."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -92,9 +92,9 @@ class Library:
         self._lock = Lock()
 
     def page(self, dag_id: str, run_id: str) -> str | None:
-        """Return a DAG run's stored page; None if it has none.
+        """Return a DAG run's stored page, or None if it has none.
 
-        The imported run of the published table has the example page.
+        For the imported run of the published table, this is the example page.
         """
         if run_id == published_table().run_id:
             return page_html(published_page())
@@ -110,7 +110,7 @@ class Library:
     def relinked(self, html: str, root: str) -> str:
         """Return a stored page with its bucket links rewritten to `root`/files.
 
-        The stored links lead to AWS's console, or expire after a week.
+        The stored links lead to AWS's console or expire after a week.
         """
         into_bucket = (
             re.escape(escape(self.store.bucket_url)) + r'([^"?]+)(?:\?[^"]*)?',
@@ -127,13 +127,13 @@ class Library:
         return html
 
     def file(self, key: str) -> bytes | None:
-        """Return an object's content; None if it is missing or may not be shown."""
+        """Return an object's content, or None if it is missing or may not be shown."""
         if not key.startswith(SHOWN_FOLDERS):
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
     def owner(self, key: str) -> str | None:
-        """Return the DAG whose run an object belongs to; None if unknown."""
+        """Return the DAG whose run an object belongs to, or None if unknown."""
         folder, *rest = key.split("/")
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
@@ -141,11 +141,11 @@ class Library:
         return plan.dag_id if plan else None
 
     def owner_of_run(self, run_id: str) -> str | None:
-        """Like `owner`, for a run's folder."""
+        """Return the DAG that a run's folder belongs to, as `owner` does."""
         return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
-        """Return the keys of a job's result documents, the latest attempt's last."""
+        """Return the keys of a job's result documents; the latest attempt's comes last."""
         if not prefix.startswith(SHOWN_FOLDERS):
             return []
         names = prefix + document_prefix(job_id)
@@ -175,9 +175,9 @@ class Library:
             return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """Return the history's latest runs, newest first: at least `least_runs` per suite.
+        """Return the history's latest runs, newest first, with at least `least_runs` per suite.
 
-        Imported ones come last.
+        Imported runs come last.
         """
         found = [
             run
@@ -192,7 +192,7 @@ class Library:
     def standings(
         self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
     ) -> dict[SeriesKey, Standing]:
-        """Judge each series' newest run against its level; changes in open alerts count, too."""
+        """Judge each series' newest run against its level, including changes in open alerts."""
         series = self.series(suite, metric, least_runs)
         told = tuple(
             point
@@ -206,7 +206,7 @@ class Library:
         return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
 
     def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
-        """Return each pair's median speedup over all rows, and its latest run's standing."""
+        """Return each pair's median speedup over all rows, and the standing of its latest run."""
         settings = _detector_settings()
 
         def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
@@ -226,7 +226,7 @@ class Library:
     def _made_of(
         self, suite: str, name: Hashable, make: Callable[[pa.Table], Made], least_runs: int
     ) -> Made:
-        """Return a value computed from a suite's latest rows, cached until they change."""
+        """Return a value computed from a suite's latest rows; it is cached until they change."""
         rows = self.history.rows(suite, least_runs=least_runs)
         if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
             return make(rows)
@@ -239,7 +239,7 @@ class Library:
         return cast("Made", held[1])
 
     def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
-        """Return the newest run with matching rows of a target, or None."""
+        """Return the newest run that has matching rows of a target, or None."""
         found = []
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
@@ -255,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """Find a target's run: by id, the newest of a commit or image, or the last up to a day.
+        """Find a target's run by id, or its newest run of a commit or image, or up to a day.
 
         Raises:
             CollectError: there is no such run.
@@ -269,7 +269,7 @@ class Library:
                 day = date.fromisoformat(text)
             except ValueError:
                 raise CollectError(
-                    f"There is no day {text}: choose one such as 2026-11-20."
+                    f"{text} is not a valid day: choose one such as 2026-11-20."
                 ) from None
             why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
@@ -306,7 +306,7 @@ class Library:
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
-        """Return the month's bookings by target; None if an amount is unknown."""
+        """Return the month's bookings by target; a total is None if an amount in it is unknown."""
         booked = {job: usd for run in month.runs.values() for job, usd in run.job_usd.items()}
         targets: dict[str, str] = {}
         for suite in self.history.suites() if booked else ():

@@ -143,4 +143,4 @@ def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     for _ in range(3):
         clients.answer("logs", "filter_log_events", {"events": [], "nextToken": "t"})
     assert list(marked_lines(clients("logs"), WHERE, most_pages=3)) == []
-    assert "Stopped after 3 pages of log stream s" in caplog.text
+    assert "Stopped reading after 3 pages of log stream s" in caplog.text

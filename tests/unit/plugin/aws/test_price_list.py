@@ -267,7 +267,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
 def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
     assert price_list.main(["--region", "eu-wst-1"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("prices: boto3 knows no region 'eu-wst-1'; choose one of ")
+    assert said.startswith("prices: boto3 has no region 'eu-wst-1'; choose one of ")
     assert "eu-west-1" in said
     assert said.count("\n") == 1
 

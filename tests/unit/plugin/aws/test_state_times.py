@@ -88,4 +88,4 @@ def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
 )
 def test_events_that_can_not_be_had_harm_nothing(caplog, error):
     assert times(SimpleNamespace(get_paginator=failing(error))) == [None, None]
-    assert f"STARTING times are missing; log group {GROUP}: {error}" in caplog.text
+    assert f"STARTING times are missing: can't read {GROUP}: {error}" in caplog.text

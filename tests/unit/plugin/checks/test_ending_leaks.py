@@ -40,9 +40,9 @@ def test_everything_is_ended_if_all_is_allowed(clients):
             f"Airflow has no run {RUN_ID}: it was deleted or belongs to another Airflow. "
             "Ended."
         ),
-        "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job in STARTING or "
-        "RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it may never have joined its "
-        "cluster. Ended.",
+        "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job has been "
+        "STARTING or RUNNING since 2026-11-21 10:00 UTC (RUNNABLE: 1; it may never have "
+        "joined its cluster). Ended.",
         (
             "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since "
             "2026-11-20 06:00 UTC: This Airflow has no run r: it was deleted or belongs to "

@@ -178,7 +178,7 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     }
     first, _ = check_compute_environments(checked)
     assert first.status == status
-    said = "is limited to 19 vCPUs, but each of 5 jobs at once needs 4."
+    said = "is limited to 19 vCPUs, but each of 5 jobs needs 4."
     assert (said in first.seen) is (status == "fail")
 
 
@@ -279,7 +279,8 @@ TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
         ),
         (
             queue(computeEnvironmentOrder=TRIES_SPOT),
-            "lab-g5-xlarge tries g5.xlarge-spot; published: g5.xlarge-spot, g5.xlarge-on-demand.",
+            "lab-g5-xlarge tries g5.xlarge-spot, not g5.xlarge-spot, g5.xlarge-on-demand as "
+            "published.",
             *(APPLY, None),
         ),
     ],
@@ -291,7 +292,7 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy, of_others):
 @pytest.mark.parametrize(
     ("change", "status", "seen"),
     [
-        (gone("definitions", "g5.xlarge"), "fail", "not there."),
+        (gone("definitions", "g5.xlarge"), "fail", "missing."),
         (definition(status="INACTIVE"), "fail", "INACTIVE."),
         (newer, "warn", "ACTIVE; revision 4 is newer."),
         (

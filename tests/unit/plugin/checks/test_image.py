@@ -35,7 +35,7 @@ def test_an_image_of_others_is_not_made_here(whose):
     seen = f"{IMAGE} is not in ECR."
     assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or choose another image.")]
     (found,) = not_ok(check(healthy() | {"scan": SERIOUS}, **{whose: True}))
-    assert found[-1] == "Read them in the ECR console."
+    assert found[-1] == "Review them in the ECR console."
 
 
 def test_an_image_from_elsewhere_is_not_checked():
@@ -53,7 +53,7 @@ def test_an_image_from_elsewhere_is_not_checked():
             SERIOUS,
             None,
             "The scan found 2 critical, 5 high finding(s).",
-            "Read them in the ECR console; `make base-images` renews the base for `make image`.",
+            "Review them in the ECR console; `make base-images` updates the base for `make image`.",
         ),
         (
             *({"imageScanStatus": {"status": "IN_PROGRESS"}}, None),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders.leaks import ARN, answer_jobs, answer_others, finished, instance, job, looked
 
-IDLE = "No job in STARTING or RUNNING since 2026-11-21 "
+IDLE = "No job has been STARTING or RUNNING since 2026-11-21 "
 
 
 def answer_array(clients, *children):
@@ -32,7 +32,7 @@ IN_USE, YOUNG = "1 job(s) of its target are running.", "Idle for less than 30 mi
         (answer_jobs, [finished("FAILED", 31)], 2, "leaked", IDLE + "11:29 UTC."),
         (
             *(answer_jobs, [job("RUNNABLE")], 2, "leaked"),
-            IDLE + "10:00 UTC, though 1 in RUNNABLE: it may never have joined its cluster.",
+            IDLE + "10:00 UTC (RUNNABLE: 1; it may never have joined its cluster).",
         ),
         # The parent of an array is PENDING while its children run.
         (answer_array, [job(), job()], 2, "in use", "2 job(s) of its target are running."),

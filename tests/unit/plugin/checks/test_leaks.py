@@ -141,7 +141,7 @@ def test_a_run_is_looked_up_by_its_id_and_the_dag_of_its_tag(clients, tags, dag_
     [
         ({"batchmark:run": "scheduled__x"}, "manual", "scheduled__x"),
         ({"batchmark:run": "scheduled__x"}, "another-run", "scheduled__x"),
-        ({}, RUN_ID, "(it names none)"),
+        ({}, RUN_ID, "(unnamed)"),
     ],
 )
 def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_id, shown):

@@ -67,9 +67,7 @@ def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     (check,) = check_compute_environments(checked)
     assert check.status == status
     if status == "fail":
-        assert check.seen == (
-            "nodes is limited to 1920 vCPUs, but each of 21 nodes at once needs 96."
-        )
+        assert check.seen == ("nodes is limited to 1920 vCPUs, but each of 21 nodes needs 96.")
         assert check.remedy == "Raise most_nodes in terraform/stacks/multi_node."
 
 

@@ -62,7 +62,7 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
     assert [(check.target, check.status) for check in found] == [
         ("c5.2xlarge, c5.4xlarge", "warn")
     ] * 2
-    assert "16 vCPUs. One instance of each takes 24: their jobs wait" in found[0].seen
+    assert "16 vCPUs. One instance of each takes 24, so their jobs wait" in found[0].seen
     assert found[0].remedy == "Request at least 24 in the Service Quotas console."
 
 

@@ -48,7 +48,7 @@ def test_what_is_asked_offered_and_done():
     )
     assert text.splitlines() == [
         "1 of 5 pods can't start.",
-        "Each asks for: 2300m cpu, 1 nvidia.com/gpu.",
+        "Each pod requests: 2300m cpu, 1 nvidia.com/gpu.",
         "Node n offers: 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
         "p-4 waiting since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
         "nvidia.com/gpu.)",
@@ -72,7 +72,7 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
     [
         (unschedulable("p", "no nodes available"), None, "check node group gpu of batchmark-gpu-"),
         (NO_GPU, 0, "find out why the device plugin offers no GPU, or apply the manifests"),
-        (NO_GPU, 40, "ask for 40 pods, or raise replicas_per_gpu of the stack"),
+        (NO_GPU, 40, "ask for 40 pods, or raise the stack's replicas_per_gpu"),
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
         (
             unschedulable("p", "1 node(s) had untolerated taint {a: b}"),

@@ -31,7 +31,7 @@ def test_the_form_says_which_targets_run_only_if_they_are_named():
     of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
         "targets"
     ]
-    named = "but those whose jobs share an instance only if named."
+    named = "except those whose jobs share an instance."
     assert of_suites.description.endswith(named)
     everything = "by default all that Terraform created."
     assert forms.sharing_params()["targets"].description.endswith(everything)

@@ -91,14 +91,14 @@ def test_a_failed_child_is_named_though_the_first_left_its_document():
     account = Account(*jobs, documents=[OF_FIRST_CHILD])
     (job,) = account.collected().jobs
     assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
-    assert "Of 3 children 1 failed:\n2: exit code 139 (segmentation fault); status" in job.failure
+    assert "1 of 3 children failed:\n2: exit code 139 (segmentation fault); status" in job.failure
     assert "log stream g5.xlarge/default/2 of" in job.failure
 
 
 def test_of_a_lost_array_job_the_time_of_its_instance_is_kept_once():
     (lost,) = collected(*array_of(DIED, DIED, DIED)).lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, LASTED)
-    assert "Of 3 children 3 failed:\n0: no exit code" in lost.reason
+    assert "3 of 3 children failed:\n0: no exit code" in lost.reason
 
 
 def test_an_array_left_running_is_ended_by_its_parent_alone():

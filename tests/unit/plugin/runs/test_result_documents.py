@@ -53,7 +53,7 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
         (json.dumps(json.loads(TEXT) | {"schema_version": 9}), " has schema_version 9, but"),
         ("[" * 5000, ": not a result document: invalid JSON (recursion limit exceeded"),
         ('{"schema_version": 2, "x": ' + "[" * 5000, ": invalid JSON (recursion limit exceeded"),
-        (TEXT + 16 * 2**20 * " ", " has 16.0 MiB, more than the limit of 16 MiB"),
+        (TEXT + 16 * 2**20 * " ", " is 16.0 MiB, more than the limit of 16 MiB"),
         (changed(job_id="job-7"), f"{URI} has job_id 'job-7', expected 'job-1'"),
         (changed(job_attempt=2), f"{URI} has job_attempt 2, expected 1"),
         (changed(run_id="other"), f"{URI} has run_id 'other', expected 'scheduled__2026-11-20'"),

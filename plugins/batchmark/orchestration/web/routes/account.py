@@ -1,4 +1,4 @@
-"""Pages for alerts and their states, and for past and future costs."""
+"""Pages for alerts and their states, and for past and expected costs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def change_alert(
 ) -> Response:
     """Change an alert's state, as the DAG change_alert does."""
     if state == "recovered":
-        raise HTTPException(422, "Only a later run can find that an alert recovered.")
+        raise HTTPException(422, "Only a later run can determine that an alert has recovered.")
     now = datetime.now(UTC)
 
     def asked_for(alert: Alert) -> Alert:
@@ -101,7 +101,7 @@ def spent(here: Here, books: Books) -> str:
 def _of_own_jobs(
     books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
 ) -> Iterator[costs.Forecast]:
-    """Yield a forecast for each scheduled own job, from its latest runs."""
+    """Yield a forecast for each scheduled own job, based on its latest runs."""
     try:
         scheduled = {
             name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule

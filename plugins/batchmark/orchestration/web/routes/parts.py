@@ -1,4 +1,4 @@
-"""Parts shared by all routes: the visitor, the bucket, page rendering."""
+"""Parts shared by all routes: the visitor, the bucket and page rendering."""
 
 from __future__ import annotations
 

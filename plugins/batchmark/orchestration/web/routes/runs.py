@@ -50,7 +50,7 @@ def home(here: Here) -> Response:
 
 
 class RunFilter:
-    """Selects runs by query parameters; an empty parameter matches every run."""
+    """Selects runs by query parameters. An empty parameter matches every run."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RunFilter:
 
     @property
     def needs_plans(self) -> bool:
-        """Whether it selects by something that may only be known from plans."""
+        """Whether the filter uses a field that may be known only from plans."""
         return bool(self.fields["dag"] or any(self.version.values()))
 
 
@@ -96,7 +96,7 @@ def runs(
     wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """List all runs, including those Airflow has forgotten: newest first, imported ones last."""
+    """List all runs, including those that Airflow has forgotten, newest first and imported last."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
@@ -144,7 +144,7 @@ def runs(
             first=not skip and not any(wanted.fields.values()),
         ),
         problems=[
-            f"Left out, as it can't be read: {key}. The runbook says how to rebuild it."
+            f"Omitted, because it can't be read: {key}. The runbook explains how to rebuild it."
             for key in books.history.unreadable
         ],
         choices=[
@@ -172,14 +172,14 @@ def runs(
 
 
 def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
-    """Fill in the plans of runs that Airflow has forgotten or that have no report."""
+    """Add the plans of runs that Airflow has forgotten or that have no report."""
     plans = books.plans([line.run_id for line in lines if not line.dag_id or not line.summary])
     return [line.with_plan(plans.get(line.run_id)) for line in lines]
 
 
 @router.get("/dags/{dag_id}")
 def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
-    """List the runs of a DAG; those of a benchmark with their results."""
+    """List a DAG's runs; for a benchmark, with their results."""
     check_may_read(visitor, dag_id)
     kind = KINDS.get(dag_id)
     if kind and kind.costs:
@@ -192,7 +192,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
         )
         for one in found
     ]
-    text = f"The latest runs of {dag_id}, each with its page." if found else "No run yet."
+    text = f"The latest runs of {dag_id}, each with its page." if found else "No runs yet."
     if not kind or not kind.has_pages:
         text = f"{dag_id} has no report page."
     pages.append((f"{here.root}/runs", "All benchmark runs"))
@@ -201,7 +201,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
-    """Show a run's page, for an address that does not name its DAG."""
+    """Show a run's page at an address that does not name its DAG."""
     dag_id = owner(books, run_id)
     check_may_read(visitor, dag_id)
     return _page(here, books, dag_id, run_id)
@@ -234,9 +234,9 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 
 
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
-    """Return the DAG whose run owns the id's folder; runs of several DAGs may share an id.
+    """Return the DAG whose run owns the folder of this id, which runs of several DAGs may share.
 
-    The plan names it, or else Airflow; if neither is conclusive, it is `dag_id`.
+    The plan names the DAG, or else Airflow does. If neither is conclusive, it is `dag_id`.
     """
     if planned := books.owner_of_run(run_id):
         return planned
@@ -268,12 +268,12 @@ def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) 
 
 @router.get("/published")
 def example(here: Here) -> str:
-    """Show an example page that needs no GPU: a table that others published."""
+    """Show an example page, made without a GPU from a table that others published."""
     return here.within(page_html(published_page()), current="published")
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:
-    """Return each run's DAG, from Airflow or, if forgotten there, from its plan."""
+    """Return each run's DAG, from Airflow or, if Airflow has forgotten the run, from its plan."""
     known = {run.run_id: run.dag_id for run in airflow_runs.runs(COSTING)}
     plans = books.plans([run_id for run_id in run_ids if run_id not in known])
     return {run_id: plan.dag_id for run_id, plan in plans.items() if plan.dag_id} | known

@@ -1,4 +1,4 @@
-"""Pages for trends of all series, and for comparisons of any two sides."""
+"""Pages for the trends of all series, and for comparisons of any two sides."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def one_trend(
 
 
 class Choice:
-    """The two sides of a comparison, from the address."""
+    """The two sides of a comparison, as given in the address."""
 
     def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
         self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
@@ -136,7 +136,7 @@ class Choice:
         """Compare the two sides.
 
         Raises:
-            CollectError: one of them can't be found or read.
+            CollectError: a side can't be found or read.
             HTTPException: 403 if the visitor may not see the runs of a side's DAG.
         """
         sides = [
@@ -186,7 +186,7 @@ def compare(here: Here, books: Books, visitor: Reader, sides: Sides) -> str:
         problem=problem,
         hint="Choose two sides: any two runs, targets, commits, images or days."
         if measured
-        else "No run of yours yet; imported runs can't be compared.",
+        else "You have no runs yet; imported runs can't be compared.",
         charts=svgs,
         query=urlencode(sides.fields),
         noise=noise_words,

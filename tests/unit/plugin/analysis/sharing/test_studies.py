@@ -328,7 +328,7 @@ def lost_array(count, reason, mode="time_slicing", repeat=1, form="jobs"):
 def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
     rows = curve_rows("time_slicing", {1: 100, 2: 110}, form="jobs")
     lost = [
-        lost_array(20, "Of 20 children 1 failed.\n3: exit code 1"),
+        lost_array(20, "1 of 20 children failed.\n3: exit code 1"),
         lost_array(5, "Host EC2 terminated"),
         lost_array(2, "a repeat that another makes up for", repeat=2),
         lost_array(10, "another mode's", mode="mps"),
@@ -337,5 +337,5 @@ def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
     task = shared_task(sharing_job(GPU, rows), lost=lost)
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
-        (20, "its job left no result: Of 20 children 1 failed"),
+        (20, "its job left no result: 1 of 20 children failed"),
     ]

@@ -23,7 +23,7 @@ from tests.stand_ins.diagnosis_answers import (
 def test_an_image_that_ecr_does_not_have(find, aws, code):
     starting = find({"DescribeImages": code}, job=job(status="STARTING"))
     only(starting, "image_missing", certain=True)
-    assert f"ECR has no {IMAGE}." in starting.message()
+    assert f"Image {IMAGE} is not in ECR." in starting.message()
     assert aws.asked("DescribeImages") == [
         {
             "registryId": "123456789012",
@@ -52,7 +52,7 @@ def test_an_image_is_looked_up_as_its_name_says(find, aws, image, asked):
 def test_an_image_that_could_not_be_pulled(find):
     reason = "CannotPullContainerError: pull image manifest has been retried 7 time(s)"
     attempts = [{"container": {"reason": reason}}, {"container": {}}]
-    words = f"1 attempt(s) could not pull the image, the last with: {reason}"
+    words = f"1 attempt(s) could not pull the image; the last error: {reason}"
     only(find(job=job(attempts=attempts)), "image_not_pulled", words, certain=True)
 
 
@@ -67,7 +67,7 @@ def test_a_quota_below_one_instance(find, aws):
     finding = only(diagnosis, "service_quota", certain=True)
     assert finding.evidence == (
         "Quota 'Running On-Demand G and VT instances' (L-DB2E81BA) is 0 vCPUs, but one g5.xlarge "
-        f"of {ENVIRONMENT} takes 4."
+        f"in {ENVIRONMENT} takes 4."
     )
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}]
 
@@ -81,7 +81,7 @@ def several_nodes(of_each):
 def test_a_job_of_several_nodes_needs_them_at_once(find):
     waiting = job(**several_nodes(container()))
     del waiting["container"]
-    words = f"is 64 vCPUs, but 20 g5.xlarge of {ENVIRONMENT} take 80."
+    words = f"is 64 vCPUs, but 20 g5.xlarge in {ENVIRONMENT} take 80."
     only(find(job=waiting), "service_quota", words, certain=True)
 
 
@@ -95,7 +95,7 @@ def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
     }
     found = find(changed, job_definition=DEFINITION).findings
     assert "service_quota" not in [one.cause for one in found]
-    assert any("asks for 400 vCPUs" in one.evidence for one in found)
+    assert any("requests 400 vCPUs" in one.evidence for one in found)
 
 
 @pytest.mark.parametrize(("used", "reached"), [(60, False), (61, True)])
@@ -123,5 +123,5 @@ def test_spot_has_a_quota_of_its_own(find, aws):
 def test_a_family_with_an_unknown_quota_is_reported(ask):
     types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
     assert ask({"DescribeInstanceTypes": types}).unread == (
-        "the service quota of vCPUs: the vCPU quota for hpc7a.12xlarge is unknown",
+        "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown",
     )

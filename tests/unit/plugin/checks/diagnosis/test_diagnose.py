@@ -33,7 +33,7 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
     text = diagnosis.message()
     assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
     assert "EC2 has no free capacity, but that is not certain" in text
-    assert "the service quota of vCPUs" in text, "says what was checked"
+    assert "the vCPU service quota" in text, "says what was checked"
 
 
 def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
@@ -81,7 +81,7 @@ def test_a_refused_question_is_reported_and_the_rest_are_asked(ask, operation, c
     assert f": {code}: no" in diagnosis.unread[0]
     assert all(f": {code}: no" in text or text.endswith("are unknown") for text in diagnosis.unread)
     assert len(diagnosis.checked) + len(diagnosis.unread) == len(QUESTIONS) + 3
-    assert f"but {len(diagnosis.unread)} question(s) could not be asked." in diagnosis.summary
+    assert f"but {len(diagnosis.unread)} question(s) could not be answered." in diagnosis.summary
     assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
 
 
@@ -94,7 +94,7 @@ def test_without_the_queue_nothing_else_is_asked(ask, aws):
 
 def test_an_answer_of_another_shape_is_reported_too(ask):
     diagnosis = ask({"DescribeInstanceTypes": {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}})
-    assert "the instance types' size: KeyError('VCpuInfo')" in diagnosis.unread
+    assert "the size of the instance types: KeyError('VCpuInfo')" in diagnosis.unread
 
 
 def test_certain_findings_come_first_with_their_remedies(find):
@@ -117,13 +117,13 @@ def test_certain_findings_come_first_with_their_remedies(find):
     lines = diagnosis.message().splitlines()
     assert lines[1].startswith(f"- certain: Compute environment {ENVIRONMENT} is DISABLED")
     assert lines[2].startswith("  Remedy: Enable it: `aws batch update-compute-environment")
-    assert lines[5].startswith("- suspected: ECR has no")
+    assert lines[5].startswith("- suspected: Image")
 
 
 def test_batch_and_our_own_check_of_the_same_cause_make_one_finding(find):
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x"
     diagnosis = find(job=job(statusReason=reason, container=container(gpus=2)))
-    words = "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)"
+    words = "The job requests 4 vCPUs, 14336 MiB and 2 GPU(s)"
     finding = only(diagnosis, "job_does_not_fit", words)
     assert finding.evidence.startswith("Batch's status reason for the job: MISCONFIGURATION")
 

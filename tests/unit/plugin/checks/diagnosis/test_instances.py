@@ -100,7 +100,7 @@ def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
 
 
 def test_instances_that_never_joined_the_cluster(find, aws):
-    words = ("i-1, i-2, i-3 and 1 more", "for more than 10 minutes, and none has joined")
+    words = ("i-1, i-2, i-3 and 1 more", "for more than 10 minutes, but none has joined")
     diagnosis = find(running("i-1", "i-2", "i-3", "i-4"))
     only(diagnosis, "no_container_instance", *words, certain=True)
     (asked,) = aws.asked("DescribeInstances")
@@ -130,7 +130,7 @@ def test_an_instance_that_still_boots_or_has_joined_is_not_a_cause(find):
 
 def test_a_lost_agent(find):
     lost, there = container_instance("i-1", connected=False), container_instance("i-2")
-    words = f"The ECS agent of i-1 of {ENVIRONMENT} is disconnected."
+    words = f"The ECS agent on i-1 in {ENVIRONMENT} is disconnected."
     only(find(running("i-1") | cluster(lost)), "agent_disconnected", words, certain=True)
     assert find(cluster(lost, there)).findings == ()
 
@@ -207,10 +207,10 @@ def test_a_job_of_several_nodes_is_not_measured_against_an_instance(find):
 
 def test_older_fields_of_a_job_are_understood(find):
     diagnosis = find(job=job(container={"vcpus": 8, "memory": 1024}))
-    only(diagnosis, "job_does_not_fit", "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)")
+    only(diagnosis, "job_does_not_fit", "The job requests 8 vCPUs, 1024 MiB and 0 GPU(s)")
 
 
 def test_types_that_batch_chooses_are_reported(ask):
     diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
     text = f"Batch chooses the instance types of {ENVIRONMENT}: optimal"
-    assert f"the instance types' size: {text}" in diagnosis.unread
+    assert f"the size of the instance types: {text}" in diagnosis.unread

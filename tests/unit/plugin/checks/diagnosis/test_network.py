@@ -27,8 +27,8 @@ NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "a
 @pytest.mark.parametrize(
     ("answers", "evidence"),
     [
-        (tables(route_table()), "subnet-1 has no default route, and vpc-1 no endpoints for ecs,"),
-        (tables(route_table()) | endpoints(*ALL_ENDPOINTS[:-1]), "vpc-1 no endpoints for s3."),
+        (tables(route_table()), "subnet-1 has no default route, and vpc-1 has no endpoints for"),
+        (tables(route_table()) | endpoints(*ALL_ENDPOINTS[:-1]), "vpc-1 has no endpoints for s3."),
         (
             tables(route_table(NAT | {"State": "blackhole"})),
             "has a default route to a deleted target",

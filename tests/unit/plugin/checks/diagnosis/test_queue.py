@@ -23,7 +23,7 @@ from tests.stand_ins.diagnosis_answers import (
 
 def test_an_unknown_queue_is_the_only_finding(find, aws):
     finding = only(find({"DescribeJobQueues": {"jobQueues": []}}), "queue_unknown", certain=True)
-    assert finding.evidence == "Batch knows no queue batchmark-g5-xlarge."
+    assert finding.evidence == "Batch has no queue batchmark-g5-xlarge."
     assert [name for name, _ in aws.calls] == ["DescribeJobQueues"]
 
 
@@ -166,14 +166,14 @@ def test_older_jobs_of_the_queue_go_first(find, reason):
         first,
     ]
     diagnosis = find({"ListJobs": {"jobSummaryList": waiting}}, job=job())
-    words = ("2 RUNNABLE job(s) are ahead in the queue, the first is first", reason or "first.")
+    words = ("2 RUNNABLE job(s) are ahead in the queue; the first is first", reason or "first.")
     only(diagnosis, "behind_other_jobs", *words, certain=reason is not None)
 
 
 def test_a_limit_below_the_jobs_vcpus(find):
     diagnosis = find(one_environment(resources={"maxvCpus": 2}))
     finding = only(diagnosis, "max_vcpus_too_small", certain=True)
-    assert finding.evidence == f"The job asks for 4 vCPUs, and {ENVIRONMENT} may have at most 2."
+    assert finding.evidence == f"The job requests 4 vCPUs, but {ENVIRONMENT} is limited to 2."
 
 
 @pytest.mark.parametrize(

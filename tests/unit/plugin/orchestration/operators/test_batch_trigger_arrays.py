@@ -64,7 +64,7 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
     )
     assert lines[0] == f"Batch job job-1 ({NAME}) is FAILED: {out_of_memory}"
     assert lines[1:4] == [
-        "Of 3 children 2 failed:",
+        "2 of 3 children failed:",
         f"1: {out_of_memory}",
         f"2: exit code 1 (the command's own error); {reason}",
     ]

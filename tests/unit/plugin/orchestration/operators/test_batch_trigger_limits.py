@@ -108,7 +108,7 @@ def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
     following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
     assert following.diagnosed == []
-    assert capsys.readouterr().out.count("Batch did not answer") == 1
+    assert capsys.readouterr().out.count("Batch did not respond") == 1
 
 
 def test_the_longest_time_counts_from_the_submission():
@@ -144,7 +144,8 @@ def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following.batch.terminate_job = lambda **_: None
     failure = following.fails((61, RUNNING), (STOP_SECONDS + 1, {}))
     assert (
-        f"Its termination was requested, but {STOP_SECONDS} s later it was still there" in failure
+        f"Its termination was requested, but {STOP_SECONDS} s later it had still not ended"
+        in failure
     )
 
 

@@ -92,7 +92,7 @@ def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(lim
     following = Waiting([False] * 8, **{limit: CREATED + 60})
     failure = following.fails()
     assert following.batch.submissions == []
-    assert "because the task before it (map index 0) was not over after 70 s" in failure
+    assert "because the previous task (map index 0) had not ended after 70 s" in failure
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     failure = running.xcoms["failure"]
     assert failure.startswith("The file system did not come up: ")
     assert why in failure
-    assert failure.endswith("Everything created for it is gone.")
+    assert failure.endswith("Everything created for it was deleted.")
 
 
 def test_what_can_not_be_removed_is_named():
@@ -148,8 +148,10 @@ def test_what_can_not_be_removed_is_named():
     running.fsx.failures = stays()
     assert running.state() == "failed"
     failure = running.xcoms["failure"]
-    assert "Not everything created for it is gone: File system fs-" in failure
-    assert "The leak guard deletes it once the run is over; or delete it in the FSx" in failure
+    assert "Not everything created for it was deleted: File system fs-" in failure
+    assert (
+        "The leak guard deletes it once the run is over, or you can delete it in the FSx" in failure
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
     running.trigger.file_system.stand_up()
     asyncio.run(running.trigger.on_kill())
     said = capsys.readouterr().out
-    assert "The file system is not gone: File system fs-" in said
+    assert "The file system was not deleted: File system fs-" in said
     assert "in the FSx console" in said
 
 
@@ -210,7 +212,7 @@ def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
     running = standing()
     running.fsx.failures = stays()
     assert running.state(running.made(CollapseTrigger)) == "failed"
-    assert running.xcoms["failure"].startswith("The file system is not gone: File system fs-")
+    assert running.xcoms["failure"].startswith("The file system was not deleted: File system fs-")
     running.fsx.failures = {}
     for _ in range(2):  # in the end there is nothing to collapse
         running.collapses()

@@ -116,7 +116,7 @@ def test_a_cluster_without_the_manifests_is_told_with_what_to_do(api, call):
 
 
 def test_a_role_that_has_no_access_entry_is_told_with_what_to_do():
-    refused = pytest.raises(ClusterError, match=r"\(401 .*among airflow_role_arns")
+    refused = pytest.raises(ClusterError, match=r"\(401 .*in airflow_role_arns")
     with connected(applied(), bearer=token(key="AKIAUNKNOWN")) as client, refused:
         ClusterApi(published(), client).nodes()
 

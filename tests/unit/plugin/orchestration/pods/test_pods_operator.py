@@ -129,10 +129,10 @@ def test_pods_that_wait_for_ever_are_explained_and_ended(task):
     shared = planned(replicas_per_gpu=5)[1]
     failure = task(cluster, shared, told=published(replicas_per_gpu=4)).fail()
     assert "4 of 20 pods can't start." in failure
-    assert "Each asks for:" in failure
+    assert "Each pod requests:" in failure
     assert "1 nvidia.com/gpu" in failure
     assert "16 of the pods hold 16 nvidia.com/gpu." in failure
-    assert "Remedy: ask for 16 pods, or raise replicas_per_gpu" in failure
+    assert "Remedy: ask for 16 pods, or raise the stack's replicas_per_gpu" in failure
 
 
 def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):

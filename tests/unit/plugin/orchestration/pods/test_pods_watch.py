@@ -90,7 +90,7 @@ def test_a_pod_that_waits_although_gpus_are_shared_is_told():
     shared = []
     failure = watch(Api(WAITING), lambda: shared.append(1))
     assert shared == [1]
-    assert failure.startswith("Kubernetes job job was ended. 1 of 2 pods can't start.")
+    assert failure.startswith("Kubernetes job job was stopped. 1 of 2 pods can't start.")
 
 
 def test_nothing_is_shared_while_no_pod_has_a_gpu():
@@ -117,6 +117,4 @@ def test_a_job_that_is_gone_is_told_at_once():
 
 
 def test_without_an_end_the_watch_ends():
-    assert (
-        watch(Api(("Running", "Running"))) == "Kubernetes job job has not ended after its timeout"
-    )
+    assert watch(Api(("Running", "Running"))) == "Kubernetes job job did not end within its timeout"

@@ -268,7 +268,7 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
         run()
     set_up()
-    with pytest.raises(AirflowFailException, match="run run-30, sns: SNS did not answer"):
+    with pytest.raises(AirflowFailException, match="run run-30, sns: SNS did not respond"):
         run()
     run()
     assert alerts.message("run-30").delivery("sns").state == "unsure"

@@ -42,7 +42,7 @@ def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys, targets):
     assert {each.findings[0].cause for each in report.diagnoses} == {"queue_unknown"}
     printed = capsys.readouterr().out
     assert "queue_unknown" in printed
-    assert "Run `terraform apply`, and submit jobs" in printed
+    assert "Run `terraform apply`, then resubmit any jobs" in printed
     assert "Diagnosis: https://" in printed
     assert "Run `terraform apply`" in s3(key)
 

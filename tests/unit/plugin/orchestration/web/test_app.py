@@ -191,7 +191,7 @@ def test_what_lies_in_the_bucket_is_shown_in_a_sandbox(pages, shelf, name):
 def test_an_empty_history_says_how_to_begin(pages):
     assert "No run yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
-    assert "No run of yours yet" in pages.text("/compare")
+    assert "You have no runs yet" in pages.text("/compare")
     assert "No alert yet" in pages.text("/alerts")
     assert "nothing was spent" in pages.text("/costs")
 
