@@ -27,7 +27,7 @@ NAMES = {
 
 
 class Version(GivenVersion):
-    """The version measured; unknown fields are null."""
+    """The version of what a run measured; unknown fields are null."""
 
     image_digest: Name | None = optional("of the container image; null outside a container")
 
@@ -52,9 +52,9 @@ class Version(GivenVersion):
 
 
 def since(before: Version, after: Version) -> str:
-    """Describe the step from the version before to this one; empty if they agree.
+    """Describe the change from one version to the next; empty if they agree.
 
-    A field that is unknown in one of them does not count as a difference.
+    A field that is unknown in either of them does not count as a difference.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)
