@@ -62,7 +62,7 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Encode the rows of a run or an imported file, as files by key; equal rows, equal bytes.
+    """Encode the rows of a run or imported file as files by key; equal rows give equal bytes.
 
     Raises:
         Exception: of any class, if `decode` could not read the files back.
@@ -153,7 +153,7 @@ def _flat_columns(metadata: pq.FileMetaData) -> set[str]:
 
 
 def _check_size(metadata: pq.FileMetaData) -> None:
-    """Reject a file whose own metadata states that it takes too much memory.
+    """Reject a file that, according to its own metadata, would take too much memory.
 
     Column sizes are not read: pyarrow aborts the process if a column contradicts the schema.
     """
@@ -191,7 +191,7 @@ def _check_rows(rows: pa.Table) -> None:
         raise pa.ArrowInvalid(f"rows are dated before {EARLIEST:%Y} or after {END:%Y}")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
-            raise pa.ArrowInvalid(f"the device {device!r:.100} is none of {', '.join(Device)}")
+            raise pa.ArrowInvalid(f"the device {device!r:.100} is not one of {', '.join(Device)}")
     if "parameters" in rows.column_names:
         for chunk in rows["parameters"].chunks:
             for text in chunk.dictionary.to_pylist():
