@@ -98,7 +98,7 @@ def difference_text(change: float) -> str:
 
 
 def noise(share: float) -> str:
-    """Format a spread or noise level; 100 % or more means too few jobs to know it."""
+    """Format a spread or noise level, or "not known" for 100 % or more (too few jobs)."""
     return percent(share) if share < 1 else "not known"
 
 
@@ -162,7 +162,7 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def shortened_list(names: Sequence[str], most: int = 3) -> str:
-    """List the first names and the number of the others."""
+    """List the first `most` names, and say how many others there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -258,7 +258,7 @@ def _own_last_digit(
 
 
 def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
-    """Whether rounding alone makes the value equal an end of its interval."""
+    """Whether rounding alone makes the value equal to an end of its interval."""
     ends = (interval.low, interval.high)
     return any(
         value != end and _rounded(value, last_digit) == _rounded(end, last_digit) for end in ends

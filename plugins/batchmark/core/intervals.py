@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure with its interval, or the reason for having none, in the unit of its field."""
+    """A figure with its interval or the reason why it has none, in the unit of its field."""
 
     value: float
     interval: Interval | None
@@ -48,7 +48,7 @@ class Estimate(Record):
         )
 
     def inverse(self, amount: float = 1) -> Estimate:
-        """Divide an amount by this figure, which must be above 0, as must its interval's ends."""
+        """Divide an amount by this estimate, whose value and interval must be above 0."""
         interval = self.interval and Interval(
             low=amount / self.interval.high,
             high=amount / self.interval.low,
@@ -122,7 +122,7 @@ class Median:
         return Estimate(value=self.value, interval=interval_of(self.draws()))
 
     def relative_spread(self) -> float | None:
-        """Interquartile range / median; None with fewer than 4 samples."""
+        """Return the interquartile range divided by the median; None with fewer than 4 samples."""
         if self.samples.size < 4:
             return None
         low, high = np.quantile(self.samples, [0.25, 0.75])

@@ -66,7 +66,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 def _printed(text: str) -> str:
-    """Make a value printable in one line; undecodable bytes of a path become '?'."""
+    """Make text printable on one line; undecodable bytes, as in paths, become '?'."""
     return printable(text.encode(errors="replace").decode())
 
 
@@ -84,7 +84,7 @@ def say(text: str, *, error: bool = False) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that prints errors in one safe line."""
+    """An argument parser that prints each error on one safe line."""
 
     def error(self, message: str) -> NoReturn:
         super().error(line(message))

@@ -137,7 +137,9 @@ class OwnJob(Record):
         default=None, description="expected SHA-256; null if all sides must agree"
     )
     shell: bool = Field(default=True, description="whether its image's /bin/sh starts the command")
-    job_definitions: dict[Line, Line] = Field(min_length=1, description="their ARNs by target")
+    job_definitions: dict[Line, Line] = Field(
+        min_length=1, description="ARNs of the job definitions, by target"
+    )
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
     schedule: Line | None = Field(
@@ -170,7 +172,7 @@ class OwnJobPlan(Record):
     """The command of one Batch job at one size, and how its result is checked."""
 
     name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
-    job_definition: Shown = Field(description="its ARN")
+    job_definition: Shown = Field(description="ARN of the job definition")
     command: tuple[str, ...] = Field(
         default=(), description="command with its parameters filled in; empty for the image's own"
     )

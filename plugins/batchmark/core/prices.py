@@ -101,7 +101,7 @@ class PriceTable(Record):
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """Return a warning if the prices are too old to trust; None if not, or without any."""
+        """Return a warning if there are prices but they are too old to trust, otherwise None."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None
@@ -197,5 +197,5 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
 
 
 def exact(usd: float) -> Fraction:
-    """Convert a float to the exact decimal number that it prints as: 0.1 becomes a tenth."""
+    """Convert a float to the decimal number that it prints as, so 0.1 becomes exactly one tenth."""
     return Fraction(str(usd))

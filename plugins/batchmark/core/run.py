@@ -81,7 +81,7 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """Its suite, with any size, node count, or number of jobs or pods that share a device."""
+        """What it measures: suite and any size, node count, or number of sharing jobs or pods."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -111,7 +111,7 @@ class TargetWorst(JobLimits):
 
     @property
     def seconds(self) -> int:
-        """Worst-case seconds of all instances."""
+        """Worst-case seconds of all instances together."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
@@ -129,7 +129,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """Text that adds the idle seconds, if any, to the timeouts."""
+        """Text for the idle seconds to add to the timeouts; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class WorstCase(Record):
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """Return the worst-case cost of a target's job; None if it has no jobs or no price."""
+        """Return the worst-case cost of one of a target's jobs; None without jobs or a price."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -226,7 +226,7 @@ class InterruptedAttempt(Record):
 
 
 class StoredJob(Record):
-    """A planned job that has a result, with links to its log and document, in `collected.json`.
+    """A planned job with a result, stored in `collected.json` with links to its log and document.
 
     The document itself is only stored at `document_uri`.
     """
@@ -276,12 +276,14 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept but not compared"
+        default=(), description="earlier attempts that left a document, kept but not compared"
     )
     failure: str | None = Field(
         default=None, description="why Batch reports a failure: rows failed, or the job was stopped"
     )
-    ending: Ending | None = Field(default=None, description="its end; null for a successful job")
+    ending: Ending | None = Field(
+        default=None, description="how the job ended; null if it was successful"
+    )
     doubt: Shown | None = Field(
         default=None, description="Batch's warning about the container of a successful job"
     )
@@ -341,7 +343,9 @@ class LostJob(Record):
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
     )
-    ending: Ending | None = Field(default=None, description="its end; null without a failure")
+    ending: Ending | None = Field(
+        default=None, description="how the job ended; null unless Batch reports a failure"
+    )
     not_run: bool = Field(
         default=False, description="never submitted, because the first job of its side had failed"
     )
@@ -350,7 +354,7 @@ class LostJob(Record):
         description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept but not compared"
+        default=(), description="earlier attempts that left a document, kept but not compared"
     )
 
     @property

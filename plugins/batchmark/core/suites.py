@@ -7,7 +7,7 @@ from typing import NamedTuple
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
     "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes per job",
-    "sam": "the same at more sizes, of which the larger ones suit GPUs; slow on a CPU",
+    "sam": "the blog suite at more sizes, including large ones for GPUs; slow on a CPU",
     "precision": "matrix products and convolutions in every precision",
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",

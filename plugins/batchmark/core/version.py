@@ -29,7 +29,7 @@ NAMES = {
 class Version(GivenVersion):
     """The version of what a run measured; unknown fields are null."""
 
-    image_digest: Name | None = optional("of the container image; null outside a container")
+    image_digest: Name | None = optional("digest of the container image; null outside a container")
 
     @classmethod
     def agreed(cls, values: Mapping[str, Iterable[str | None]]) -> Self:

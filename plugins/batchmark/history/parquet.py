@@ -112,7 +112,7 @@ def decode(
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
-        raise pa.ArrowInvalid(f"{length} bytes of metadata, more than {MOST_METADATA_BYTES}")
+        raise pa.ArrowInvalid(f"it has {length} bytes of metadata, more than {MOST_METADATA_BYTES}")
     metadata = pq.read_metadata(pa.BufferReader(body))
     known = _flat_columns(metadata)
     read = known & {*schema.names, *FILTERED}
@@ -160,10 +160,10 @@ def _check_size(metadata: pq.FileMetaData) -> None:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     count = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if count > MOST_ROWS:
-        raise pa.ArrowInvalid(f"{count} rows, more than the {MOST_ROWS} that are read")
+        raise pa.ArrowInvalid(f"it has {count} rows, more than the limit of {MOST_ROWS}")
     size = sum(group.total_byte_size for group in groups)
     if size > MOST_UNCOMPRESSED_BYTES:
-        raise pa.ArrowInvalid(f"{size} bytes, more than the {MOST_UNCOMPRESSED_BYTES} read at once")
+        raise pa.ArrowInvalid(f"it unpacks to {size} bytes, more than {MOST_UNCOMPRESSED_BYTES}")
 
 
 def _check_text(name: str, column: pa.ChunkedArray) -> None:
@@ -179,7 +179,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Reject rows without a name, time, device or parameters."""
+    """Reject rows without a name, or with a missing or invalid time, device or parameters."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")

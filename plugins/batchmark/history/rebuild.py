@@ -117,8 +117,8 @@ def rebuild(
     """Write all missing or outdated history files, then remove those that belong to no source.
 
     Files written in the meantime are kept. Nothing outside `history/` is changed. Runs without
-    stored prices use the region's committed ones. `progress` wraps the iterable of steps, whose
-    number it gets, too.
+    stored prices use the region's committed ones. `progress` wraps the iterable of steps and is
+    also passed their number.
     """
     history = HistoryStore(s3, bucket)
     store = history.objects

@@ -262,7 +262,7 @@ def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
 
 
 def is_metric(table: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the rows with own jobs' metrics; shape (table.num_rows,)."""
+    """Return a mask of the rows that hold own jobs' metrics; shape (table.num_rows,)."""
     codes, texts = dictionary_codes(table["parameters"])
     told = [
         text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts

@@ -148,7 +148,7 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows: the given columns, suite and month; strings as dictionaries."""
+        """Return the selected rows with these columns, suite and month; texts as dictionaries."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
@@ -199,7 +199,7 @@ class HistoryStore:
             for key in self.keys(suite, selection.get("since")):
                 location = FileLocation.of(key)
                 if location is None:
-                    self._skip(key, "its name is not a history file's")
+                    self._skip(key, "it is not named like a history file")
                 # An imported file is named by its digest and holds many runs.
                 elif run_ids is None or suite == IMPORTED or location.name in names:
                     yield location

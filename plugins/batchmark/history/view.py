@@ -150,7 +150,7 @@ class HistoryView:
             raise ValueError("columns of another release")
         sources = rows[SOURCE].to_numpy()
         if sources.size and not 0 <= sources.min() <= sources.max() < len(versions):
-            raise ValueError("rows of no file")
+            raise ValueError("rows that belong to no file")
         metadata = {VERSIONS: json.dumps(versions).encode()}
         return rows.select(self._schema.names).cast(self._schema).replace_schema_metadata(metadata)
 

@@ -1,4 +1,4 @@
-"""Reads result documents from files and builds runs from them, as for jobs run without Batch."""
+"""Reads result documents from files, and builds runs from them as if Batch had run the jobs."""
 
 from __future__ import annotations
 

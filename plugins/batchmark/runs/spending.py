@@ -123,12 +123,12 @@ class MonthSpending(Record):
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
-        """Return this month with `record` in place of the one at `key`, or without it."""
+        """Return this month with the record at `key` replaced by `record`, or removed if None."""
         runs = {found: run for found, run in self.runs.items() if found != key}
         return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
 
     def free(self) -> MonthSpending:
-        """Return this month for a local cloud, where unfinished jobs cost nothing either."""
+        """Return this month for a local cloud, where unfinished jobs cost nothing."""
         runs = {key: run.model_copy(update={"reserved_usd": 0.0}) for key, run in self.runs.items()}
         return self.model_copy(update={"runs": runs})
 

@@ -91,5 +91,5 @@ class FileSystemWorst(Record):
 
 
 def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
-    """Return the exact cost in a month of `days` days, by default in February, the dearest."""
+    """Return the exact storage cost in a month of `days` days; the default costs the most."""
     return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)

@@ -75,7 +75,7 @@ class MultiNode(Published):
         description="path of the mounted file system, in hosts and containers"
     )
     scratch: Line = Field(description="path of each node's local disk, in hosts and containers")
-    given_ami: bool = Field(default=False, description="as for Target")
+    given_ami: bool = Field(default=False, description="see Target")
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:

@@ -91,7 +91,7 @@ def _points(
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
     if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
-        raise ValueError(f"{count} parameter combinations, not from 1 to {MOST_ROWS}")
+        raise ValueError(f"{count} parameter combinations, but 1 to {MOST_ROWS} are allowed")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (

@@ -37,7 +37,7 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """A figure can't be compared, because of its unit, which is the exception's argument."""
+    """A figure can't be compared because of its unit, which is the exception's argument."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Return an entry with another value; `step` leads to it if it is a part of this one."""
+        """Return an entry with another value; `step` is its path if it is a part of this entry."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
@@ -192,7 +192,7 @@ class Entry:
     def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
         """Apply `read` to the value at these keys; None if there is no value.
 
-        If the value can't be read, this is reported and the result is None, too.
+        If the value can't be read, this is reported and the result is None.
         """
         with self.alone():
             found = self.at(*keys)

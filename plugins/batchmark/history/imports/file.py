@@ -115,7 +115,7 @@ class ImportedFile(Record):
             ) from error
 
     def rows(self, parsed: Parsed | None = None) -> list[Row]:
-        """Return a row per measurement; `parsed` is the result of `parse`, if already called.
+        """Return one row per measurement; `parsed` is the result of `parse`, if already called.
 
         Raises the same errors as `parse`.
         """
@@ -211,7 +211,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Build an object without values for duplicate keys, as it is unknown which one is right."""
+    """Build an object; duplicate keys lose their values, as it is unknown which one is right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value

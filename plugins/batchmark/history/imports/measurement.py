@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result at one point of its parameters; names are made stable.
+    """A benchmark's result for one set of parameter values; its names are normalised.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
@@ -76,7 +76,9 @@ class ForeignMeasurement:
             for name, value in self.machine.items()
         }
         if (length := len(parameters_json(self.parameters))) > MOST_CHARACTERS:
-            raise ValueError(f"{length} characters of parameters, more than {MOST_CHARACTERS}")
+            raise ValueError(
+                f"its parameters have {length} characters, more than {MOST_CHARACTERS}"
+            )
         for name, value in self.figures.items():
             if value is not None and not 0 <= value <= LARGEST_FIGURE:
                 raise ValueError(f"{name} is {value:g}, not from 0 to {LARGEST_FIGURE:g}")
@@ -174,7 +176,7 @@ class Parsed:
 
 
 class Figures(TypedDict, total=False):
-    """Fields of a ForeignMeasurement: its point, and either figures or a reason."""
+    """Fields of a ForeignMeasurement: its place, and either figures or a reason."""
 
     place: str
     figures: Row

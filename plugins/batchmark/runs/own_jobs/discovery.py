@@ -279,7 +279,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
     """Yield notes on what will be unknown because a side's log is missing or may be incomplete.
 
     Raises:
-        PlanError: the job's result could not be determined either.
+        PlanError: the log is missing, but the side's check or output needs it.
     """
     problem = _log_problem(account, container)
     if problem and (side.check or side.output):

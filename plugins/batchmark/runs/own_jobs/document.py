@@ -278,7 +278,7 @@ class WatchedJob:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Return means and maxima over the whole job; minima are not reported.
+        """Return means and maxima over the whole job; minima are known only if they equal the mean.
 
         Memory is everything charged to the container, including its page cache.
         """

@@ -106,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """Discard facts about an end before the beginning, as they can't come from the wrapper."""
+        """Discard facts about the end seen before the beginning: they aren't the wrapper's."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 
@@ -167,7 +167,7 @@ class JobOutput:
 
     @property
     def by_a_shell(self) -> bool:
-        """Whether the wrapper reported anything: a key, facts on the command, or file metrics."""
+        """Whether the wrapper wrote anything: a key, facts about the command, or file metrics."""
         facts = vars(self.facts)
         spoke = any(facts[name] != nothing for name, nothing in OF_THE_COMMAND.items())
         return bool(self._key) or spoke or self._seen["file"] > 0

@@ -110,7 +110,7 @@ def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = (
         PlanError: a field is unknown, missing or invalid, or a side's name is taken.
     """
     if not 1 <= len(given) <= MOST_SIDES:
-        raise PlanError(f"sides has {len(given)} objects: give from 1 to {MOST_SIDES}")
+        raise PlanError(f"sides has {len(given)} objects: give 1 to {MOST_SIDES}")
     sides = [_side(number, each) for number, each in enumerate(given, start=1)]
     ((name, count),) = Counter(side.name for side in sides).most_common(1)
     if count > 1:

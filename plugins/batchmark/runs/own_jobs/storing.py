@@ -43,7 +43,7 @@ def store_document(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> ResultDocument | None:
-    """Write and return a finished job's document, unless the stored one is as complete.
+    """Write and return a finished job's document, unless the stored one is at least as complete.
 
     Returns None if no attempt started. `host` is the host found while the job ran, if any.
 

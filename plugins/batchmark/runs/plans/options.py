@@ -55,7 +55,7 @@ def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
 
 
 def _number(given: Any) -> Any:
-    """Convert text to a number if it is one."""
+    """Convert text to a number if possible."""
     for kind in (int, float) if isinstance(given, str) else ():
         with suppress(ValueError):
             return kind(given)

@@ -146,8 +146,8 @@ def _check_task(name: str, *, own: bool) -> None:
             )
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise PlanError(
-                f"task {OWN_TASK + name!r} names no workload: give the name of its file in "
-                f"own_workloads without .py, using a-z, 0-9 and _, such as {OWN_TASK}softmax"
+                f"task {OWN_TASK + name!r} is not a workload's name: give the name of its file "
+                f"in own_workloads without .py, using a-z, 0-9 and _, such as {OWN_TASK}softmax"
             )
     elif name not in TASKS:
         raise PlanError(
