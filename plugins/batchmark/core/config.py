@@ -1,4 +1,4 @@
-"""The configuration published by Terraform: where to run, and where results go."""
+"""The configuration that Terraform publishes: where jobs run and where results are stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Published(Record):
         """Parse the published JSON.
 
         Raises:
-            ConfigError: the variable is missing or from another release.
+            ConfigError: the variable is missing, or was published by another release.
         """
         if not text:
             raise ConfigError(f"Airflow variable '{cls.variable}' not found: {cls.missing}")
@@ -50,7 +50,7 @@ class ComputeEnvironments(Record):
     more: tuple[Line, ...] = Field(
         default=(),
         max_length=20,
-        description="further environments; only queues not created by Terraform have any",
+        description="additional environments; only queues not created by Terraform have them",
     )
 
     @property
@@ -59,12 +59,12 @@ class ComputeEnvironments(Record):
 
 
 class Target(Record):
-    """One instance type on one device, with its own queues and job definition.
+    """A benchmark target: an instance type and a device, with their queues and job definition.
 
     `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
     the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
     and share its GPU without requesting it. With `most_nodes`, a job spans up to that many
-    instances, which it shares with no other job.
+    instances, which run no other job.
     """
 
     device: Literal["cpu", "cuda"]
@@ -86,7 +86,7 @@ class Target(Record):
     most_nodes: PositiveCount | None = None
     given_ami: bool = Field(
         default=False,
-        description="whether Terraform was given an AMI to use instead of ECS's newest",
+        description="whether Terraform was given an AMI instead of using the newest ECS one",
     )
     capacity_reservation: Line | None = Field(
         default=None,
@@ -121,15 +121,15 @@ class Config(Published):
     )
     log_group: Line | None = Field(
         default=None,
-        description="log group of the targets' jobs; null in the same case as topic_arn",
+        description="log group of the targets' jobs; null if only existing jobs are compared",
     )
     events_log_group: Line | None = Field(
-        default=None, description="log group of job state changes; null from an older Terraform"
+        default=None, description="log group of job state changes; null in older releases"
     )
     monthly_cap_usd: float | None = Field(
         default=None,
         gt=0,
-        description="cap on the cost of all runs of a calendar month; null for no cap",
+        description="cap on the total cost of a calendar month's runs; null for no cap",
     )
     comparison_definitions: tuple[Line, ...] = Field(
         default=(),
@@ -140,7 +140,7 @@ class Config(Published):
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
-        """Return a copy with added or replaced targets."""
+        """Return a copy with these targets added, replacing any that have the same names."""
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 

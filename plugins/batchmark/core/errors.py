@@ -12,7 +12,7 @@ def error_summary(error: BaseException) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Suggest the nearest known name and list all, as the end of an error message."""
+    """Build the end of an error message that suggests the closest known name and lists them all."""
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1)
     asked = f" (did you mean {close[0]}?)" if close else ""
@@ -20,7 +20,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class BatchmarkError(Exception):
-    """Base class; messages state the offending value and the fix."""
+    """Base class of Batchmark's errors; messages state the offending value and how to fix it."""
 
 
 class ConfigError(BatchmarkError):
@@ -56,7 +56,7 @@ class ClusterError(BatchmarkError):
 
 
 class LayerError(BatchmarkError):
-    """A run's file system could not be created, or deleted in time."""
+    """A run's file system could not be created, or was not deleted in time."""
 
 
 class DiagnosisError(BatchmarkError):
@@ -64,7 +64,7 @@ class DiagnosisError(BatchmarkError):
 
 
 class AlertError(BatchmarkError):
-    """An alert can't be read, changed or sent, or the settings of alerts can't be used."""
+    """An alert can't be read, changed or sent, or the alert settings are unusable."""
 
 
 class GitHubError(BatchmarkError):

@@ -1,4 +1,4 @@
-"""The properties that decide a machine's speed and noise, as reported by its jobs."""
+"""The machine properties that determine speed and noise, as reported by jobs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from batchmark_job.result.document import Device, ResultDocument
 class Fingerprint(Record):
     """The properties that must match for a calibration to apply.
 
-    The image digest is not included: a rebuilt image with the same torch has the same noise, and a
-    row's library is checked against its `implementations`.
+    The image digest is not included: a rebuilt image with the same torch has the same noise, and
+    each row's library is checked against the calibrated row's `implementations`.
     """
 
     device: Device
@@ -43,7 +43,7 @@ class Fingerprint(Record):
         )
 
     def named(self) -> dict[str, str | int | None]:
-        """The values by their display names."""
+        """Return the values by display name."""
         return {
             "instance type": self.instance_type,
             "CPU model": self.cpu_model,
@@ -55,7 +55,7 @@ class Fingerprint(Record):
         }
 
     def differences(self, now: Fingerprint) -> str:
-        """List the changes since the other fingerprint, with both values."""
+        """Describe what changed from this fingerprint to `now`, with the old and new values."""
         then = self.named()
         return ", ".join(
             f"{name} was {then[name] or 'none'} and is now {value or 'none'}"

@@ -1,7 +1,7 @@
-"""Formats figures with no more digits than their interval supports.
+"""Formats figures with no more digits than their confidence intervals support.
 
-Figures shown side by side share the finest last digit among them. Otherwise 1.9 could appear next
-to a smaller value that is shown as 2.
+Figures of similar size shown side by side are rounded to the same digit, the finest that any of
+them needs. Otherwise, 1.9 could appear next to a smaller value shown as 2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 class Figure(NamedTuple):
-    """A formatted value and its interval, which is empty if there is none."""
+    """A formatted value and its formatted interval, which is empty if the value has none."""
 
     value: str
     interval: str
@@ -55,7 +55,7 @@ def time(estimate: Estimate, beside: Others = ()) -> Figure:
 
 
 def factor(estimate: Estimate, beside: Others = ()) -> Figure:
-    """Format a ratio such as a speedup; if its interval excludes 1, so do the digits shown."""
+    """Format a ratio such as a speedup; if its interval excludes 1, so does the rounded one."""
     figure = number(estimate, beside)
     return Figure(f"{figure.value}{TIMES}", figure.interval)
 
@@ -73,7 +73,7 @@ def rate(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Format an amount without interval to three digits, such as 1.25 GHz."""
+    """Format an amount that has no interval to three digits, such as 1.25 GHz."""
     scale, prefix = _prefix(value)
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
 
@@ -84,7 +84,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def multiple(value: float) -> str:
-    """Format a ratio without interval to three digits."""
+    """Format a ratio that has no interval to three digits."""
     return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
 
 
@@ -93,12 +93,12 @@ def percent(share: float) -> str:
 
 
 def difference_text(change: float) -> str:
-    """Format how far apart figures may be: as a percentage below 100 %, else as a factor."""
+    """Format how far apart figures may be: as a percentage below 100 %, otherwise as a factor."""
     return percent(change) if change < 1 else f"{two_digits(1 + change)}{TIMES}"
 
 
 def noise(share: float) -> str:
-    """Format a spread or noise level; 100 % or more means too few jobs to know it."""
+    """Format a spread or noise level, or "not known" for 100 % or more (too few jobs)."""
     return percent(share) if share < 1 else "not known"
 
 
@@ -126,7 +126,7 @@ def two_digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a duration without interval."""
+    """Format a duration that has no interval."""
     if value == 0:
         return "0 s"
     scale, unit = _time_unit(value)
@@ -141,7 +141,7 @@ def usd(value: float) -> str:
 
 
 def value(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
-    """Format a figure in a unit that takes no SI prefixes."""
+    """Format a figure whose unit takes no SI prefixes."""
     figure = _figure(estimate, beside, 3)
     return Figure(_with_unit(figure.value, unit), figure.interval)
 
@@ -162,13 +162,13 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def shortened_list(names: Sequence[str], most: int = 3) -> str:
-    """List the first names and the number of the others."""
+    """List the first `most` names, and say how many others there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:
-    """Format parameters; an own job's metric appears by its own name, with its unit."""
+    """Format parameters; an own job's metric is shown under its own name, with its unit."""
     hidden = OF_A_METRIC if values.keys() >= OF_A_METRIC else ()
     shown = [f"{name} {value}" for name, value in values.items() if name not in hidden]
     if hidden:
@@ -177,7 +177,7 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def point(values: Mapping[str, Parameter], dtype: str | None) -> str:
-    """Format a row's parameters and number format, without an unknown number format."""
+    """Format a row's parameters and its number format, if known."""
     return ", ".join(filter(None, (parameters(values), _known_dtype(dtype))))
 
 
@@ -212,7 +212,7 @@ def _figure(
     scale: float = 1.0,
     visibly_not: float | None = None,
 ) -> Figure:
-    """Format an estimate in the unit `scale`, with the last digit shared by its peers."""
+    """Format an estimate in units of `scale`, rounded to the same digit as the figures near it."""
     alike = [one.scaled(1 / scale) for one in _alike(estimate, beside)]
     last = min(_own_last_digit(one, digits_without_interval, visibly_not) for one in alike)
     shown = estimate.scaled(1 / scale)
@@ -224,7 +224,7 @@ def _figure(
 
 
 def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
-    """Select the figures near this one: sorted, each less than ten times the previous one."""
+    """Select the figures of similar size, sorted: each is less than ten times the previous one."""
     found: list[Estimate] = []
     known = [estimate, *(one for one in beside if one)]
     for one in sorted(known, key=lambda one: abs(one.value)):
@@ -258,7 +258,7 @@ def _own_last_digit(
 
 
 def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
-    """Whether rounding alone makes the value equal an end of its interval."""
+    """Whether rounding alone makes the value equal to an end of its interval."""
     ends = (interval.low, interval.high)
     return any(
         value != end and _rounded(value, last_digit) == _rounded(end, last_digit) for end in ends
@@ -266,7 +266,7 @@ def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
 
 
 def _last_digit(value: float, digits: int) -> int:
-    """Power of ten of the last of `digits` significant digits."""
+    """Return the power of ten of the last of `digits` significant digits."""
     return 1 - digits if value == 0 else math.floor(math.log10(abs(value))) - digits + 1
 
 

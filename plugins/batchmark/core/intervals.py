@@ -1,4 +1,4 @@
-"""Medians with reproducible bootstrap intervals."""
+"""Medians and their ratios, with reproducible bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK_ELEMENTS = 1_000_000  # resampled at once, to bound memory
 
 
 class Interval(Record):
-    """A confidence interval of the true value, valid if the samples are representative."""
+    """A confidence interval for the true value, valid if the samples are representative."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure with its interval, or the reason why there is none, in the unit of its field."""
+    """A figure with its interval or the reason why it has none, in the unit of its field."""
 
     value: float
     interval: Interval | None
@@ -48,7 +48,7 @@ class Estimate(Record):
         )
 
     def inverse(self, amount: float = 1) -> Estimate:
-        """Divide an amount by this figure, as for a rate; figure and interval must be above 0."""
+        """Divide an amount by this estimate, whose value and interval must be above 0."""
         interval = self.interval and Interval(
             low=amount / self.interval.high,
             high=amount / self.interval.low,
@@ -66,14 +66,14 @@ def overlap(first: Estimate, second: Estimate) -> bool:
 
 
 class Median:
-    """The median of all samples of one or several jobs, with its bootstrap distribution.
+    """The median of all samples of one or more jobs, with its bootstrap distribution.
 
     Jobs are resampled first, then each job's processes, then each process's turns, then the samples
     within a turn, so that correlated samples of one turn don't count as independent. A level with a
-    single member is not resampled. In simulation, the intervals covered the truth at least as often
-    as CONFIDENCE says if jobs agree; if jobs differ more than their samples do, in 79 % of cases
-    with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10. The same goes for the processes of a
-    single job, and for the turns of a single process.
+    single member is not resampled. In simulations, the intervals covered the true value at least as
+    often as CONFIDENCE says if jobs agreed. If jobs differed more than their samples did, coverage
+    was 79 % with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10. The same goes for the processes
+    of a single job, and for the turns of a single process.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Median:
         seed: str,
         turns: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> None:
-        """Take each job's samples.
+        """Compute the median of all samples; the bootstrap runs when first needed.
 
         Args:
             jobs_samples: each job's samples, positive, in any unit.
-            seed: the name of the series, which seeds the bootstrap.
-            turns: by job and process, the number of samples of each turn, in order; by default
-            one process took all samples in one turn.
+            seed: name of the series, which seeds the bootstrap.
+            turns: number of samples in each turn, in order, by job and process; by default, a
+            single process took all of a job's samples in one turn.
         """
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
@@ -101,7 +101,7 @@ class Median:
 
     @property
     def interval_reason(self) -> str | None:
-        """Why there are too few samples for an interval; None if there are enough."""
+        """Why the median has no interval; None if there are enough samples for one."""
         count = self.samples.size
         if count >= MINIMUM_SAMPLES:
             return None
@@ -122,7 +122,7 @@ class Median:
         return Estimate(value=self.value, interval=interval_of(self.draws()))
 
     def relative_spread(self) -> float | None:
-        """Interquartile range / median; None with fewer than 4 samples."""
+        """Return the interquartile range divided by the median; None with fewer than 4 samples."""
         if self.samples.size < 4:
             return None
         low, high = np.quantile(self.samples, [0.25, 0.75])
@@ -130,13 +130,13 @@ class Median:
 
 
 def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Estimate:
-    """Ratio of two independently measured medians, such as a speedup.
+    """Return the ratio of two independently measured medians, such as a speedup.
 
-    The interval comes from the quotients of both medians' bootstrap draws. As these only reflect
-    jobs that ran, it is widened to at least what job-to-job noise implies.
+    The interval comes from the quotients of both medians' bootstrap draws. Because these reflect
+    only the jobs that ran, it is widened to at least what job-to-job noise implies.
 
     Args:
-        job_noise: how far job-to-job noise alone may move the log of the ratio.
+        job_noise: how far job-to-job noise alone can move the log of the ratio.
     """
     value = numerator.value / denominator.value
     if reason := no_interval(numerator, denominator):
@@ -148,18 +148,18 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
 
 
 def no_interval(*medians: Median) -> str | None:
-    """The reason why an estimate has no interval; None if all have one."""
+    """Return why one of these medians has no interval; None if all have one."""
     return next(filter(None, (median.interval_reason for median in medians)), None)
 
 
 def known_median(values: Iterable[float | None]) -> float | None:
-    """Median of the known values; None if there are none."""
+    """Return the median of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def interval_of(draws: NDArray[np.float64]) -> Interval:
-    """The central interval with CONFIDENCE of the draws, shape (n,)."""
+    """Return the central interval that contains a share CONFIDENCE of the draws, of shape (n,)."""
     low, high = np.quantile(draws, ENDS)
     return Interval(low=float(low), high=float(high))
 
@@ -169,7 +169,7 @@ def _bootstrap_medians(
     turns: Sequence[Sequence[Sequence[int]]],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Medians of hierarchically resampled samples (see `Median`), shape (DRAWS,)."""
+    """Return medians of hierarchically resampled samples (see `Median`), of shape (DRAWS,)."""
     counts = np.array([size for job in turns for process in job for size in process])
     of_processes = np.array([len(process) for job in turns for process in job])
     of_jobs = np.array([len(job) for job in turns])

@@ -1,4 +1,4 @@
-"""The table of our DAGs, read by pages, cost accounting and the leak guard."""
+"""The table of Batchmark's DAGs, used by the pages, cost accounting and the leak guard."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = {
             "EKS GPU sharing benchmark",
             "sharing",
             jobs=False,
-            no_reruns="the node for its pods is gone by then",
+            no_reruns="the node for its pods no longer exists by then",
         ),
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
         benchmark(OWN_JOB_DAG, "Own job benchmark", "own_jobs"),
@@ -67,6 +67,6 @@ SUBMITTING = tuple(kind.dag_id for kind in KINDS.values() if kind.jobs)
 
 
 def title(dag_id: str | None) -> str:
-    """Display name of a DAG; its id if it isn't ours."""
+    """Return a DAG's display name, or its id if the DAG isn't one of Batchmark's."""
     kind = KINDS.get(dag_id or "")
     return kind.title if kind else dag_id or ""

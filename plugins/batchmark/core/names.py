@@ -39,15 +39,15 @@ def slug(run_id: str) -> str:
 
 
 def target_order(target: str) -> list[str | float]:
-    """Sort key of targets, used everywhere; numbers sort by value.
+    """Return the sort key for targets that is used everywhere; numbers sort by value.
 
-    In an instance family, `xlarge` sorts as `1xlarge`.
+    Within an instance family, `xlarge` sorts as `1xlarge`.
     """
     return _by_value(r"([0-9]{1,20})", target.replace(".xlarge", ".1xlarge"))
 
 
 def row_order(row: str) -> list[str | float]:
-    """Sort key of row names; sizes in them sort as numbers, not as text."""
+    """Return the sort key for row names; sizes in them sort as numbers, not as text."""
     return _by_value(r"([0-9]{1,20}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?)", row)
 
 
@@ -58,7 +58,7 @@ def _by_value(number: str, text: str) -> list[str | float]:
 
 
 def run_name(run_id: str, when: str, of: str = "") -> str:
-    """Describe a run: its subject, when it ran, and why if its id shows it."""
+    """Describe a run: its subject, when it ran and, if its id shows this, why it started."""
     return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 
@@ -70,15 +70,15 @@ def cut_to_length(text: str, longest: int) -> str:
 
 
 def url_safe(text: str) -> str:
-    """Replace characters unfit for keys and file names; different texts may collide.
+    """Replace characters unfit for keys and file names; different texts may become the same.
 
-    Release 0.1 named runs' folders this way; readers accept these names until 0.3.
+    Release 0.1 named run folders this way; readers accept such names until release 0.3.
     """
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-")
 
 
 def names_of_task(job_name: str, run_id: str) -> str:
-    """Common name prefix of all jobs that a task submits in a run.
+    """Return the common name prefix of all jobs that a task submits in a run.
 
     `job_name` identifies the task's job within the run.
     """
@@ -88,12 +88,12 @@ def names_of_task(job_name: str, run_id: str) -> str:
 
 
 def full_name(job_name: str, run_id: str, number: int) -> str:
-    """Name of a task's job: the same for retries, different once the task was cleared."""
+    """Return the name of a task's job: the same for retries, but new once the task is cleared."""
     return f"{names_of_task(job_name, run_id)}{number}"
 
 
 def document_prefix(job_id: str) -> str:
-    """Name prefix of a job's result documents (batchmark_job/output.py).
+    """Return the name prefix of a job's result documents (batchmark_job/output.py).
 
     The ":" in the id of an array job's child is replaced.
     """
@@ -101,7 +101,7 @@ def document_prefix(job_id: str) -> str:
 
 
 def generation_of(full: str) -> int:
-    """The generation in a full name; -1 if it is not one of our names."""
+    """Return the generation in a job's full name; -1 if Batchmark did not name the job."""
     ending = full.rpartition("-g")[2]
     return int(ending) if ending.isdigit() else -1
 

@@ -50,7 +50,7 @@ def cell(value: object) -> object:
     """Make a one-line CSV cell; text that a spreadsheet would read as a formula is quoted.
 
     The quote is an apostrophe, as OWASP recommends:
-    https://owasp.org/www-community/attacks/CSV_Injection. Numbers, also as text, stay numbers.
+    https://owasp.org/www-community/attacks/CSV_Injection. Numbers, even as text, stay numbers.
     """
     if not isinstance(value, str):
         return value
@@ -66,7 +66,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 def _printed(text: str) -> str:
-    """Make a value printable in one line; undecodable bytes of a path become '?'."""
+    """Make text printable on one line; undecodable bytes, as in paths, become '?'."""
     return printable(text.encode(errors="replace").decode())
 
 
@@ -79,19 +79,19 @@ def _is_number(text: str) -> bool:
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print one line, made safe."""
+    """Print text as a single safe line."""
     print(line(text), file=sys.stderr if error else sys.stdout)
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that prints errors in one safe line."""
+    """An argument parser that prints each error on one safe line."""
 
     def error(self, message: str) -> NoReturn:
         super().error(line(message))
 
 
 def percent(text: str) -> float:
-    """Parse an option's percentage."""
+    """Parse a percentage given as a command-line option."""
     try:
         value = float(text)
     except ValueError:
@@ -102,5 +102,5 @@ def percent(text: str) -> float:
 
 
 def drop_output() -> None:
-    """Discard output once the pipe's reader is gone, so Python doesn't complain at exit."""
+    """Discard output after the pipe's reader has closed it, so Python doesn't complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

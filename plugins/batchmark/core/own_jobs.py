@@ -1,4 +1,4 @@
-"""Own jobs, not written for Batchmark: their published configuration and their plans."""
+"""Own jobs, which were not written for Batchmark: their published configuration and plans."""
 
 from __future__ import annotations
 
@@ -42,52 +42,54 @@ MOST_SIDES = 20
 def _repeats(place: str) -> Any:
     return option(
         6,
-        f"Jobs of each {place} and size. 6 or more give intervals. Each queue first runs one "
-        "extra job to start its instance.",
+        f"Number of jobs per {place} and size. 6 or more yield confidence intervals. Each queue "
+        "first runs one extra job to start its instance.",
     )
 
 
 def _deadline() -> Any:
     return option(
         None,
-        "The report names the cheapest target within this time, not counting waits. Empty for "
-        "none.",
+        "The report names the cheapest target that finishes within this time, excluding "
+        "waiting time. Leave empty for no deadline.",
     )
 
 
 class OwnJobRun(Options):
-    """Options of a run of one of Terraform's own jobs."""
+    """Options for running an own job that is defined in Terraform."""
 
     job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
     sizes: Sizes = option(
-        (), "Sizes of its axis, one number per line; by default those set in Terraform."
+        (), "Sizes to measure, one number per line; by default, those set in Terraform."
     )
-    targets: tuple[Line, ...] = option((), "Targets; by default all that the job is defined for.")
+    targets: tuple[Line, ...] = option(
+        (), "Targets to run on; by default, all that the job is defined for."
+    )
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
 
 
 class ComparisonRun(Options):
-    """Options of a comparison of existing jobs."""
+    """Options for comparing existing jobs."""
 
     name: JobName = option(
         "comparison",
-        "Name of its results; reusing a name continues its history.",
+        "Name for the results; reusing a name continues its history.",
     )
     sides: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_SIDES)] = option(
         (),
         'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
-        "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell. Only job definitions that Terraform lists. Anyone who "
-        "may start this DAG can run any command with their roles.",
+        "optional fields are parameters, environment, command, vcpus, memory_mib, gpus, "
+        "timeout_seconds, check, output, output_sha256 and shell. Terraform must list the job "
+        "definitions. Anyone who may start this DAG can run any command with their roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
         None,
-        "Placeholder in the sides' commands that takes the sizes, such as size for Ref::size. "
-        "Empty for none.",
+        "Placeholder for the sizes in the sides' commands, such as size for Ref::size. "
+        "Leave empty for none.",
     )
-    sizes: Sizes = option((), "Sizes of the parameter, one number per line.")
+    sizes: Sizes = option((), "Values of the parameter, one number per line.")
     repeats: Repeats = _repeats("side")
     deadline_seconds: Deadline | None = _deadline()
 
@@ -95,7 +97,7 @@ class ComparisonRun(Options):
         parameter = f"{name('parameter')} is {self.parameter!r}"
         if self.parameter in TAKEN:
             return (
-                f"{parameter}, a reserved name: rename it in the commands; reserved are "
+                f"{parameter}, a reserved name: rename it in the commands; reserved names: "
                 f"{', '.join(TAKEN)}"
             )
         if self.parameter and not self.sizes:
@@ -120,8 +122,10 @@ class JobAxis(Record):
 class OwnJob(Record):
     """An own job, with a job definition for each of its targets."""
 
-    command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
-    parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
+    command: tuple[str, ...] = Field(
+        description="may have Ref:: placeholders; empty: the image's own"
+    )
+    parameters: dict[Line, str] = Field(default={}, description="default values of placeholders")
     axis: JobAxis | None = None
     check: str | None = Field(
         default=None, description="shell command whose exit code decides whether a job passes"
@@ -130,10 +134,12 @@ class OwnJob(Record):
         default=None, description="path of the output whose SHA-256 is checked"
     )
     output_sha256: Line | None = Field(
-        default=None, description="expected SHA-256; null: all sides must agree"
+        default=None, description="expected SHA-256; null if all sides must agree"
     )
     shell: bool = Field(default=True, description="whether its image's /bin/sh starts the command")
-    job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
+    job_definitions: dict[Line, Line] = Field(
+        min_length=1, description="ARNs of the job definitions, by target"
+    )
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
     schedule: Line | None = Field(
@@ -141,7 +147,7 @@ class OwnJob(Record):
     )
     commit: Given | None = Field(default=None, description="commit of the code in its image")
     branch: Given | None = Field(default=None, description="branch of that commit")
-    label: Given | None = Field(default=None, description="any text by which to find its runs")
+    label: Given | None = Field(default=None, description="any text for finding its runs")
 
     @property
     def version(self) -> GivenVersion:
@@ -166,20 +172,20 @@ class OwnJobPlan(Record):
     """The command of one Batch job at one size, and how its result is checked."""
 
     name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
-    job_definition: Shown = Field(description="ARN")
+    job_definition: Shown = Field(description="ARN of the job definition")
     command: tuple[str, ...] = Field(
-        default=(), description="the command with its parameters filled in; empty: the image's own"
+        default=(), description="command with its parameters filled in; empty for the image's own"
     )
     parameters: dict[str, str] = Field(default={}, description="parameters for SubmitJob")
     environment: dict[str, str] = Field(
         default={},
         exclude=True,
-        description="overrides of the definition's variables; never stored, as a value may be a "
+        description="overrides of the definition's variables; never stored, because a value may be "
         "secret",
     )
-    vcpus: float | None = Field(default=None, description="override; null: the definition's")
-    memory_mib: int | None = Field(default=None, description="as vcpus")
-    gpus: int | None = Field(default=None, description="as vcpus")
+    vcpus: float | None = Field(default=None, description="override; null: the definition's value")
+    memory_mib: int | None = Field(default=None, description="like vcpus")
+    gpus: int | None = Field(default=None, description="like vcpus")
     axis: Shown | None = None
     size: JobSize | None = None
     shell: bool = True
@@ -189,7 +195,7 @@ class OwnJobPlan(Record):
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="deadline for a job, not counting waits; null: none was requested",
+        description="deadline for a job, excluding waiting time; null if none was requested",
     )
     existing: bool = Field(
         default=False,
@@ -201,5 +207,5 @@ parse_own_jobs = OwnJobs.parse
 
 
 def scheduled_run_id(name: str, due: datetime) -> str:
-    """Run id of a scheduled own job; ids generated by Airflow begin differently."""
+    """Return the run id of a scheduled own job; ids generated by Airflow begin differently."""
     return f"{SCHEDULED}{name}__{due.astimezone(UTC).isoformat()}"

@@ -30,7 +30,7 @@ UsdPerHour = Annotated[float, Field(gt=0)]
 
 
 def price_file(region: str) -> Path:
-    """Path of a region's committed price table; the file may not exist."""
+    """Return the path of a region's committed price table; the file may not exist."""
     return Path(__file__).with_name(f"prices.{region}.json")
 
 
@@ -38,18 +38,18 @@ PRICES_FILE = price_file("us-east-1")  # which the laptop's local cloud serves
 
 
 class SpotPrice(Record):
-    """The latest Spot prices by availability zone."""
+    """An instance type's latest Spot prices by availability zone."""
 
     zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
-    changed_at: AwareDatetime = Field(description="the latest price change among the zones")
+    changed_at: AwareDatetime = Field(description="time of the latest price change in any zone")
 
     @property
     def usd_per_hour(self) -> float:
-        """Median over the zones."""
+        """The median across the zones."""
         return median(self.zones.values())
 
     def in_zone(self, zone: str | None) -> float | None:
-        """Price in a zone; None if the zone is unknown or has no price."""
+        """Return the price in a zone; None if the zone is unknown or has no price."""
         return self.zones.get(zone) if zone else None
 
     @property
@@ -66,16 +66,16 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date = Field(description="the day of the request, also for Spot prices")
+    as_of: date = Field(description="day on which the prices, including Spot, were requested")
     source: str
     source_url: str | None = None
     on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
     spot: dict[str, SpotPrice] = Field(default={}, description="by EC2 instance type")
     notes: tuple[str, ...] = Field(
-        default=(), description="what is missing, and why the prices aren't today's"
+        default=(), description="what is missing, and why the prices are not current"
     )
     type_notes: dict[str, str] = Field(
-        default={}, description="why an instance type has no price, by EC2 instance type"
+        default={}, description="why there is no price, by EC2 instance type"
     )
 
     @property
@@ -101,7 +101,7 @@ class PriceTable(Record):
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """Return a warning if the prices are too old to trust; None if not, or without prices."""
+        """Return a warning if there are prices but they are too old to trust, otherwise None."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None
@@ -128,15 +128,15 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
     """Return the committed table for a run in `region` that could not get current prices.
 
     Prices differ between regions, so a region without a committed table gets an empty one. `reason`
-    is a clause for the note. Spot prices older than a day are dropped.
+    becomes a clause of the table's note. Spot prices older than a day are dropped.
     """
     missing = f"Current prices are unavailable: {reason}."
     if price_file(region).exists():
         prices = load_prices(price_file(region))
-        note = f"{missing} Using the committed ones of {prices.as_of}."
+        note = f"{missing} Using the committed prices of {prices.as_of}."
         return prices.model_copy(update={"notes": (note,)}).without_old_spot(now)
     prices = load_prices()
-    note = f"{missing} The committed ones are for {prices.region} and don't apply to {region}."
+    note = f"{missing} The committed prices are for {prices.region} and don't apply to {region}."
     return prices.model_copy(
         update={"region": region, "on_demand": {}, "spot": {}, "type_notes": {}, "notes": (note,)}
     )
@@ -165,7 +165,7 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
     found.discard(0.0)  # prepaid by a reservation
     if len(found) > 1:
         listed = ", ".join(f"{price:g}" for price in sorted(found))
-        raise PriceError(f"AWS lists several: {listed}")
+        raise PriceError(f"AWS lists several prices: {listed}")
     return found.pop() if found else None
 
 
@@ -197,5 +197,5 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
 
 
 def exact(usd: float) -> Fraction:
-    """Convert a float to the decimal number as written, so that 0.1 is exactly a tenth."""
+    """Convert a float to the decimal number that it prints as, so 0.1 becomes exactly one tenth."""
     return Fraction(str(usd))

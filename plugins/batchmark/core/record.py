@@ -1,4 +1,4 @@
-"""The base of all records: frozen, no unknown fields, no NaN."""
+"""The base class of all records, which are frozen and reject unknown fields and NaN."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Converts a row's samples to displayed values: seconds, or an own job's metric.
 
-A metric's sample is its value, or 1 / value if higher is better, so that in every row less is
-better. Values are shown to people.
+A metric's sample is its value, or 1 / value if higher is better, so that lower samples are better
+in every row. Values are only for display.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
 
 
 class ToldMetric(NamedTuple):
-    """The own job's metric that a row measures."""
+    """The metric of an own job that a row measures."""
 
     name: str
     unit: str
@@ -27,7 +27,7 @@ class ToldMetric(NamedTuple):
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
-        """Parse a row's metric; None for a row of seconds."""
+        """Parse a row's metric; None if the row measures seconds."""
         name, unit, better = (parameters.get(key) for key in (METRIC, UNIT, BETTER))
         if isinstance(name, str) and isinstance(unit, str) and better in (HIGHER, LOWER):
             return cls(name, unit, better == HIGHER)
@@ -49,7 +49,7 @@ def value(parameters: Mapping[str, Parameter], sample: float) -> float:
 
 
 def value_text(parameters: Mapping[str, Parameter], read: float) -> str:
-    """Format what `value` returns, with its unit."""
+    """Format a value returned by `value`, with its unit."""
     told = ToldMetric.of(parameters)
     return formatting.amount(read, told.unit) if told else formatting.seconds(read)
 
@@ -60,7 +60,7 @@ def text(parameters: Mapping[str, Parameter], sample: float) -> str:
 
 
 def figure(parameters: Mapping[str, Parameter], sample: Estimate, beside: Others = ()) -> Figure:
-    """Like `text`, with an interval; `beside` are other figures of the row."""
+    """Like `text`, but with an interval; `beside` are the row's other figures."""
     told = ToldMetric.of(parameters)
     if told is None:
         return formatting.time(sample, beside)
@@ -69,11 +69,11 @@ def figure(parameters: Mapping[str, Parameter], sample: Estimate, beside: Others
 
 
 def change(parameters: Mapping[str, Parameter], share: float) -> float:
-    """Relative change of the value for a relative change of the row's samples, both > -1."""
+    """Convert a relative change of a row's samples to that of its values; both are above -1."""
     told = ToldMetric.of(parameters)
     return 1 / (1 + share) - 1 if told and told.higher_is_better else share
 
 
 def word(parameters: Mapping[str, Parameter], of_seconds: str) -> str:
-    """Replace slower and faster with worse and better for a metric."""
+    """For a metric, replace "slower" with "worse" and "faster" with "better"."""
     return WORSE_OR_BETTER.get(of_seconds, of_seconds) if ToldMetric.of(parameters) else of_seconds

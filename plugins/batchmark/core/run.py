@@ -1,4 +1,4 @@
-"""Records of one benchmark run: its planned and its collected jobs."""
+"""Records of one benchmark run: its planned and collected jobs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """Its suite, plus any size, node count, or number of jobs or pods that share a device."""
+        """What it measures: suite and any size, node count, or number of sharing jobs or pods."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -107,11 +107,11 @@ class TargetWorst(JobLimits):
         "job has one instance",
     )
     usd_per_hour: float | None = Field(description="On-Demand price; null if unknown")
-    usd: float | None = Field(description="rounded up to a cent; null without a price")
+    usd: float | None = Field(description="cost rounded up to a cent; null without a price")
 
     @property
     def seconds(self) -> int:
-        """Worst-case seconds of all instances."""
+        """Worst-case seconds of all instances together."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
@@ -129,7 +129,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """Text for the idle seconds added to the timeouts."""
+        """Text for the idle seconds to add to the timeouts; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class WorstCase(Record):
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """Worst-case cost of one job of a target; None if it is not in the run or has no price."""
+        """Return the worst-case cost of one of a target's jobs; None without jobs or a price."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -190,7 +190,7 @@ class RunPlan(Record):
         default=None, description="null in plans of older releases, as is spending_key"
     )
     dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
-    run_id: Shown | None = Field(default=None, description="as dag_id")
+    run_id: Shown | None = Field(default=None, description="like dag_id")
     dry_run: bool = Field(
         default=False, description="whether it was only planned and nothing submitted"
     )
@@ -204,7 +204,7 @@ class RunPlan(Record):
         "null if there is none",
     )
     sides: dict[Shown, Target] = Field(
-        default={}, description="existing queues as targets outside the installation, by side"
+        default={}, description="existing queues outside the installation, as targets, by side"
     )
 
     @property
@@ -226,7 +226,7 @@ class InterruptedAttempt(Record):
 
 
 class StoredJob(Record):
-    """A planned job with a result and links to its traces, as stored in `collected.json`.
+    """A planned job with a result, stored in `collected.json` with links to its log and document.
 
     The document itself is only stored at `document_uri`.
     """
@@ -235,16 +235,16 @@ class StoredJob(Record):
     job_id: str
     job_attempt: int = Field(ge=1)
     log_group: str = Field(
-        description="CloudWatch log group, or else the bucket that holds the log"
+        description="CloudWatch log group, or the S3 bucket if the log is stored there"
     )
     log_stream: str = Field(description="log stream in that group, or the log's key in the bucket")
-    log_url: str = Field(description="opens the log stream, or the object in the bucket")
+    log_url: str = Field(description="link to the log stream, or to the object in the bucket")
     document_uri: str = Field(description="s3:// address of the raw result document")
-    document_url: str = Field(description="opens the raw result document in a browser")
+    document_url: str = Field(description="link to the raw result document for a browser")
     document_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the raw result document as collected; null, and not checked, from "
-        "older releases",
+        description="SHA-256 of the raw result document as collected; null, and so not checked, if "
+        "collected by an older release",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
@@ -276,21 +276,23 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept but not compared"
+        default=(), description="earlier attempts that left a document, kept but not compared"
     )
     failure: str | None = Field(
-        default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
+        default=None, description="why Batch reports a failure: rows failed, or the job was stopped"
     )
-    ending: Ending | None = Field(default=None, description="null for a successful job")
+    ending: Ending | None = Field(
+        default=None, description="how the job ended; null if it was successful"
+    )
     doubt: Shown | None = Field(
         default=None, description="Batch's warning about the container of a successful job"
     )
     instance_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="for the first child of an array job, how long any child ran, over all "
-        "attempts, as they share one instance; for the main node of a multi-node job, how long it "
-        "ran; null for other jobs",
+        description="for an array job's first child, how long any child ran, over all attempts, "
+        "because they share one instance; for a multi-node job's main node, how long it ran; null "
+        "for other jobs",
     )
 
     @property
@@ -303,7 +305,7 @@ class StoredJob(Record):
     def charged_seconds(self) -> float | None:
         """Instance seconds of all attempts, including a replaced job's; None if unknown.
 
-        Each node counts for the main node's run time, as all exist from its start to its end.
+        Each node counts with the main node's run time, because all exist from its start to its end.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:
@@ -328,7 +330,7 @@ class CollectedJob(StoredJob):
 
 
 class LostJob(Record):
-    """A planned job without a result, with the reason."""
+    """A planned job without a result, and the reason why."""
 
     planned: PlannedJob
     job_id: str | None
@@ -341,7 +343,9 @@ class LostJob(Record):
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
     )
-    ending: Ending | None = Field(default=None, description="null unless Batch reports a failure")
+    ending: Ending | None = Field(
+        default=None, description="how the job ended; null unless Batch reports a failure"
+    )
     not_run: bool = Field(
         default=False, description="never submitted, because the first job of its side had failed"
     )
@@ -350,12 +354,12 @@ class LostJob(Record):
         description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept but not compared"
+        default=(), description="earlier attempts that left a document, kept but not compared"
     )
 
     @property
     def why(self) -> str:
-        """The reason's first line; the end of the job's log may follow it."""
+        """The reason's first line; the following lines may quote the end of the job's log."""
         return self.reason.partition("\n")[0]
 
     @property
@@ -370,7 +374,7 @@ class StoredRun(Record):
     jobs: tuple[StoredJob, ...]
     lost: tuple[LostJob, ...] = ()
     superseded: tuple[LostJob, ...] = Field(
-        default=(), description="jobs that others replaced; they cost money, too"
+        default=(), description="jobs that were replaced by others but still cost money"
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
@@ -401,9 +405,9 @@ def job_limits(target: Target) -> JobLimits:
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
-    """How a job's instance was purchased; None if the target has no such compute environment.
+    """Return how a job's instance was purchased; None if it is unknown.
 
-    Outside Batch, a job reports no compute environment.
+    It is known only in the target's own compute environments, and never outside Batch.
     """
     ours = target.compute_environments
     if compute_environment is None:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
     "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes per job",
-    "sam": "the same at more sizes, the larger ones for GPUs; slow on a CPU",
+    "sam": "the blog suite at more sizes, including large ones for GPUs; slow on a CPU",
     "precision": "matrix products and convolutions in every precision",
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
-    "sharing": "tasks that share one device: their throughput, fairness and memory",
+    "sharing": "throughput, fairness and memory of tasks that share one device",
     "scaling": "ResNet-50 training across several nodes, with its all-reduces and file reads",
     "own": "your own workloads",
 }
@@ -27,12 +27,12 @@ SHARING = "sharing"
 
 
 def suite_name(suite: str) -> str:
-    """Display name of a suite."""
+    """Return a suite's display name."""
     return f"job {suite.removeprefix(OWN_JOB)}" if is_own_job(suite) else f"suite {suite}"
 
 
 def suite_names(suites: Iterable[str]) -> str:
-    """List the suites' display names, each once."""
+    """List the suites' display names without duplicates."""
     return ", ".join(dict.fromkeys(map(suite_name, suites)))
 
 

@@ -27,9 +27,9 @@ NAMES = {
 
 
 class Version(GivenVersion):
-    """The version measured; unknown fields are null."""
+    """The version of what a run measured; unknown fields are null."""
 
-    image_digest: Name | None = optional("of the container image; null outside a container")
+    image_digest: Name | None = optional("digest of the container image; null outside a container")
 
     @classmethod
     def agreed(cls, values: Mapping[str, Iterable[str | None]]) -> Self:
@@ -52,9 +52,9 @@ class Version(GivenVersion):
 
 
 def since(before: Version, after: Version) -> str:
-    """Describe the step from the version before to this one; empty if they agree.
+    """Describe the change from one version to the next; empty if they agree.
 
-    A field that is unknown in one of them does not count as a difference.
+    A field that is unknown in either of them does not count as a difference.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)

@@ -1,4 +1,4 @@
-"""Shows, rebuilds, imports and exports the history."""
+"""Show, rebuild, import or export the history of all runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
-        super().error(f"{message}; `{self.prog} --help` says more")
+        super().error(f"{message}; see `{self.prog} --help`")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,15 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument(
         "--bucket",
         required=True,
-        help="result bucket: `terraform output -raw bucket_name` in terraform/ prints it, and "
+        help="result bucket, which `terraform output -raw bucket_name` in terraform/ prints, or "
         "`make up` on a laptop",
     )
-    common.add_argument("--region", help="AWS region (default: that of the AWS settings)")
+    common.add_argument("--region", help="AWS region (default: from the AWS settings)")
 
     show = commands.add_parser(
         "show",
         parents=[common],
-        help="show the newest runs, and each row compared with earlier ones",
+        help="show the newest runs, and compare each row with earlier ones",
     )
     show.add_argument("--suite", action="append", help="only this suite; may be repeated")
     for name, plain in NAMES.items():
@@ -104,29 +104,29 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="result files of any supported tools; for a folder, all its .json files",
+        help="result files of supported tools; a folder stands for all its .json files",
     )
     add.add_argument(
         "--target",
         type=_name,
-        help="name of the machine that measured them (required unless the file names it)",
+        help="name of the machine that was measured (required unless the file names it)",
     )
-    add.add_argument("--format", choices=FORMATS, help="default: detected")
+    add.add_argument("--format", choices=FORMATS, help="file format (default: detected)")
     add.add_argument(
-        "--commit", type=_name, help="commit that they measured, for files that don't state it"
+        "--commit", type=_name, help="commit that was measured, for files that don't state it"
     )
     add.add_argument(
         "--date",
         type=_moment,
         metavar="YYYY-MM-DDTHH:MM:SSZ",
-        help="when they were measured, for files that don't state it",
+        help="date of the measurement, for files that don't state it",
     )
     add.add_argument(
         "--device",
         type=Device,
         choices=list(Device),
         default=Device.CPU,
-        help="device that they measured (default: %(default)s)",
+        help="device that was measured (default: %(default)s)",
     )
     add.set_defaults(run=_import)
 
@@ -138,14 +138,14 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         required=True,
         type=Path,
-        help="output: a file for CSV, a folder for the other formats",
+        help="file to write for CSV, or folder for the other formats",
     )
     out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(
         "--since",
         type=date.fromisoformat,
         metavar="YYYY-MM-DD",
-        help="only rows from this day on, UTC",
+        help="only rows recorded on or after this day (UTC)",
     )
     out.set_defaults(run=_export)
     return parser
@@ -160,18 +160,18 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
         f"{result.unchanged} unchanged, {len(result.removed)} {would}removed"
     )
     _print_keys(f"{would}removed, as they belong to no run or import".capitalize(), result.removed)
-    _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
+    _print_keys("Raw documents of uncollected runs, not in the history", result.uncounted)
     if result.unchecked:
         say(
-            f"Not checked: {result.unchecked} raw documents, because the collecting release "
-            "stored no SHA-256 to detect replaced ones"
+            f"Not checked: {result.unchecked} raw documents, because the release that collected "
+            "them stored no SHA-256 to detect replacements"
         )
     for problem in result.problems:
         say(problem, error=True)
 
 
 def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
-    """Yield the steps, printing progress at every tenth if there are many."""
+    """Yield the steps; if there are many, print progress after every tenth of them."""
     tenth = count // 10 if count >= LONG else count + 1
     for number, step in enumerate(steps, 1):
         yield step
@@ -197,7 +197,7 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
         parsed = file.parse()
         converted.append((path, file, parsed, file.files(parsed), _summary(path, parsed)))
     if beside:
-        say(f"skipped, as asv stores no results in it: {', '.join(beside)}", error=True)
+        say(f"skipped, because asv stores no results there: {', '.join(beside)}", error=True)
     if not converted:
         raise HistoryError("asv stores its results in other files: give those next to machine.json")
     _refuse_pooling(history, [(path, file, parsed) for path, file, parsed, *_ in converted])
@@ -222,7 +222,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 def _refuse_pooling(
     history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
 ) -> None:
-    """Refuse figures that a series would pool as repeats of the same run.
+    """Reject figures that a series would pool as if they were repeats of the same run.
 
     Raises:
         HistoryError: a file's figure for a benchmark and run differs from the one in the history
@@ -240,7 +240,7 @@ def _refuse_pooling(
         figure, others = row.get("median_seconds"), figures[_place_in_series(row)]
         if figure and others and figure not in others:
             raise HistoryError(
-                f"{path} has a different figure for {shown(row['workload'])} of {row['target']} in "
+                f"{path} has a different figure for {shown(row['workload'])} on {row['target']} in "
                 f"run {row['run_id']} than {shortened_list([*others.values()])}: import it with a "
                 "different --target, --commit or --date, or leave it out"
             )
@@ -311,7 +311,7 @@ def _moment(text: str) -> datetime:
 
 
 def _text(path: Path) -> str:
-    """Read a file's text; gzipped files, such as pyperf's `.json.gz`, are unpacked."""
+    """Read a file's text; gzipped files, such as pyperf's `.json.gz`, are decompressed."""
     try:
         with path.open("rb") as file:
             is_packed = file.peek(len(GZIP)).startswith(GZIP)
@@ -319,7 +319,7 @@ def _text(path: Path) -> str:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise HistoryError(f"{path} can't be unpacked: {error}; download it again") from error
     if len(body) > MOST_BYTES:
-        raise HistoryError(f"{path} has more than the limit of {MOST_BYTES / 2**20:.0f} MiB")
+        raise HistoryError(f"{path} exceeds the limit of {MOST_BYTES / 2**20:.0f} MiB")
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -356,7 +356,7 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
             rows = series.of_version(rows, name, value)
         if wanted and not rows.num_rows:
             asked = ", ".join(f"{NAMES[name]} {value}" for name, value in wanted.items())
-            say(f"suite {suite}: no run of {asked}")
+            say(f"suite {suite}: no run has {asked}")
             continue
         for line in overview(suite, rows):
             say(line)
@@ -365,10 +365,10 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
-    """Export the chosen rows.
+    """Export the selected rows.
 
     Raises:
-        HistoryError: a suite is unknown, or the history is empty; nothing was written.
+        HistoryError: a suite is unknown, or the history is empty; nothing is written.
     """
     history = HistoryStore(s3, options.bucket)
     _chosen_suites(history, options)

@@ -1,7 +1,7 @@
 """Decodes history files in a separate process with a memory limit.
 
-pyarrow has no memory limit: a wrong size in a file only shows once it is unpacked, and some damage
-crashes the process. With a separate process, only that file is lost.
+pyarrow has no memory limit: a wrong size in a file shows only once the file is unpacked, and some
+damaged files crash the process. With a separate process, only the damaged file is lost.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Decode: TypeAlias = Callable[[bytes, FileLocation], pa.Table]
 class FileReader:
     """A thread-safe context manager that decodes one file at a time.
 
-    The process is forked, which takes milliseconds, so the limit exists on Linux only; elsewhere
-    files are decoded in the calling process.
+    The separate process is forked, which takes milliseconds but is done only on Linux. Elsewhere,
+    files are decoded in the calling process, without limits.
     """
 
     def __init__(self, decode: Decode) -> None:
@@ -71,7 +71,7 @@ class FileReader:
         return pa.ipc.open_stream(answer).read_all()
 
     def _answer(self, body: bytes, location: FileLocation) -> bytes | str | None:
-        """Return a serialized table or an error text; None if there was no answer."""
+        """Return a serialized table or an error text; None if the process did not respond."""
         connection = self._connection or self._start()
         try:
             connection.send(location)

@@ -1,4 +1,4 @@
-"""Text overview: the newest runs, and each row compared with its level."""
+"""A text overview of the newest runs, and of how each row compares with its earlier level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS_SHOWN = 10
 
 
 def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[str]:
-    """Yield a suite's overview lines; `table` has COLUMNS and VERSION of `history.series`."""
+    """Yield a suite's overview; `table` must have COLUMNS and VERSION of `history.series`."""
     found = [series for series in series_histories(table, Metric.TIME) if series.usable().size]
     if not found:
         yield f"suite {suite}: no row was measured"
@@ -41,7 +41,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
 
 
 def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -> Iterator[str]:
-    """List the newest runs: when, why, what was measured, and on the next line the id."""
+    """List the newest runs: time, trigger and number of measurements, then id and version."""
     measured = Counter(series.run_ids[place] for series in found for place in series.usable())
     yield f"suite {suite}: {formatting.count(len(every), 'run')}, the newest first"
     for run in every[:most]:
@@ -56,7 +56,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
 
 
 def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
-    """Format a row: newest figure, its level, the verdict on the difference, the last change."""
+    """Format a row: its newest figure, its level, how they differ, and its last change."""
     word, level, point = standing
     usable = series.usable()
     newest = float(series.values[usable[-1]])

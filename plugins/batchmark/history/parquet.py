@@ -62,7 +62,7 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Encode the rows of a run or an imported file, as files by key; equal rows, equal bytes.
+    """Encode the rows of a run or imported file as files by key; equal rows give equal bytes.
 
     Raises:
         Exception: of any class, if `decode` could not read the files back.
@@ -112,7 +112,7 @@ def decode(
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
-        raise pa.ArrowInvalid(f"{length} bytes of metadata, more than {MOST_METADATA_BYTES}")
+        raise pa.ArrowInvalid(f"it has {length} bytes of metadata, more than {MOST_METADATA_BYTES}")
     metadata = pq.read_metadata(pa.BufferReader(body))
     known = _flat_columns(metadata)
     read = known & {*schema.names, *FILTERED}
@@ -153,17 +153,17 @@ def _flat_columns(metadata: pq.FileMetaData) -> set[str]:
 
 
 def _check_size(metadata: pq.FileMetaData) -> None:
-    """Reject a file whose own metadata states that it takes too much memory.
+    """Reject a file that, according to its own metadata, would take too much memory.
 
     Column sizes are not read: pyarrow aborts the process if a column contradicts the schema.
     """
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     count = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if count > MOST_ROWS:
-        raise pa.ArrowInvalid(f"{count} rows, more than the {MOST_ROWS} that are read")
+        raise pa.ArrowInvalid(f"it has {count} rows, more than the limit of {MOST_ROWS}")
     size = sum(group.total_byte_size for group in groups)
     if size > MOST_UNCOMPRESSED_BYTES:
-        raise pa.ArrowInvalid(f"{size} bytes, more than the {MOST_UNCOMPRESSED_BYTES} read at once")
+        raise pa.ArrowInvalid(f"it unpacks to {size} bytes, more than {MOST_UNCOMPRESSED_BYTES}")
 
 
 def _check_text(name: str, column: pa.ChunkedArray) -> None:
@@ -179,7 +179,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Reject rows without a name, time, device or parameters."""
+    """Reject rows without a name, or with a missing or invalid time, device or parameters."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")
@@ -191,7 +191,7 @@ def _check_rows(rows: pa.Table) -> None:
         raise pa.ArrowInvalid(f"rows are dated before {EARLIEST:%Y} or after {END:%Y}")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
-            raise pa.ArrowInvalid(f"the device {device!r:.100} is none of {', '.join(Device)}")
+            raise pa.ArrowInvalid(f"the device {device!r:.100} is not one of {', '.join(Device)}")
     if "parameters" in rows.column_names:
         for chunk in rows["parameters"].chunks:
             for text in chunk.dictionary.to_pylist():

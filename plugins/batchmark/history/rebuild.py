@@ -36,7 +36,7 @@ TRIES = 3  # at a source whose files a running DAG is writing, too
 class _Contents(NamedTuple):
     """The history files that a source should have, by key.
 
-    If incomplete, the source's existing files stay, and only missing ones are written.
+    If incomplete, the source's existing files are kept, and only missing ones are written.
     """
 
     files: dict[str, bytes]
@@ -57,7 +57,7 @@ class _Source(NamedTuple):
         except Exception as error:
             if is_passing(error):
                 raise
-            problem = f"{self.name} can't be rebuilt ({error_summary(error)}): its rows stay"
+            problem = f"{self.name} can't be rebuilt ({error_summary(error)}): its rows are kept"
             return _Contents({}, (problem,), complete=False)
 
 
@@ -79,9 +79,9 @@ class RebuildResult:
 
 
 class _Snapshot(NamedTuple):
-    """A source's current history files and the files it should have.
+    """A source's current history files, and the files that it should have.
 
-    They are read in this order to notice files written after the source was read.
+    They are read in this order, so that files written after the source was read are noticed.
     """
 
     source: _Source
@@ -114,10 +114,11 @@ def rebuild(
     dry_run: bool = False,
     progress: Callable[[Iterable[Any], int], Iterable[Any]] = lambda steps, _: steps,
 ) -> RebuildResult:
-    """Write all missing or different history files, then remove all others.
+    """Write all missing or outdated history files, then remove those that belong to no source.
 
-    Files written meanwhile stay. Nothing outside `history/` is changed. Runs without stored prices
-    use the region's committed ones. `progress` wraps the steps, given their number.
+    Files written in the meantime are kept. Nothing outside `history/` is changed. Runs without
+    stored prices use the region's committed ones. `progress` wraps the iterable of steps and is
+    also passed their number.
     """
     history = HistoryStore(s3, bucket)
     store = history.objects
@@ -160,7 +161,7 @@ def _sources(store: Bucket, runs: Iterable[str], region: str) -> list[_Source]:
 
 
 def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]:
-    """Map each source to its keys in the history."""
+    """Return the keys of each source's history files, in the order of the sources."""
     by_name = defaultdict(list)
     for key in keys:
         if location := FileLocation.of(key):
@@ -169,9 +170,9 @@ def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]
 
 
 def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[str]]:
-    """Write the files that differ; start over if another program wrote one meanwhile.
+    """Write the files that differ; start over if another program wrote one in the meantime.
 
-    Returns the source's last read contents and the keys of all files written.
+    Returns the contents last read from the source, and the keys of all files written.
     """
     written: set[str] = set()
     for _ in range(TRIES):
@@ -183,18 +184,20 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
             return snapshot.contents, written
         keys = {*snapshot.existing, *snapshot.contents.files}
         snapshot = _Snapshot.take(history, snapshot.source, keys)
-    problem = f"{key} keeps being changed by another program, so it stays as it is; rebuild later"
+    problem = f"{key} keeps being changed by another program, so it is left as is; rebuild later"
     return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents, or an older release's copies of missing or replaced ones."""
+    """Read a run's raw documents, or an older release's copies of those missing or replaced."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))
         prices = run_prices(store, region, run)
     except ValidationError as error:
-        problem = f"{store.prefix} is from another release ({first_problem(error)}): its rows stay"
+        problem = (
+            f"{store.prefix} is from another release ({first_problem(error)}): its rows are kept"
+        )
         return _Contents({}, (problem,), complete=False)
     jobs, problems = [], []
     for job in run.jobs:
@@ -225,5 +228,5 @@ def _read_import(store: Bucket, key: str) -> _Contents:
         reason = first_problem(error)
     except HistoryError as error:
         reason = str(error)
-    problem = f"{key} can't be imported again ({reason}): its rows stay"
+    problem = f"{key} can't be imported again ({reason}): its rows are kept"
     return _Contents({}, (problem,), complete=False)

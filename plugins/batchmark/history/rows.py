@@ -51,7 +51,7 @@ def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
 
 
 def time_columns(moment: datetime) -> Row:
-    """Return the columns with a row's recording time."""
+    """Return the columns that state when a row was recorded."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return {"recorded_at": utc, "month": f"{utc:%Y-%m}"}
 
@@ -111,7 +111,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
 
 
 def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
-    """Return statistics of complete samples, with the interval of a report on this job alone."""
+    """Return the statistics of a complete row, as a report on this job alone would show them."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
     median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")

@@ -1,4 +1,4 @@
-"""Builds series over runs from the history's rows."""
+"""Builds series, with one figure per run, from the history's rows."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class _Group(NamedTuple):
 def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     """Return all series of a metric, with one figure per run: the median over its jobs.
 
-    Only measured rows count. Confirmations don't, as they would give a suspicious run more jobs
-    than others; those of times are in `Series.fresh`. A price series has a single purchase option,
-    that of most rows in its newest run. The table has COLUMNS.
+    Only measured rows count. Confirmations don't, because they would give a suspicious run more
+    jobs than others; those of times are in `Series.fresh`. A price series has a single purchase
+    option: that of most rows in its newest run. The table must have COLUMNS.
     """
     if metric == Metric.SPEEDUP:
         return speedups(table)
@@ -86,9 +86,10 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a CPU time / GPU time series for each pair of GPU and CPU targets, from COLUMNS.
+    """Return a series of CPU time / GPU time for each pair of a GPU and a CPU target.
 
-    Excludes rows that fell back from GPU to CPU, and own jobs' metrics, which are not times.
+    It excludes rows that fell back from GPU to CPU, and own jobs' metrics, which are not times. The
+    table must have COLUMNS.
     """
     counted = is_counted(table) & ~is_metric(table)
     on_cpu, on_gpu = (
@@ -134,7 +135,7 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 
 
 def runs_of(table: pa.Table) -> list[HistoryRun]:
-    """Return all runs, the newest first; the table also has VERSION."""
+    """Return all runs, newest first; the table must also have the columns VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
     texts = ("run_id", "target", *VERSION)
     flat = pa.table(
@@ -157,7 +158,7 @@ def runs_of(table: pa.Table) -> list[HistoryRun]:
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
-    """Figures of fresh jobs, in order, by run and the values of `_Group.names`."""
+    """Return confirmations' figures, oldest first, by the values of `_Group.names` and by run."""
     measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
     names, seconds = (*MACHINE, *POINT), FIGURES[Metric.TIME]
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -173,7 +174,7 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
-    """Return target and actual device (the CPU) of GPU targets whose jobs ran on the CPU."""
+    """Return the target and actual device (CPU) of each GPU target that had jobs on the CPU."""
     rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
     targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
     return {(target, Device.CPU.value) for target in targets}
@@ -203,9 +204,9 @@ def _rows_of_newest_run(groups: Sequence[_Group]) -> Callable[[_Group], int]:
 def _groups(
     table: pa.Table, names: Sequence[str], figure: str, mask: NDArray[np.bool_]
 ) -> Iterator[_Group]:
-    """Group the chosen rows that have a figure by some columns, summarised by run.
+    """Group rows by the columns `names`, summarised by run; skip rows without a figure.
 
-    The mask has shape (table.num_rows,).
+    The mask of the rows to group has shape (table.num_rows,).
     """
     figures = table[figure].to_numpy()
     recorded_at = table["recorded_at"].to_numpy()
@@ -261,7 +262,7 @@ def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
 
 
 def is_metric(table: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the rows with own jobs' metrics; shape (table.num_rows,)."""
+    """Return a mask of the rows that hold own jobs' metrics; shape (table.num_rows,)."""
     codes, texts = dictionary_codes(table["parameters"])
     told = [
         text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts

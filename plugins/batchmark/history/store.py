@@ -1,4 +1,4 @@
-"""Stores the history in the bucket: a file for each run or import, suite and month."""
+"""Stores the history in the bucket: one file per run or import, suite and month."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Selects the rows to read, by default all."""
+    """Which rows to read, by default all."""
 
     suites: Collection[str] | None  # only these
     since: date | None  # only rows recorded on this day, in UTC, or later
@@ -51,7 +51,7 @@ class Selection(TypedDict, total=False):
 
 
 def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
-    """Return the prices that a run is charged at; they never change afterwards."""
+    """Return the prices that a run is charged at, which never change afterwards."""
     ended = max((job.stopped_at for job in run.jobs), default=datetime.now(UTC))
     return stored_prices(store, region, ended)
 
@@ -105,14 +105,14 @@ class HistoryStore:
     def append(
         self, run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
     ) -> tuple[str, ...]:
-        """Replace a run's rows, using run_prices, and return the written keys.
+        """Replace a run's rows and return the written keys; `prices` come from `run_prices`.
 
         `name` is the run folder's name, by which `rebuild` identifies the files; `before` are
         earlier rows to keep.
         """
         files, problems = run_files(run, prices, name, before)
         for problem in problems:
-            log.error("%s", line(f"Missing in the history: {problem}"))
+            log.error("%s", line(f"Missing from the history: {problem}"))
         lost = (*run.lost, *run.superseded)
         suites = {job.planned.suite for job in run.jobs} | {job.planned.suite for job in lost}
         self.replace(name, suites, files)
@@ -126,7 +126,7 @@ class HistoryStore:
         `files` is the result of `file.files()`, if already called.
 
         Raises:
-            HistoryError: the file lacks its declared format, or a value does not fit its column.
+            HistoryError: the file isn't in its declared format, or a value does not fit its column.
         """
         if files is None:
             files = file.files()
@@ -148,7 +148,7 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows: the given columns, suite and month; strings as dictionaries."""
+        """Return the selected rows with these columns, suite and month; texts as dictionaries."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
@@ -199,7 +199,7 @@ class HistoryStore:
             for key in self.keys(suite, selection.get("since")):
                 location = FileLocation.of(key)
                 if location is None:
-                    self._skip(key, "its name is not a history file's")
+                    self._skip(key, "it is not named like a history file")
                 # An imported file is named by its digest and holds many runs.
                 elif run_ids is None or suite == IMPORTED or location.name in names:
                     yield location
@@ -213,7 +213,7 @@ class HistoryStore:
         return self.objects.folders(f"{FOLDER}suite={suite}/month=")
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
-        """List the keys of all files, of a suite, or of a suite from a month on."""
+        """List the keys of all files, or of a suite's files from the month of `since` on."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
         return self.objects.keys(folder, f"{folder}month={since:%Y-%m}" if since else "")
 

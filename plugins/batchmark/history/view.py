@@ -1,7 +1,7 @@
 """The pages' cached view of the history: each file is read once, with snapshots for restarts.
 
-Without snapshots, the first page after a restart would have to wait for all files of a month. With
-them, only newer files are read. Snapshots are a cache; deleting them loses nothing.
+Without snapshots, the first page after a restart would have to read all files of a month. With
+them, it reads only newer files. Snapshots are a cache, so deleting them loses nothing.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class HistoryView:
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
         """Return a suite's current rows, with COLUMNS.
 
-        With `least_runs`, only as many of the latest months as contain that many runs. The table is
-        the same object as long as its files are unchanged.
+        `least_runs` limits them to the latest months that together contain at least that many
+        runs. The table is the same object as long as its files are unchanged.
         """
         parts: list[pa.Table] = []
         runs = 0
@@ -124,7 +124,7 @@ class HistoryView:
         return renewed
 
     def _snapshot(self, suite: str, month: str) -> _CachedRows:
-        """Load a snapshot of an earlier process; empty if damaged or from another release."""
+        """Load an earlier process's snapshot; empty if missing, damaged or from another release."""
         empty = _CachedRows({}, self._schema.empty_table())
         try:
             found = self._store.objects.read_if_there(
@@ -150,7 +150,7 @@ class HistoryView:
             raise ValueError("columns of another release")
         sources = rows[SOURCE].to_numpy()
         if sources.size and not 0 <= sources.min() <= sources.max() < len(versions):
-            raise ValueError("rows of no file")
+            raise ValueError("rows that belong to no file")
         metadata = {VERSIONS: json.dumps(versions).encode()}
         return rows.select(self._schema.names).cast(self._schema).replace_schema_metadata(metadata)
 

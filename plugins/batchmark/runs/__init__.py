@@ -1,1 +1,1 @@
-"""Takes a run from its parameters to its results: planning, budget, collecting."""
+"""Plans runs, checks them against the budget and collects their results."""

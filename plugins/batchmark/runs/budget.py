@@ -2,20 +2,21 @@
 
 In the worst case every job uses all its attempts, each for its full timeout, at the On-Demand
 price. For Spot, Batch never pays more than `bidPercentage` of that (API reference), which Terraform
-keeps at 100 or below. A target that falls back from Spot to On-Demand can incur all this twice. As
-elsewhere, costs are container time on whole instances, without boot, idle minutes and disks.
+keeps at 100 or below. A target that falls back from Spot to On-Demand can incur this cost twice. As
+elsewhere, costs cover the run time of containers on whole instances, but not boot time, idle
+minutes or disks.
 
-An array job counts once, however many children it has. They share one instance, the maximum of
-their compute environment, and are placed together, because such a job is submitted only when its
+An array job counts once, however many children it has. They share one instance, the most that their
+compute environment allows, and are placed together, because such a job is submitted only when its
 queue is empty. Children that wait for a sibling in vain fail without retries, so none starts after
 another has ended.
 
 A multi-node job counts once for each node, plus idle time: the first node may wait for the last as
-long as a job may be RUNNABLE, and all nodes are billed until Batch ends them. A file system of the
-run counts for the longest possible run, with its jobs one after the other.
+long as a job may be RUNNABLE, and all nodes are billed until Batch ends them. A run's file
+system counts for the longest possible run, in which the jobs run one after the other.
 
-Sums and comparisons are exact, in whole cents. Each target is rounded up, so displayed figures add
-up and are never below the compared ones.
+Sums and comparisons are exact, in whole cents. Each target's cost is rounded up, so displayed
+amounts add up and are never below those compared with the caps.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def worst_case(
 ) -> WorstCase:
     """Compute the worst-case cost of these jobs at the prices of the run's region.
 
-    `file_system` is the run's own, if it has one; `stands` means that it already exists.
+    `file_system` is the run's, if it has one; `stands` means that it already exists.
     """
     limited = defaultdict(list)
     for job in jobs:
@@ -149,8 +150,8 @@ def refusals(
 ) -> tuple[str, ...]:
     """Return the reasons why a run may not be submitted; empty if it may.
 
-    Without a price there is no upper bound, so any cap refuses the run. `month` is what the month's
-    other runs cost or may still cost, needed only for the monthly cap.
+    Without a price, the cost has no upper bound, so any cap means refusal. `month`, needed only for
+    the monthly cap, is what the month's other runs have cost or can still cost.
     """
     caps = {RUN_CAP: max_cost_usd, MONTH_CAP: monthly_cap_usd}
     names = [name for name, cap in caps.items() if cap is not None]
@@ -168,7 +169,7 @@ def refusals(
     if monthly_cap_usd is not None:
         if month is None:
             raise PlanError(
-                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, but the month's spending is not given"
+                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, but the month's spending is unknown"
             )
         found += _month_refusals(worst, worst.cents, worst.usd, month, monthly_cap_usd)
     return tuple(found)
@@ -184,7 +185,7 @@ def _month_refusals(
 ) -> list[str]:
     if unknown := (*month.unreadable, *month.unpriced):
         return [
-            f"{MONTH_CAP} is {_cap(cap)}, and {month.month} can't be summed up: "
+            f"{MONTH_CAP} is {_cap(cap)}, but {month.month} can't be summed up: "
             f"{', '.join(unknown)} contain no valid amount. Correct them, or delete those of runs "
             "outside AWS."
         ]
@@ -208,7 +209,7 @@ def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
             "or run without a cap."
         )
     return (
-        f"{unknown}: there is no On-Demand price of {names} in {worst.region}. {why} "
+        f"{unknown}: there is no On-Demand price for {names} in {worst.region}. {why} "
         "Let Airflow call "
         f'pricing:GetProducts, add prices with `make prices TYPES="{names}"`, or run without a cap.'
     )
@@ -223,12 +224,12 @@ def book(
     monthly_cap_usd: float | None,
     if_refused: RunSpending,
 ) -> tuple[str, ...]:
-    """Book the worst case of some jobs; return why the monthly cap then refuses them, if it does.
+    """Book some jobs' worst-case cost; return the reasons if the monthly cap then refuses them.
 
     The month is summed up again after booking. S3 listings are consistent, so if several runs book
     at once, the last to write sees all others: two runs that together exceed the cap never both
-    pass, but both may be refused. `record` is the run's spending without these jobs, `if_refused`
-    replaces it if the monthly cap refuses them.
+    pass, but both may be refused. `record` is the run's spending without these jobs; `if_refused`
+    is stored instead if they are refused.
     """
     _store(store, key, record.reserving(worst.usd))
     if monthly_cap_usd is None:

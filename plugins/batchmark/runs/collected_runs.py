@@ -1,6 +1,6 @@
 """Stores and reads collected runs: `collected.json` and the jobs' raw result documents.
 
-`collected.json` links to the documents without containing them, so each exists once.
+`collected.json` links to the documents instead of containing them, so each is stored only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """Return the SHA-256, by job, of the documents collected by an earlier try of the task."""
+    """Return the SHA-256, by job, of each document that an earlier try of the task collected."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {
@@ -45,8 +45,8 @@ def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDoc
     """Read the raw document that counts for a job.
 
     Raises:
-        CollectError: the document is missing, or was replaced since it was collected.
-        BotoCoreError, ClientError: S3 did not answer.
+        CollectError: the document is missing, invalid, or was replaced since it was collected.
+        BotoCoreError, ClientError: an S3 request failed.
     """
     expected = ExpectedDocument.of(run_id, job.planned)
     return expected.read_raw(store, job.job_id, job.job_attempt, job.document_sha256).document
@@ -60,7 +60,7 @@ def readable_run(store: RunStore, key: str) -> CollectedRun:
     """
     run = stored_run(store, key)
     if run is None:
-        raise CollectError(f"there is no {key}")
+        raise CollectError(f"{key} does not exist")
 
     def read(job: StoredJob) -> CollectedJob | LostJob:
         try:

@@ -66,8 +66,8 @@ from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
-NO_LOG = "Batch names no CloudWatch log stream for this job, so its log is missing.\n"
-SUPERSEDED = "Its task was cleared, or it was submitted twice: another job counts"
+NO_LOG = "Batch reports no CloudWatch log stream for this job, so its log is missing.\n"
+SUPERSEDED = "Another job counts instead: its task was cleared, or it was submitted twice"
 
 log = logging.getLogger(__name__)
 
@@ -98,15 +98,15 @@ def collect_run(
     clients: Clients | None = None,
     not_run: Mapping[int, str] = MappingProxyType({}),
 ) -> CollectedRun:
-    """Pair each planned job with its result, or with the reason for having none.
+    """Pair each planned job with its result, or with the reason why it has none.
 
-    Call it after the run's tasks have ended: jobs that still run then have no owner and are
-    terminated. Each job's log is copied to the run's folder. Own jobs' missing documents are
-    written now.
+    Call this after the run's tasks have ended: jobs that are still running have no owner and are
+    terminated. Each job's log is copied to the run's folder, and any missing documents of own jobs
+    are written.
 
     Args:
-        job_ids: in the order of `planned`; None for a job whose task reported no id.
-        clients: for looking up own jobs' hosts; by default with the environment's
+        job_ids: job ids in the order of `planned`; None if a job's task reported no id.
+        clients: AWS clients to look up own jobs' hosts; by default with the environment's
         credentials.
         not_run: why jobs were skipped, by their index in `planned`.
     """
@@ -140,7 +140,7 @@ def collect_run(
 def _jobs_by_name(
     batch: Any, run_id: str, planned: Sequence[PlannedJob], config: Config
 ) -> list[list[dict[str, Any]]]:
-    """List each planned job's Batch summaries, newest first; empty if its target is gone."""
+    """List each planned job's Batch summaries, newest first; none if the target doesn't exist."""
     prefixes = [names_of_job(config.name, run_id, plan) for plan in planned]
     by_target = defaultdict(list)
     for plan, prefix in zip(planned, prefixes, strict=True):
@@ -162,7 +162,7 @@ def _jobs_by_name(
 
 
 def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
-    """Terminate jobs; return Batch's permanent refusals by id, which affect no result."""
+    """Terminate jobs; return the error, by id, of each that Batch permanently refuses to end."""
     refused = {}
     for job in jobs:
         try:
@@ -176,9 +176,10 @@ def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
 
 
 def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
-    """Find the newest job with the name of the reported job, or else the newest of all.
+    """Find the newest job with the reported job's name or, if none was reported, the newest of all.
 
-    A task that died before reporting its On-Demand job has only reported the earlier Spot job.
+    The newest job may differ from the reported one: a task may have died after reporting its Spot
+    job and before reporting the On-Demand job that replaced it.
     """
     reported = next((job for job in jobs if job["jobId"] == reported_id), None)
     if reported_id and reported is None:
@@ -214,14 +215,14 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """Return a job's start and stop by Batch or, if those are impossible, by its own clock."""
+    """Return a job's start and stop according to Batch or, if impossible, to its own clock."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """Return why an own job failed its owner's check, or None. It overrides Batch's verdict."""
+    """Return why an own job failed its owner's check, which overrides Batch's status, or None."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
@@ -359,7 +360,7 @@ class _Collector:
             raise CollectError("no job was submitted; see the log of its run_benchmark task")
         job = self.described.get(job_id)
         if job is None:
-            raise CollectError(f"Batch no longer knows job {job_id}; it keeps jobs for 7 days")
+            raise CollectError(f"Batch no longer lists job {job_id}; it keeps jobs for 7 days")
         if is_live(job):
             refused = self.refused.get(job_id)
             done = f"it can't be ended ({refused})" if refused else "its termination was requested"

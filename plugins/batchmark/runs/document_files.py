@@ -1,4 +1,4 @@
-"""Reads result documents from files, as runs of jobs that did not go through Batch."""
+"""Reads result documents from files, and builds runs from them as if Batch had run the jobs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ENDING = ".json"
 
 
 def read_documents(path: Path) -> dict[Path, ResultDocument]:
-    """Read the result document in a file, or all documents in a folder: repeats of one job.
+    """Read one result document, or all documents in a folder, which must be repeats of one job.
 
-    If the folder itself has none, its subfolders are read; their documents must be of one run and
-    target. Of a job that Batch retried, only the last attempt's document counts.
+    If the folder itself has none, its subfolders are read. Their documents must belong to one run
+    and target, and if Batch retried a job, only its last attempt's document counts.
 
     Raises:
-        CollectError: there is none, one can't be read or is not a result document, two are of the
-            same job, or they are of several targets or, in subfolders, not all of one run.
+        CollectError: there is no document, one is unreadable or invalid, two belong to the same
+            job, or they belong to several targets or, in subfolders, to several runs.
     """
     found = {file: _read(file) for file in _files(path)}
     nested = not {path, path.parent} & {file.parent for file in found}
@@ -38,7 +38,7 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
         first = by_job.setdefault(identity(document), file)
         if first != file:
             raise CollectError(
-                f"{first} and {file} hold documents of the same job, {job_label(document)}; "
+                f"{first} and {file} contain documents of the same job, {job_label(document)}; "
                 "leave one of them out"
             )
     _refuse_mixed(path, found, nested)
@@ -53,22 +53,22 @@ def _last_attempts(found: Mapping[Path, ResultDocument]) -> dict[Path, ResultDoc
 
 
 def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool) -> None:
-    """Reject documents of several targets and, if `nested`, documents that aren't of one run."""
+    """Reject documents that belong to several targets or, if `nested`, to several runs."""
     sides = defaultdict[tuple[str, str], list[Path]](list)
     for file, document in found.items():
         sides[document.run_id if nested else "", document.target].append(file.parent)
     runs, targets = (list(dict.fromkeys(names)) for names in zip(*sides, strict=True))
     if NO_RUN in runs:
         raise CollectError(
-            f"{path} holds folders with documents of jobs that were run by hand, which may be "
-            "of different code; put those of one side into one folder"
+            f"{path} has subfolders with documents of jobs that were run by hand, which may have "
+            "measured different code; put each side's documents into one folder"
         )
     kinds = (("runs", runs), ("targets", targets))
     mixed = [f"several {kind} ({shortened_list(names)})" for kind, names in kinds if len(names) > 1]
     if mixed:
         one = os.path.commonpath(next(iter(sides.values())))
         fix = f"give one folder of them, such as {one}" if nested else "give each its own folder"
-        raise CollectError(f"{path} holds documents of {' and '.join(mixed)}; {fix}")
+        raise CollectError(f"{path} contains documents of {' and '.join(mixed)}; {fix}")
 
 
 def identity(document: ResultDocument) -> Hashable:
@@ -84,7 +84,7 @@ def job_label(document: ResultDocument) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the path of a file, or a folder's files; if it has none, those in its subfolders."""
+    """List the file itself, a folder's .json files or, without any, those in its subfolders."""
     if not path.is_dir():
         return [path]
     try:
@@ -99,7 +99,7 @@ def _files(path: Path) -> list[Path]:
         raise CollectError(f"{error.filename or path} can't be read: {error.strerror}") from error
     if not found:
         raise CollectError(
-            f"{path} holds no {ENDING} file; give a result document, or a folder with some"
+            f"{path} contains no {ENDING} file; give a result document, or a folder of them"
         )
     return sorted(found)
 
@@ -109,7 +109,7 @@ def _raise(error: OSError) -> None:
 
 
 def run_of(run_id: str, documents: Iterable[ResultDocument], custom: str = CUSTOM) -> CollectedRun:
-    """Build a run from repeats, one per document; those without a suite get the suite `custom`."""
+    """Build a run with one repeat per document; those without a suite get the suite `custom`."""
     jobs = tuple(collected(each, repeat, custom) for repeat, each in enumerate(documents, start=1))
     return CollectedRun(run_id=run_id, jobs=jobs)
 
@@ -123,7 +123,7 @@ def _read(file: Path) -> ResultDocument:
         raise CollectError(f"{file} can't be read: {error.strerror}") from error
     except ResultError as error:
         if b'"report_version"' in text:
-            raise CollectError(f"{file} is a report; give documents from raw/") from error
+            raise CollectError(f"{file} is a report; give the result documents in raw/") from error
         raise CollectError(f"{file}: {error}") from error
 
 
@@ -132,8 +132,8 @@ def _content(file: Path) -> bytes:
 
     Raises:
         OSError: it can't be read.
-        ResultError: it is empty, as virtual files such as those in /proc appear to be, or not a
-            regular file but, for example, a pipe, which may never end.
+        ResultError: it is empty, as virtual files such as those in /proc appear to be, or it is
+            not a regular file: a pipe, for example, may never end.
     """
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -145,7 +145,7 @@ def _content(file: Path) -> bytes:
 
 
 def collected(document: ResultDocument, repeat: int, custom: str = CUSTOM) -> CollectedJob:
-    """Return a document's job as if Batch had run it; fields only Batch knows are NO_BATCH."""
+    """Return a document's job as if Batch had run it; what only Batch knows becomes NO_BATCH."""
     return CollectedJob(
         planned=PlannedJob(
             target=document.target,

@@ -43,7 +43,7 @@ def outcome(
 ) -> JobOutcome:
     """Judge a finished job; makes blocking calls to S3 and CloudWatch Logs.
 
-    Own jobs leave no document, so it is written here, even if the job failed.
+    Own jobs write no document, so it is written here on their behalf, even if they failed.
 
     Args:
         expected: the document that the job must have left, if any.
@@ -51,7 +51,7 @@ def outcome(
         host: an own job's host, if it was looked up while the job ran.
 
     Raises:
-        BotoCoreError, ClientError: S3 did not answer.
+        BotoCoreError, ClientError: an S3 request failed.
     """
     times = timing(job, first_seen)
     document, problem = None, None
@@ -80,7 +80,7 @@ def outcome(
 def _document(
     client: Clients, job: JobDescription, expected: ExpectedDocument, host: JobHost | None
 ) -> ResultDocument | None:
-    """Return the document of a successful job, or of an own job with a started attempt."""
+    """Return the document of a successful job, or of an own job that started an attempt."""
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
     if expected.own_job and (stored := store_document(store, client, job, expected, host)):
         return stored
@@ -95,8 +95,8 @@ def _document(
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
     """Return the last lines of a job's log, or a line saying why it can't be read.
 
-    Empty if the job has no log. The wrapper's last lines in an own job's log are removed, as they
-    would hide the job's.
+    The list is empty if the job has no log. For an own job, the wrapper's lines are left out,
+    because they would hide the job's own.
     """
     location = log_location(job)
     if location is None:

@@ -17,7 +17,7 @@ ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
 
 
 class EndedPods(Record):
-    """A Kubernetes job that has ended or was ended."""
+    """A Kubernetes job that has ended by itself or was terminated."""
 
     job_name: str
     created_at: AwareDatetime
@@ -25,7 +25,7 @@ class EndedPods(Record):
         description="start of its first pod; null if none started"
     )
     stopped_at: AwareDatetime
-    log_key: str | None = Field(description="where the log of its first replica is kept")
+    log_key: str | None = Field(description="S3 key of its first replica's log")
     node: str | None = Field(description="node that its pods ran on")
     failure: str | None = None
 
@@ -37,9 +37,9 @@ def collect_pods(
     planned: Sequence[PlannedJob],
     ended: Sequence[EndedPods | None],
 ) -> CollectedRun:
-    """Pair each planned job with its result, or with the reason for having none.
+    """Pair each planned job with its result, or with the reason why it has none.
 
-    `ended` is in the order of `planned`; None for a job whose task reported nothing.
+    `ended` is in the order of `planned`, with None for a job whose task reported nothing.
     """
     digests = collected_digests(store)
     results = [

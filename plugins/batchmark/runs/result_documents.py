@@ -30,7 +30,7 @@ class RawDocument(NamedTuple):
 
 
 class ExpectedDocument(Record):
-    """The document that a planned job must leave, and its required fields."""
+    """The document that a planned job must produce, and its required fields."""
 
     run_id: str
     target: str
@@ -75,7 +75,7 @@ class ExpectedDocument(Record):
         Raises:
             CollectError: the document is missing, too large, truncated, simulated, from another
             version or job, or not the one that was collected.
-            BotoCoreError, ClientError: S3 did not return it for any other reason.
+            BotoCoreError, ClientError: S3 failed to return it for any other reason.
         """
         uri = self.uri(job_id, attempt)
         text = _content(store, uri)

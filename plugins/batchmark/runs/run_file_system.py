@@ -1,8 +1,8 @@
 """Creates and deletes the file system of one run, step by step.
 
-Each step checks the current state, so it may be repeated, or continued by another process.
-Creation finds its file system by its idempotency token, which is the same for all tries and
-differs once the task was cleared. Deletion finds all file systems with the run's tags.
+Each step checks the current state, so it can be repeated, or continued by another process.
+Creation finds its file system by an idempotency token, which is the same for all tries and changes
+once the task is cleared. Deletion finds all file systems that have the run's tags.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_IN_TAGS = re.compile(r"[^\w .:/=+@-]")
 
 
 def check_tags(run_id: str) -> None:
-    """Reject a run id that is invalid in AWS tags, by which the run's resources are found.
+    """Reject a run id that AWS does not allow in tags, which are used to find the run's resources.
 
     Raises:
         PlanError: the id has an invalid character.
@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Return a token per file system, because FSx remembers links of deleted ones."""
+        """Return a token unique to a file system, as FSx remembers links of deleted ones."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
@@ -98,7 +98,7 @@ def _token(*parts: str) -> str:
 
 @contextmanager
 def _refusals_named() -> Iterator[None]:
-    """Context manager: convert AWS's permanent refusals to LayerError."""
+    """Context manager that converts AWS's permanent refusals to LayerError."""
     try:
         yield
     except ClientError as error:
@@ -111,7 +111,7 @@ def _refusals_named() -> Iterator[None]:
 
 
 class RunFileSystem:
-    """A run's file system; it can be deleted without `settings`, if they are unknown."""
+    """A run's file system, which can be deleted even if its `settings` are unknown."""
 
     def __init__(self, fsx: Any, ssm: Any, settings: FileSystem | None, run: RunOfDag) -> None:
         self._fsx, self._ssm = fsx, ssm
@@ -125,11 +125,11 @@ class RunFileSystem:
 
     @_refusals_named()
     def stand_up(self) -> str | None:
-        """Do the next creation step; return what it waits for, or None once files are readable.
+        """Take the next creation step; return what it waits for, or None once files are readable.
 
         Raises:
             LayerError: the file system can't be created. What exists so far is not deleted.
-            ClientError, BotoCoreError: AWS did not answer.
+            ClientError, BotoCoreError: an AWS request failed temporarily.
         """
         described = self._own()
         if described is None:
@@ -174,13 +174,13 @@ class RunFileSystem:
             return f"{repository} is being linked to {file_system_id}"
         if link["Lifecycle"] != UP:
             raise LayerError(
-                f"the link of {file_system_id} to {repository} is "
+                f"the link from {file_system_id} to {repository} is "
                 f"{link['Lifecycle']}: {file_systems.why_failed(link)}"
             )
         return None
 
     def _imported(self, file_system_id: str) -> str | None:
-        """Wait for the link's import task, during which FSx can't delete the file system."""
+        """Return the import's progress; until it ends, FSx can't delete the file system."""
         tasks = file_systems.tasks_of(self._fsx, file_system_id)
         if not tasks and self._looks_for_import < LOOKS_FOR_IMPORT:
             self._looks_for_import += 1
@@ -218,17 +218,17 @@ class RunFileSystem:
         return self._settings
 
     def remove(self) -> str | None:
-        """Like `collapse`, but only for this generation, as another one's jobs may be running."""
+        """Like `collapse`, but only for this generation, because jobs of another may be running."""
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:
-        """Do the next deletion step; return None once all the run's file systems are gone.
+        """Take the next deletion step; return what it waits for, or None once all are deleted.
 
         Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
-        are deleted anyway, and `parameter_problem` has the reason.
+        are deleted anyway, and `parameter_problem` says why.
 
         Raises:
-            ClientError, BotoCoreError: AWS did not answer.
+            ClientError, BotoCoreError: an AWS request failed.
         """
         return self._end_all(self._run.owns)
 
@@ -281,6 +281,6 @@ class RunFileSystem:
 
     @property
     def is_ending(self) -> bool:
-        """Whether FSx reports that all are being deleted."""
+        """Whether FSx reports that all remaining file systems are being deleted."""
         left = (self.found[file_system_id] for file_system_id in self.found.keys() - self.gone)
         return all(described["Lifecycle"] == "DELETING" for described in left)

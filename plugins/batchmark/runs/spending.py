@@ -1,7 +1,7 @@
 """Records monthly spending in USD: one small object per run, `costs/<yyyy-mm>/<run>.json`.
 
-It holds the worst case from planning on, and the actual cost once results are collected. A run
-counts towards the month in which it was planned, in UTC.
+The object holds the worst-case cost once the run is planned, and the actual cost once its results
+are collected. A run counts towards the month in which it was planned, in UTC.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RunSpending(Record):
 
     run_id: str
     planned_at: AwareDatetime
-    generation: int = Field(ge=0, description="how often its plan was cleared")
+    generation: int = Field(ge=0, description="how many times its plan was cleared")
     reserved_usd: Usd | None = Field(
         description="worst case of the jobs that are not finished; null if unknown"
     )
@@ -75,7 +75,7 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def reserving(self, usd: float | None) -> RunSpending:
-        """Return this record with more reserved, and no longer finished."""
+        """Return this record with `usd` more reserved and marked as unfinished."""
         reserved = None
         if usd is not None and self.reserved_usd is not None:
             reserved = float(exact(self.reserved_usd) + exact(usd))
@@ -86,7 +86,7 @@ class RunSpending(Record):
     ) -> RunSpending:
         """Return this record with the jobs' actual cost added to earlier settlements.
 
-        Jobs of a local cloud are free, whatever they would cost in AWS.
+        Jobs in a local cloud are free, whatever they would cost in AWS.
         """
 
         def at_most(cost: JobCost) -> float | None:
@@ -123,12 +123,12 @@ class MonthSpending(Record):
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
-        """Return this month with `record` in place of the one at `key`, or without it."""
+        """Return this month with the record at `key` replaced by `record`, or removed if None."""
         runs = {found: run for found, run in self.runs.items() if found != key}
         return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
 
     def free(self) -> MonthSpending:
-        """Return this month for a local cloud, where unfinished jobs cost nothing either."""
+        """Return this month for a local cloud, where unfinished jobs cost nothing."""
         runs = {key: run.model_copy(update={"reserved_usd": 0.0}) for key, run in self.runs.items()}
         return self.model_copy(update={"runs": runs})
 
@@ -160,7 +160,7 @@ def run_spending(store: RunStore, key: str) -> RunSpending | None:
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
-    """Sum up the month that the record `key` belongs to."""
+    """Read the spending records of the month that `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
     runs, unreadable = {}, []
     for found in store.keys(folder):
@@ -181,8 +181,8 @@ def settle_file_systems(
 ) -> float | None:
     """Book the cost of deleted file systems; return the sum in USD, or None if unknown.
 
-    It replaces the booked worst case, unless the run still has another file system. `gone` has
-    their last descriptions by id. Those of a local cloud cost nothing.
+    The cost replaces the booked worst case, unless the run still has another file system. `gone`
+    has the deleted ones' last descriptions by id. In a local cloud, they cost nothing.
     """
     plan = store.plan()
     layer = plan.worst_case.file_system if plan.worst_case else None

@@ -231,10 +231,10 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     stored(mixed / "x.json", build_row([1.0]), target="other")
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
-        (empty, "holds no .json file"),
-        (above, f"{above} holds folders with documents of jobs that were run by hand, which may"),
+        (empty, "contains no .json file"),
+        (above, f"{above} has subfolders with documents of jobs that were run by hand, which may"),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
-        (tmp_path / "report.json", "report.json is a report; give documents from raw/"),
+        (tmp_path / "report.json", "report.json is a report; give the result documents in raw/"),
         (mixed, "documents of several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT

@@ -31,9 +31,9 @@ class Cluster(Published):
     namespace: Line
     service_account: Line
     image: Line
-    target: Line = Field(description="name of the node in results, alongside the Batch targets")
+    target: Line = Field(description="target name of the node in results")
     instance_type: Line
-    gpus: PositiveCount = Field(description="of its only node, like vcpus and memory_mib")
+    gpus: PositiveCount = Field(description="GPUs of its only node; likewise vcpus and memory_mib")
     vcpus: PositiveCount
     memory_mib: PositiveCount
     replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")

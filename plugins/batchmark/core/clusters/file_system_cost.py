@@ -30,17 +30,17 @@ class StoragePrices(Record):
     source: str
     source_url: str
     usd_per_gb_month: dict[str, Annotated[float, Field(gt=0)]] = Field(
-        description="by FileSystem.kind"
+        description="price by FileSystem.kind"
     )
 
 
 def price_file(region: str) -> Path:
-    """Path of a region's committed prices; the file may not exist."""
+    """Return the path of a region's committed prices; the file may not exist."""
     return Path(__file__).with_name(f"file_system_prices.{region}.json")
 
 
 def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
-    """Storage price per GB and month; None if unknown."""
+    """Return the storage price per GB and month; None if unknown."""
     path = price_file(region)
     if not path.exists():
         return None
@@ -55,7 +55,7 @@ class FileSystemWorst(Record):
     storage_gib: int = Field(ge=1)
     seconds: int = Field(ge=1, description="longest possible time from creation to deletion")
     usd_per_gb_month: float | None = Field(description="null if unknown")
-    usd: float | None = Field(description="rounded up to a cent; null without a price")
+    usd: float | None = Field(description="cost rounded up to a cent; null without a price")
 
     @classmethod
     def of(cls, settings: FileSystem, region: str, seconds: int) -> FileSystemWorst:
@@ -91,5 +91,5 @@ class FileSystemWorst(Record):
 
 
 def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
-    """Worst-case cost in a month of `days` days, by default the dearest month."""
+    """Return the exact storage cost in a month of `days` days; the default costs the most."""
     return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)

@@ -28,10 +28,10 @@ class FileSystem(Record):
     throughput: PositiveCount | None = Field(
         description="MB/s per TiB; null for scratch, whose throughput is fixed"
     )
-    version: Line = Field(description="of Lustre")
+    version: Line = Field(description="Lustre version")
     subnet: Line
     security_group: Line
-    kms_key_arn: Line | None = Field(description="null for FSx's default key and for scratch")
+    kms_key_arn: Line | None = Field(description="null for FSx's default key, and for scratch")
     repository: Line = Field(description="s3:// folder linked to the file system as `folder`")
     folder: Line = Field(description="path in the file system, such as /images")
     id_parameter: Line = Field(
@@ -58,24 +58,24 @@ class MultiNode(Published):
     schema_version: Literal[1]
     name: Line = Field(description="name of the installation that it belongs to")
     region: Line
-    target: Line = Field(description="name of the nodes in results, alongside the Batch targets")
+    target: Line = Field(description="target name of the nodes in results")
     device: Literal["cpu", "cuda"]
     instance_type: Line
-    vcpus: PositiveCount = Field(description="per instance; quotas count vCPUs")
-    gpus: Count = Field(description="per instance")
+    vcpus: PositiveCount = Field(description="vCPUs per instance, which quotas count")
+    gpus: Count = Field(description="GPUs per instance")
     most_nodes: PositiveCount
     job_queue: Line
     job_definition: Line
     compute_environment: Line
     timeout_seconds: PositiveCount = Field(
-        ge=60, description="for the whole job, all nodes together"
+        ge=60, description="time limit for the whole job, all nodes together"
     )
     allow_cpu_fallback: bool
     mount_point: Line = Field(
         description="path of the mounted file system, in hosts and containers"
     )
     scratch: Line = Field(description="path of each node's local disk, in hosts and containers")
-    given_ami: bool = Field(default=False, description="as in Target")
+    given_ami: bool = Field(default=False, description="see Target")
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:
@@ -92,7 +92,7 @@ class MultiNode(Published):
             )
         if self.target in config.targets:
             raise ConfigError(
-                f"the multi-node stack's target {self.target!r} has the name of a Batch target: "
+                f"the multi-node stack's target {self.target!r} has a Batch target's name: "
                 "rename one of them and apply its stack"
             )
         return config.with_targets({self.target: self._as_target()})

@@ -1,4 +1,4 @@
-"""Explains exit codes by the conventions of shells and container engines."""
+"""Explains exit codes according to the conventions of shells and container engines."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FROM_OUTSIDE = {
 def exit_code(code: int, *, was_stopped: bool = False) -> str:
     """Describe an exit code, such as "exit code 137 (killed, usually out of memory)".
 
-    Exit code 0 gets no explanation. With `was_stopped`, neither does a signal from outside, as the
-    stop is reported elsewhere.
+    Exit code 0 gets no explanation. With `was_stopped`, neither does a signal from outside, because
+    the stop is reported elsewhere.
     """
     meaning = _meaning(code, was_stopped=was_stopped)
     return f"exit code {code} ({meaning})" if meaning else f"exit code {code}"

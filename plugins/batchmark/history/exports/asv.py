@@ -31,7 +31,7 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield path and content of each file in asv's `results/`. Takes runs.COLUMNS.
+    """Yield the path and content of each file in asv's `results/`; `table` must have runs.COLUMNS.
 
     Own jobs' metrics are left out, because asv assumes that lower is better.
     """
@@ -124,7 +124,7 @@ def _about(name: str, axes: Axes) -> dict[str, Any]:
 
 
 def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
-    """Return a benchmark's columns, with a value per grid point; empty without rows."""
+    """Return a benchmark's columns, with one value per grid point; empty if it has no rows."""
     found = defaultdict(list)
     for row in rows:
         if _benchmark(row) == name:

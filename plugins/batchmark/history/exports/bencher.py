@@ -25,7 +25,7 @@ SWAPPED = {"lower_value": "upper_value", "upper_value": "lower_value"}
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each report's path, `<target>/<run>.json`, and content. Takes runs.COLUMNS."""
+    """Yield each report's path, `<target>/<run>.json`, and content; needs runs.COLUMNS."""
     for rows in runs(measured(table)):
         points: dict[tuple[str, ToldMetric | None], list[Row]] = defaultdict(list)
         for row in rows:
@@ -45,7 +45,7 @@ def _measure(told: ToldMetric | None) -> str:
 
 
 def _figures(rows: Sequence[Row], told: ToldMetric | None) -> dict[str, float]:
-    """Return the median in nanoseconds or the metric's unit, and any interval's ends."""
+    """Return the median and any interval's ends, in nanoseconds or the metric's unit."""
     found = {name: job_median(rows, column) for name, column in FIGURES.items()}
     figures = {name: value for name, value in found.items() if value is not None}
     if told is None:

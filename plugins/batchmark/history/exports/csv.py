@@ -13,7 +13,7 @@ from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA, STRIN
 
 
 def write(tables: Iterable[pa.Table], path: Path) -> int:
-    """Write tables that have all columns; return the number of rows."""
+    """Write tables, which must have all columns; return the number of rows."""
     schema = pa.schema([*SCHEMA, *((name, STRING) for name in PARTITION_KEYS)])
     rows = 0
     with pa.csv.CSVWriter(path, schema) as writer:

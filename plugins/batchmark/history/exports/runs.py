@@ -41,7 +41,7 @@ def runs(table: pa.Table) -> Iterator[list[Row]]:
 
 
 def job_median(rows: Iterable[Row], column: str) -> float | None:
-    """Median of a column over a run's jobs; None if no job has a value."""
+    """Return the median of a column over a run's jobs; None if no job has a value."""
     values = [row[column] for row in rows if row[column] is not None]
     return median(values) if values else None
 

@@ -1,4 +1,4 @@
-"""Reads airspeed velocity's results of one commit and environment (`<machine>/<commit>-….json`)."""
+"""Reads airspeed velocity's results for a commit and environment (`<machine>/<commit>-….json`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RESULT = "result"
 QUARTILES = {"stats_q_25": "p25_seconds", "stats_q_75": "p75_seconds"}
 # The unit by the start of a benchmark's name, for where there is no benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}
-NO_UNIT = "unknown unit, as benchmarks.json is missing"
+NO_UNIT = "unknown unit, because benchmarks.json is missing"
 
 
 def is_beside_results(document: object) -> bool:
-    """Whether it is a machine.json or benchmarks.json, which contain no results."""
+    """Whether a document is asv's machine.json or benchmarks.json, which contain no results."""
     if not isinstance(document, dict) or "version" not in document or "results" in document:
         return False
     benchmarks = [value for value in document.values() if isinstance(value, dict)]
@@ -41,9 +41,9 @@ def is_beside_results(document: object) -> bool:
 
 
 def parse(document: Entry, benchmarks: Entry) -> Contents:
-    """Yield every timing benchmark at every grid point; reject other benchmarks.
+    """Yield every timing benchmark at every grid point; report other benchmarks as left out.
 
-    `benchmarks.json` comes from the parent folder; empty if there is none.
+    `benchmarks` is the parent folder's benchmarks.json; empty if there is none.
 
     Raises:
         MisfitError: the file has an unsupported version.
@@ -91,7 +91,7 @@ def _points(
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
     if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
-        raise ValueError(f"{count} parameter combinations, not from 1 to {MOST_ROWS}")
+        raise ValueError(f"{count} parameter combinations, but 1 to {MOST_ROWS} are allowed")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (

@@ -1,4 +1,4 @@
-"""Reads values of another tool's file, with errors that name the place in the file."""
+"""Reads values from another tool's file; errors name the place in the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """A figure's unit, given as the argument, can't be compared."""
+    """A figure can't be compared because of its unit, which is the exception's argument."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Replace the entry's value, or return one of its parts as an entry."""
+        """Return an entry with another value; `step` is its path if it is a part of this entry."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
         if self.value is TWICE:
-            problem = "stands twice"
+            problem = "appears twice"
         elif self.value is None:
             problem = "is null or missing"
         else:
@@ -126,7 +126,7 @@ class Entry:
         raise self.misfit("a text")
 
     def number(self) -> float:
-        """Read a finite number, also from text."""
+        """Read a finite number, which may be given as text."""
         value = self.value
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)
@@ -156,7 +156,7 @@ class Entry:
         raise self.misfit("true or false")
 
     def scalar(self) -> int | float | str:
-        """Read a number, also from text; any other text is returned as it is."""
+        """Read a number, which may be given as text, or return any other text unchanged."""
         value = self.value
         if not isinstance(value, str):
             return value if type(value) is int else self.number()
@@ -166,7 +166,7 @@ class Entry:
         return self.number() if is_number else self.text()
 
     def moment(self) -> datetime:
-        """Read an ISO 8601 date; without a time zone it is UTC."""
+        """Read an ISO 8601 date, in UTC if it has no time zone."""
         try:
             moment = datetime.fromisoformat(self.text())
         except ValueError:
@@ -190,9 +190,9 @@ class Entry:
         raise self.misfit(f"a date from {EARLIEST:%Y} to before {END:%Y}")
 
     def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """Apply `read` to the value at some keys; None if there is none.
+        """Apply `read` to the value at these keys; None if there is no value.
 
-        An unreadable value is reported and also gives None.
+        If the value can't be read, this is reported and the result is None.
         """
         with self.alone():
             found = self.at(*keys)
@@ -200,14 +200,14 @@ class Entry:
         return None
 
     def wanted(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """Like `optional`, but a missing value is reported, too."""
+        """Like `optional`, but also report a missing value."""
         with self.alone():
             return read(self.at(*keys))
         return None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Context manager: report an error in this entry and skip only the entry."""
+        """Context manager that reports an error in this entry and skips only this entry."""
         try:
             yield
         except OtherUnitError as error:

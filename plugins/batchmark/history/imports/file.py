@@ -1,4 +1,4 @@
-"""An imported file of another tool, and the rows it adds to the history."""
+"""A file imported from another tool, and the rows that it adds to the history."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ class ImportedFile(Record):
 
     schema_version: Literal[1] = 1
     format: Format
-    target: Shown = Field(min_length=1, description="target that its rows are attributed to")
+    target: Shown = Field(min_length=1, description="target that its rows belong to")
     device: Device = Field(description="device that it measured")
     file_name: Shown
     text: str = Field(description="content of the file")
     benchmarks_text: str | None = Field(
-        default=None, description="asv's benchmarks.json, with units and parameters' names"
+        default=None, description="asv's benchmarks.json, with units and parameter names"
     )
-    commit: Shown | None = Field(default=None, description="of entries that don't state one")
+    commit: Shown | None = Field(default=None, description="commit of entries that state none")
     recorded_at: AwareDatetime | None = Field(default=None, description="like commit")
 
     @property
     def name(self) -> str:
-        """Digest of the content, so copies under different names share it."""
+        """Digest of the content, so that copies under different file names are imported once."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
@@ -96,10 +96,10 @@ class ImportedFile(Record):
         return f"{FOLDER}{self.name}.json"
 
     def parse(self) -> Parsed:
-        """Parse the file's measurements and the list of skipped entries.
+        """Parse the file's measurements, and list the entries that were skipped.
 
         Raises:
-            HistoryError: the file does not have its declared format.
+            HistoryError: the file is not in its declared format.
         """
         left_out = LeftOut()
         documents = [Entry(_load(self.text, self.file_name), left_out)]
@@ -115,7 +115,7 @@ class ImportedFile(Record):
             ) from error
 
     def rows(self, parsed: Parsed | None = None) -> list[Row]:
-        """Return a row per measurement; `parsed` is the result of `parse`, if already called.
+        """Return one row per measurement; `parsed` is the result of `parse`, if already called.
 
         Raises the same errors as `parse`.
         """
@@ -126,10 +126,10 @@ class ImportedFile(Record):
         ]
 
     def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
-        """Return the history files it adds, by key; `parsed` as for `rows`.
+        """Return the history files that it adds, by key; `parsed` is as in `rows`.
 
         Raises:
-            HistoryError: the file lacks its declared format, or exceeds a history file's limits.
+            HistoryError: the file isn't in its declared format, or exceeds a history file's limits.
         """
         rows = self.rows(parsed)
         try:
@@ -141,7 +141,7 @@ class ImportedFile(Record):
 
 
 def published_file() -> ImportedFile:
-    """The published table that ships with Batchmark; its rows name their targets and devices."""
+    """Return the published table that ships with Batchmark, whose rows name targets and devices."""
     return ImportedFile(
         format="published-table",
         target="published-table",
@@ -155,7 +155,7 @@ def detect(text: str, name: str) -> Format:
     """Detect a file's format.
 
     Raises:
-        HistoryError: the file has none of FORMATS.
+        HistoryError: the file is in none of FORMATS.
     """
     document = _load(text, name)
     if _json_of(text) is None:
@@ -170,7 +170,7 @@ def detect(text: str, name: str) -> Format:
 
 
 def is_beside_results(text: str, name: str) -> bool:
-    """Whether it is one of asv's files without results.
+    """Whether a file is one of asv's files that contain no results.
 
     Raises:
         HistoryError: the file is neither JSON nor CSV.
@@ -195,7 +195,7 @@ def _load(text: str, name: str) -> object:
 
 
 def _json_of(text: str) -> str | None:
-    """Return the part that should be JSON; None for any other text."""
+    """Return the part of a text that should be JSON; None if it contains no JSON."""
     text = text.lstrip("\ufeff").strip()
     if text.startswith(github_action_benchmark.VARIABLE):
         return text.partition("=")[2].rstrip("; \n")
@@ -211,7 +211,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Drop values of duplicate keys, as it is unknown which one is right."""
+    """Build an object; duplicate keys lose their values, as it is unknown which one is right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value

@@ -70,7 +70,7 @@ def _date(date: Entry) -> datetime:
 
 
 def _aggregate(entry: Entry) -> str | None:
-    """Name of an aggregate entry, such as median; None for a single repetition."""
+    """Return an aggregate entry's name, such as median; None for a single repetition."""
     found = ENDINGS.search(str(entry.at("name").value))
     kind = entry.at("run_type").value
     if kind == AGGREGATE or (kind is None and found):
@@ -94,7 +94,7 @@ def _of_repetitions(first: Entry, unit: Unit, repetitions: Sequence[Entry]) -> R
                 raise MisfitError(one.place, one.optional(Entry.text, message) or sign)
     asked = first.optional(Entry.count, "repetitions") or 1
     if len(repetitions) < asked:
-        raise ValueError(f"{len(repetitions)} of its {asked} repetitions are in the file")
+        raise ValueError(f"the file has only {len(repetitions)} of its {asked} repetitions")
     samples = [unit.sample(one.at("real_time")) for one in repetitions]
     return sample_figures(samples, _run_name(first))
 

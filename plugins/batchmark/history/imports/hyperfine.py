@@ -1,4 +1,4 @@
-"""Reads the JSON that `hyperfine --export-json FILE` of releases 1 and 2 writes."""
+"""Reads the JSON written by releases 1 and 2 of hyperfine with `--export-json FILE`."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def _wall_clock(time: Entry) -> float:
 
 
 def _check(codes: list[object], runs: int) -> None:
-    """Reject times of failed runs: ending early is not being faster."""
+    """Reject times if any run failed: ending early is not being faster."""
     if len(codes) != runs:
-        raise ValueError(f"{count(len(codes), 'exit code')} of {count(runs, 'run')}")
+        raise ValueError(f"{count(len(codes), 'exit code')} for {count(runs, 'run')}")
     if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:
         raise ValueError(
             f"{len(failed)} of {count(runs, 'run')} failed, exit codes {shortened_list(failed)}"

@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result at one point of its parameters; names are made stable.
+    """A benchmark's result for one set of parameter values; its names are normalised.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
@@ -76,7 +76,9 @@ class ForeignMeasurement:
             for name, value in self.machine.items()
         }
         if (length := len(parameters_json(self.parameters))) > MOST_CHARACTERS:
-            raise ValueError(f"{length} characters of parameters, more than {MOST_CHARACTERS}")
+            raise ValueError(
+                f"its parameters have {length} characters, more than {MOST_CHARACTERS}"
+            )
         for name, value in self.figures.items():
             if value is not None and not 0 <= value <= LARGEST_FIGURE:
                 raise ValueError(f"{name} is {value:g}, not from 0 to {LARGEST_FIGURE:g}")
@@ -89,7 +91,7 @@ class ForeignMeasurement:
 
     @property
     def run_id(self) -> str:
-        """Id of its run: all measurements of one commit at one time."""
+        """Id of its run, which contains all measurements of one commit at one time."""
         if self.run:
             return self.run
         return f"{self.commit or IMPORTED}__{self._moment:%Y-%m-%dT%H:%M:%SZ}"
@@ -101,7 +103,7 @@ class ForeignMeasurement:
         return self.recorded_at.astimezone(UTC)
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
-        """Return its history row; target and device apply if the figure doesn't name its own."""
+        """Return its history row; target and device are used if the file doesn't name them."""
         device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
         return {
@@ -132,7 +134,7 @@ Contents: TypeAlias = Iterable[ForeignMeasurement]
 
 @dataclass(frozen=True)
 class Parsed:
-    """A file's measurements, and its skipped entries."""
+    """A file's measurements, and the entries that were skipped."""
 
     measurements: list[ForeignMeasurement]
     left_out: LeftOut
@@ -141,7 +143,7 @@ class Parsed:
     def of(
         cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
     ) -> Self:
-        """Read a file; commit and date apply to entries that have none.
+        """Read a file; `commit` and `recorded_at` are for entries that state none.
 
         Raises:
             ValueError: the whole file is unreadable.
@@ -167,14 +169,14 @@ class Parsed:
 
     @property
     def losses(self) -> list[str]:
-        """Entries without a figure, with place and reason; excludes deliberately skipped ones."""
+        """Entries without a figure, with place and reason, except for deliberate skips."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
         reasons = (located(one.place, str(one.reason)) for one in failed)
         return [*dict.fromkeys((*self.left_out.losses, *reasons))]
 
 
 class Figures(TypedDict, total=False):
-    """Fields of a ForeignMeasurement: its point, and either figures or a reason."""
+    """Fields of a ForeignMeasurement: its place, and either figures or a reason."""
 
     place: str
     figures: Row
@@ -182,7 +184,7 @@ class Figures(TypedDict, total=False):
 
 
 def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any) -> Figures:
-    """Return an entry's `figures` for a ForeignMeasurement, or the `reason` for having none."""
+    """Return an entry's `figures` for a ForeignMeasurement, or the `reason` why it has none."""
     try:
         return {"place": entry.place, "figures": figures(entry, *arguments)}
     except ValueError as error:
@@ -193,16 +195,16 @@ def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any
 def sample_figures(
     samples: Sequence[float], name: str, processes: Sequence[int] | None = None
 ) -> Row:
-    """Return the statistics of samples above 0 for which less is better.
+    """Return the statistics of samples, which are above 0 and better if lower.
 
-    `processes` gives the number of samples of each process; by default one took all.
+    `processes` has each process's number of samples; by default, one process took them all.
     """
     turns = [[[count] for count in processes]] if processes else None
     return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
 
 
 def spread(low: float | None, median: float, high: float | None) -> float | None:
-    """Interquartile range / median."""
+    """Return the interquartile range divided by the median; None if a quartile is missing."""
     return None if low is None or high is None else (high - low) / median
 
 
@@ -218,7 +220,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit with a known better direction."""
+    """A unit for which it is known whether higher or lower is better."""
 
     name: str
     measures: Scale | ToldMetric
@@ -228,7 +230,7 @@ class Unit:
         """Find a unit by name; without `higher_is_better`, only times and rates are known.
 
         Raises:
-            OtherUnitError: the better direction is unknown.
+            OtherUnitError: it is unknown whether higher or lower is better.
         """
         scale = _scale(name)
         if scale and higher_is_better in (None, scale.is_rate):
@@ -239,7 +241,7 @@ class Unit:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Row parameters that describe a figure other than a time."""
+        """Row parameters that describe a metric; empty for times and rates."""
         metric = self.measures
         if isinstance(metric, Scale):
             return {}
@@ -247,7 +249,7 @@ class Unit:
         return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
-        """Convert a figure for a row: less is better, and times are in seconds.
+        """Convert a figure to a row's sample: lower is better, and times are in seconds.
 
         Raises:
             MisfitError: the value is not a number, not positive, or too large for a row.

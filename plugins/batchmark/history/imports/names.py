@@ -18,7 +18,7 @@ NO_NUMBER = re.compile(r"\b(?:NaN|Infinity)\b")  # as Python writes them in JSON
 
 
 def stable(text: str) -> str:
-    """Normalise a name to one line of limited length without memory addresses.
+    """Normalise a name: one line of limited length, without memory addresses.
 
     Raises:
         ValueError: the text is not Unicode.

@@ -59,7 +59,7 @@ def _measurement(state: Entry, name: str, gpus: dict[int, str]) -> ForeignMeasur
 
 
 def _named_values(values: Entry) -> dict[str, object]:
-    """Convert a list of names, types and values, in which numbers are text."""
+    """Convert a list of named, typed values, in which numbers are text, to values by name."""
     if values.value is None:
         return {}
     found: dict[str, object] = {}

@@ -27,7 +27,7 @@ REST = "cells right of the last column"  # in place of their header
 
 
 def lines(text: str) -> dict[str, dict[str, object]]:
-    """Return the lines' values by column, each with its place in the file.
+    """Return each line's values by column, keyed by the line's place in the file.
 
     Raises:
         ValueError: the file has no usable header, or is not CSV.
@@ -46,7 +46,7 @@ def lines(text: str) -> dict[str, dict[str, object]]:
             header.pop()
         reader.fieldnames = header
         if missing := [name for name in NEEDED if name not in header]:
-            raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
+            raise ValueError(f"its header has no {', '.join(missing)}; it isn't JSON either")
         if twice := [name for name, count in Counter(header).items() if count > 1]:
             raise ValueError(f"{', '.join(map(repr, twice))} appears twice in its header")
         return {
@@ -76,7 +76,7 @@ def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
 
 
 def _breaks(line: Mapping[str, object]) -> int:
-    """Number of line breaks inside a line's cells."""
+    """Return the number of line breaks inside a line's cells."""
     return sum(str(cell).count("\n") for cell in line.values())
 
 
@@ -106,7 +106,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _parameters(line: Entry) -> dict[str, Parameter]:
-    """Return the remaining columns as parameters."""
+    """Return the columns other than COLUMNS as parameters."""
     return {
         name: line.at(name).scalar()
         for name, value in line.fields().items()

@@ -1,4 +1,4 @@
-"""Reads a third party's published table, with each figure on both of its machines."""
+"""Reads a third party's published table, whose rows have figures for two machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFECTS: dict[Defect, str] = {
 
 
 def parse(document: Entry) -> Contents:
-    """Yield each row for the GPU and for the CPU instance."""
+    """Yield each row twice, for the GPU instance and for the CPU instance."""
     table = PublishedTable.model_validate(document.fields() | {"rows": ()})
     for entry in document.at("rows").each("workload"):
         with entry.alone():

@@ -27,7 +27,7 @@ def parse(document: Entry) -> Contents:
     """Yield every timing benchmark with its runs' values, without warm-ups.
 
     Raises:
-        MisfitError: the file's version is too old.
+        MisfitError: the file's version is not supported.
     """
     if (version := document.at("version").value) not in VERSIONS:
         raise MisfitError(

@@ -1,4 +1,4 @@
-"""Checks an own job's result by its owner's criteria."""
+"""Checks an own job's result against its owner's criteria."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (
-    "its log has no line from the shell wrapper: either lines were lost, as may happen unless the "
+    "its log has no line from the shell wrapper: either lines were lost, as can happen unless the "
     "log driver's mode is blocking, or the image has an ENTRYPOINT that takes the command; in "
     "that case set shell to false"
 )
@@ -54,7 +54,7 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Owne
 
 
 def exit_code(job: JobDescription, facts: Facts) -> int | None:
-    """Return the command's exit code, or else its container's; None if there is neither."""
+    """Return the exit code of the command or, if unknown, of its container, if any."""
     code: int | None = job.get("container", {}).get("exitCode")
     return code if facts.exit_code is None else facts.exit_code
 
@@ -71,7 +71,7 @@ def ended_by_itself(job: JobDescription) -> bool:
 
 
 def is_its_own_error(job: JobDescription) -> bool:
-    """Whether a job failed by its own error, and was not stopped or killed from outside."""
+    """Whether a job failed because of its own error, and was not stopped or killed from outside."""
     container = job.get("container", {})
     killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
     out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)

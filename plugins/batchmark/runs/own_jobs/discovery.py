@@ -57,7 +57,7 @@ def discover(
 
     Raises:
         PlanError: a side can't be run or measured; the message says which and why.
-        BotoCoreError, ClientError: AWS did not answer.
+        BotoCoreError, ClientError: an AWS request failed.
     """
     account = _Account(client, allowed)
     found = {}
@@ -157,7 +157,7 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
             raise PlanError(
                 f"compute environment {each['computeEnvironmentName']} of queue "
                 f"{queue['jobQueueName']} {reason}: Batchmark only watches jobs on EC2 instances "
-                "that Batch manages through ECS; name a queue with these"
+                "that Batch manages through ECS; name a queue that uses only these"
             )
     enabled = [
         each
@@ -259,7 +259,7 @@ def _types(
     if not fitting:
         raise PlanError(
             f"its job requests {', '.join(most)}, but no instance of {', '.join(named)} has all "
-            "that besides ECS's share of its memory: request less, or name another queue"
+            "of that in addition to ECS's share of memory: request less, or name another queue"
         )
     return fitting
 
@@ -276,10 +276,10 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
 
 
 def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> Iterator[str]:
-    """Note what stays unknown if a side's log is missing or may be incomplete.
+    """Yield notes on what will be unknown because a side's log is missing or may be incomplete.
 
     Raises:
-        PlanError: the job's result could not be determined either.
+        PlanError: the log is missing, but the side's check or output needs it.
     """
     problem = _log_problem(account, container)
     if problem and (side.check or side.output):
@@ -298,7 +298,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
 
 
 def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
-    """Return why the jobs' log can't be read, and the remedy; None if it can."""
+    """Return why the jobs' log can't be read, and how to fix it; None if it can be read."""
     driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
         return f"its definition uses the log driver {driver}: name one that uses {AWSLOGS}"

@@ -1,4 +1,4 @@
-"""Builds an own job's result document from Batch's description, its host and its log."""
+"""Builds an own job's result document from its description in Batch, its host and its log."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Image(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The image's tag, or else the first digits of its digest, or else "latest"."""
+        """The image's tag or, without one, the first digits of its digest; otherwise "latest"."""
         digest = self.digest and self.digest.removeprefix("sha256:")[:SHORT_DIGEST]
         return self.tag or digest or "latest"
 
@@ -91,7 +91,7 @@ class Span(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Duration; None if the times are impossible."""
+        """The duration; None if the times are impossible."""
         return seconds_between(self.start, self.stop)
 
     @property
@@ -99,7 +99,7 @@ class Span(NamedTuple):
         """What is wrong with the times, if `seconds` is None or 0."""
         if self.start is None:
             return "Batch reports no start time for it"
-        return f"according to Batch it ran {(self.stop - self.start) / 1000:g} s"
+        return f"according to Batch, it ran for {(self.stop - self.start) / 1000:g} s"
 
 
 def last_span(job: JobDescription) -> Span | None:
@@ -156,12 +156,12 @@ class WatchedJob:
 
     @property
     def _seconds(self) -> float | None:
-        """Run time by Batch, or else the command's by its own clock; None if unknown."""
+        """Run time according to Batch or, failing that, to the command's clock; None if unknown."""
         return self.span.seconds or self.told.facts.command_seconds or None
 
     @property
     def _times(self) -> tuple[datetime, datetime]:
-        """Start and stop times."""
+        """When the job started and stopped, consistent with `_seconds`."""
         stopped_at = batch_time(self.span.stop)
         return stopped_at - timedelta(seconds=self._seconds or 0), stopped_at
 
@@ -188,7 +188,7 @@ class WatchedJob:
 
     @property
     def _begin(self) -> Start | None:
-        """ "cold" if the instance joined after waiting began, "warm" if it ran already, or None."""
+        """ "cold" if the instance joined after waiting began, "warm" if before; None if unknown."""
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
@@ -202,7 +202,7 @@ class WatchedJob:
         return Device.CUDA if self.told.facts.gpus or given else Device.CPU
 
     def _asked_for(self, kind: str) -> float:
-        """Return the amount of a resource that definition and overrides request; 0 if none."""
+        """Return how much of a resource the job requests, including overrides; 0 if none."""
         return requirements_of(self._container).get(kind, 0)
 
     def _rows(self) -> tuple[list[Measurement], int]:
@@ -278,7 +278,7 @@ class WatchedJob:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Return means and maxima over the whole job; minima are not reported.
+        """Return means and maxima over the whole job; minima are known only if they equal the mean.
 
         Memory is everything charged to the container, including its page cache.
         """

@@ -1,4 +1,4 @@
-"""Remembers the queues that comparisons used, so the leak guard can look for our jobs there."""
+"""Remembers the queues that comparisons used, so the leak guard can look for jobs there."""
 
 from __future__ import annotations
 

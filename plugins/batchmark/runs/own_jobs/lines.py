@@ -1,10 +1,10 @@
 """Parses the marked lines of an own job's log: facts from its wrapper, and metrics.
 
-Any job can print anything. Invalid facts are ignored; unusable metric lines are reported. To keep
-the command from faking facts, machine facts count only before the command began, where the first
-wins, and facts about the end only after it began, where the last wins. The end is usable even if
-the log lost its beginning. Facts count only with the first key seen, which the wrapper hides from
-the job's processes, and without a key only if no line has one, as in earlier releases.
+Jobs can print anything, so invalid facts are ignored, and unusable metric lines are reported. To
+keep the command from faking facts, facts about the machine count only before the command starts
+(the first wins), and facts about its end only after that (the last wins). The end is usable even if
+the log lost its beginning. Facts must carry the first key seen, which the wrapper hides from the
+job's processes. Facts without a key count only if no line has one, as in earlier releases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MISSING, UNKNOWN = "missing", "unknown"
 # A random UUID, or a hyphen where the machine has none to give.
 KEY = re.compile(r"([0-9a-f-]{36}|-) ")
 NOT_THE_WRAPPERS = "not written by the wrapper: its key is missing or wrong"
-OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so another file was used"
+OUTSIDE = "BATCHMARK_METRICS does not name a file in the job's folder, so another file was used"
 ELSEWHERE = f"the line does not begin with {PREFIX.strip()} and a space"
 
 Source = Literal["log", "file"]
@@ -56,7 +56,7 @@ class Gpu(NamedTuple):
 
 
 class GpuBusy(NamedTuple):
-    """Utilisation of one GPU, or of all of them."""
+    """Utilisation of a job's GPUs, over the samples of all of them."""
 
     samples: int
     mean_percent: float
@@ -106,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """Forget an end reported before the beginning: it did not come from the wrapper."""
+        """Discard facts about the end seen before the beginning: they aren't the wrapper's."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 
@@ -150,7 +150,7 @@ OF_THE_COMMAND = {each.name: each.default for each in fields(Facts) if each.name
 
 @dataclass
 class JobOutput:
-    """What a job's marked lines say. Only a limited number of metrics and bad lines is kept."""
+    """The content of a job's marked lines, with a limited number of metrics and bad lines."""
 
     facts: Facts = field(default_factory=Facts)
     metrics: list[MetricLine] = field(default_factory=list)
@@ -167,7 +167,7 @@ class JobOutput:
 
     @property
     def by_a_shell(self) -> bool:
-        """Whether the wrapper reported anything: with a key, or from the command's start on."""
+        """Whether the wrapper wrote anything: a key, facts about the command, or file metrics."""
         facts = vars(self.facts)
         spoke = any(facts[name] != nothing for name, nothing in OF_THE_COMMAND.items())
         return bool(self._key) or spoke or self._seen["file"] > 0
@@ -200,7 +200,7 @@ class JobOutput:
             self.facts.note(name, value, milliseconds)
 
     def _take_key(self, key: str) -> None:
-        """Adopt the first key; earlier keyless lines were not the wrapper's, so drop them."""
+        """Adopt the first key, and report earlier lines without a key as not the wrapper's."""
         self._key, self.facts, here = key, Facts(), self._at
         for at, told in self._keyless:
             self._at = at
@@ -264,7 +264,7 @@ def _told(new: _Value | None, before: _Value | None) -> _Value | None:
 
 
 def _number(words: list[str], place: int) -> float | None:
-    """Parse a non-negative number; None if it isn't one."""
+    """Parse the word at `place` as a non-negative number; None if it isn't one."""
     if place >= len(words) or not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,9})?", words[place]):
         return None
     return float(words[place])

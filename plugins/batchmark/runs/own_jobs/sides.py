@@ -31,7 +31,7 @@ class Side(Record):
 
     name: JobName
     job_queue: Name = Field(description="name or ARN")
-    job_definition: Name = Field(description="as job_queue; without a revision, the newest")
+    job_definition: Name = Field(description="name or ARN; without a revision, the newest one")
     parameters: dict[Line, str] = Field(
         default={}, description="values of the command's placeholders"
     )
@@ -75,13 +75,13 @@ class FoundSide(Record):
 
     side: Side
     target: Target = Field(description="its instance type is the smallest that holds the job")
-    command: tuple[str, ...] = Field(description="with placeholders; empty: the image's own")
+    command: tuple[str, ...] = Field(description="may have placeholders; empty: the image's own")
     parameters: dict[str, str] = Field(description="the definition's defaults and the side's")
     types: tuple[str, ...] = Field(description="instance types that its job may run on")
     notes: tuple[str, ...] = ()
 
     def at_worst(self, prices: PriceTable) -> FoundSide:
-        """Return the side on its dearest instance type, or on one without a price, if any."""
+        """Return the side on its most expensive instance type, or on any without a price."""
         unpriced = [name for name in self.types if name not in prices.on_demand]
         dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
         target = self.target.model_copy(update={"instance_type": dearest})
@@ -107,10 +107,10 @@ def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = (
     """Parse the form's sides, whose names must differ from the installation's `targets`.
 
     Raises:
-        PlanError: a field is unknown, missing or has an invalid value.
+        PlanError: a field is unknown, missing or invalid, or a side's name is taken.
     """
     if not 1 <= len(given) <= MOST_SIDES:
-        raise PlanError(f"sides has {len(given)} objects: give from 1 to {MOST_SIDES}")
+        raise PlanError(f"sides has {len(given)} objects: give 1 to {MOST_SIDES}")
     sides = [_side(number, each) for number, each in enumerate(given, start=1)]
     ((name, count),) = Counter(side.name for side in sides).most_common(1)
     if count > 1:

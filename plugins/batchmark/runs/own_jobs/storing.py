@@ -1,6 +1,6 @@
 """Writes an own job's result document on its behalf, once it has ended and its log is complete.
 
-CloudWatch may show the last lines late.
+CloudWatch may deliver the last lines late.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def store_document(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> ResultDocument | None:
-    """Write and return a finished job's document, unless the stored one is as complete.
+    """Write and return a finished job's document, unless the stored one is at least as complete.
 
     Returns None if no attempt started. `host` is the host found while the job ran, if any.
 
     Raises:
-        CollectError: the document can't be built from what the job left.
-        BotoCoreError, ClientError: CloudWatch Logs or S3 did not answer.
+        CollectError: the document can't be built from what the job left behind.
+        BotoCoreError, ClientError: a request to CloudWatch Logs or S3 failed.
     """
     plan, span = expected.own_job, last_span(job)
     if plan is None or span is None or job["status"] not in FINISHED:
@@ -108,7 +108,7 @@ def read_log(
     In AWS it waits up to half a minute for late lines.
 
     Raises:
-        BotoCoreError, ClientError: CloudWatch Logs did not answer.
+        BotoCoreError, ClientError: a request to CloudWatch Logs failed temporarily.
     """
     since_stop = clock() - job.get("stoppedAt", 0) / 1000
     if on_aws and not plan.shell and since_stop < SETTLED_SECONDS:
@@ -126,7 +126,7 @@ def read_log(
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
-    """Read the metrics, and the facts if there is a wrapper: other programs could fake them."""
+    """Read the metrics and, only if there is a wrapper, the facts, which jobs could fake."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN

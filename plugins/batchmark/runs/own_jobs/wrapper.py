@@ -26,7 +26,7 @@ def script() -> str:
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """Return the command that Batch runs instead of the job's own.
+    """Return the command that runs the job's own command inside the wrapper.
 
     Raises:
         ValueError: the command is empty; an image's own command can't be known.

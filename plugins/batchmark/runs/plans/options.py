@@ -46,7 +46,7 @@ def parse_options(model: type[_Options], params: Mapping[str, Any], where: str =
 
 
 def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
-    """Normalise a form's list: empty if None, and numbers may be text, one per line."""
+    """Normalise a form's list: None becomes empty, and numbers given as text are parsed."""
     if value is None:
         return ()
     if items.get("type") not in {"integer", "number"} or not isinstance(value, list | tuple):
@@ -55,7 +55,7 @@ def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
 
 
 def _number(given: Any) -> Any:
-    """Convert text to a number if it is one."""
+    """Convert text to a number if possible."""
     for kind in (int, float) if isinstance(given, str) else ():
         with suppress(ValueError):
             return kind(given)
@@ -82,9 +82,10 @@ def overrides(job: PlannedJob) -> dict[str, Any]:
 
 
 def with_token(node_overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a new secret to `nodeOverrides`, with which a job's nodes authenticate each other.
+    """Return `nodeOverrides` with a new secret that a job's nodes use to authenticate each other.
 
-    It isn't part of the plan, which many may read; it is created at submission and stored nowhere.
+    The secret isn't part of the plan, which many users can read; it is created at submission and
+    never stored.
     """
     token = {"name": NODES_TOKEN, "value": secrets.token_urlsafe(32)}
     found = copy.deepcopy(dict(node_overrides))

@@ -1,9 +1,9 @@
 """Plans runs of own jobs, and validates their options before anything costs money.
 
-Each Batch job runs one target or side at one size, once. Their order within a repeat is shuffled,
-so that changes during a run, such as load on a shared network, affect all sides alike. Before all
-of them, each queue runs one extra job of its smallest size to start its instance, so that the
-others find it warm. If that job fails by its own error, the others are skipped.
+Each Batch job measures one target or side at one size, once. The order within a repeat is shuffled,
+so that changes during a run, such as load on a shared network, affect all sides alike. First, each
+queue runs one extra job of the smallest size to start its instance, so that later jobs find it
+warm. If that job fails because of its own error, the later ones are skipped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_own_job_run(own_jobs: OwnJobs, params: Mapping[str, Any]) -> OwnJobRun
         job = own_jobs.jobs.get(str(params.get("job")))
         if job and job.axis and str(error).startswith("sizes "):
             known = ", ".join(map(str, job.axis.sizes))
-            raise PlanError(f"{error}; Terraform has {job.axis.parameter} {known}") from error
+            raise PlanError(f"{error}; the sizes in Terraform are {known}") from error
         raise
 
 
@@ -61,7 +61,7 @@ def plan_own_jobs(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run of an own job; by default for all its sizes and targets.
+    """Plan all jobs of an own job's run, by default for all its sizes and targets.
 
     Raises:
         PlanError: a name is unknown, or a placeholder has no value.

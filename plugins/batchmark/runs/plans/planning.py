@@ -1,7 +1,7 @@
 """Plans a run's jobs from its parameters, and their Batch submissions.
 
-Within a run, jobs of a target that shares its instance run one after the other, and so do own
-jobs of one queue, or of queues with a common compute environment: each waits for the previous one.
+Within a run, the jobs of a target whose jobs share an instance run one after the other. So do own
+jobs that use the same queue, or queues with a common compute environment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run; no targets means all whose jobs don't share an instance.
+    """Plan all jobs of a run, by default on all targets whose jobs don't share an instance.
 
     `run_name` is the name of the run's folder.
 
@@ -53,7 +53,7 @@ def plan_jobs(
         raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
     if suite == SCALING:
         raise PlanError(
-            f"suite {suite!r} takes multi-node jobs: run the DAG distributed_training_benchmark"
+            f"suite {suite!r} needs multi-node jobs: run the DAG distributed_training_benchmark"
         )
     if dtype not in (OWN_DTYPES, *DTYPES):
         raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
@@ -103,7 +103,7 @@ def check_targets(
 ) -> list[str]:
     """Validate and return the targets to run, in the order of the configuration.
 
-    If none are given, all run; those whose jobs share an instance, however, only if `shared_too`.
+    By default, all targets run, but those whose jobs share an instance only if `shared_too`.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
@@ -168,7 +168,7 @@ def all_operator_kwargs(
 
 
 def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
-    """Number the targets such that those whose jobs may share instances have the same number."""
+    """Number the targets so that those whose jobs may run on the same instances share a number."""
     rows: list[set[str]] = []
     for target in targets.values():
         own = {target.job_queue, *target.compute_environments.names}
@@ -188,7 +188,7 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
     """Return the index of the target's first own job that is no larger than this one.
 
-    A failure says nothing about smaller sizes.
+    A failure at a larger size would say nothing about this one.
     """
     if (own := job.own_job) is None:
         return None
@@ -205,10 +205,10 @@ def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
 
 
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
-    """Return the limit of a job's total time, from its submission.
+    """Return the longest time that a job may take from its submission to its end.
 
-    All its earlier repeats may run first, one by one, unless it is submitted after them, as
-    multi-node and own jobs are.
+    All its earlier repeats may run first, one by one, unless it is submitted after they have ended,
+    as multi-node and own jobs are.
     """
     turns = 1 if job.scaling or job.own_job else job.repeat
     return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds
@@ -224,7 +224,7 @@ def operator_kwargs(
     """Return BenchmarkJobOperator's arguments for this job.
 
     `before` are the map indexes of the jobs that must end first. If the job with the map index
-    `first` fails by its own error, this one is skipped.
+    `first` fails because of its own error, this one is skipped.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)

@@ -76,20 +76,20 @@ def _check(cluster: Cluster, pods: int) -> None:
     most = cluster.pods_at_once(shared=True)
     if pods > most:
         raise PlanError(
-            f"{pods} pods need one share each, but {cluster.gpus} GPU(s) of "
-            f"{cluster.replicas_per_gpu} shares offer {most}: use fewer pods, or raise "
+            f"{pods} pods need one share each, but {cluster.gpus} GPU(s) with "
+            f"{cluster.replicas_per_gpu} shares each offer {most}: use fewer pods, or raise "
             "replicas_per_gpu in terraform/stacks/eks_gpu_sharing"
         )
     most_by_cpu = max(1, cluster.vcpus - SYSTEM_VCPUS)
     if pods > most_by_cpu:
         raise PlanError(
-            f"{pods} pods need a vCPU each, but {cluster.instance_type} has {most_by_cpu} for "
+            f"{pods} pods need a vCPU each, but {cluster.instance_type} has only {most_by_cpu} for "
             "them: use fewer pods, or apply with a larger instance_type"
         )
 
 
 def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
-    """Return the labels by which our jobs and pods are found."""
+    """Return the labels used to find a planned job's Kubernetes job and pods."""
     return {
         **installation_labels(cluster),
         "batchmark/job": names_of_task(job.name, run_id),
@@ -97,7 +97,7 @@ def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
 
 
 def installation_labels(cluster: Cluster) -> dict[str, str]:
-    """Return the label of all our jobs in a cluster; label names can't contain ":"."""
+    """Return the label that all of Batchmark's jobs in a cluster have."""
     return {INSTALLATION_TAG.replace(":", "/"): cluster.name}
 
 

@@ -2,7 +2,7 @@
 
 Each node count is a separate multi-node job. All measure weak scaling: the same batch per device.
 With strong scaling, each also measures the batch that keeps the total number of images equal to
-that of the fewest nodes.
+that of the smallest node count.
 
 A study varies training settings. Its variants run on the largest node count only, where the run's
 own settings provide the baseline, so each variant costs one job.
@@ -34,7 +34,7 @@ WARM = {"passes": ("warm",)}
 def plan_scaling(
     nodes: MultiNode, config: Config, wanted: ScalingRun, *, run_name: str, repeats: int = 1
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run, the fewest nodes first; `config` includes the stack's target.
+    """Plan all jobs of a run, ordered by node count; `config` must include the stack's target.
 
     The file system belongs to the run, so the first job reads it cold.
 
@@ -61,7 +61,7 @@ def plan_scaling(
 
 
 def skipped_size_notes(wanted: ScalingRun, jobs: Iterable[PlannedJob]) -> list[str]:
-    """Return notes on the node counts without a strong scaling point."""
+    """Return notes on the node counts at which strong scaling can't be measured."""
     plans = [job.scaling for job in jobs if job.scaling and not job.scaling.variant]
     if not wanted.strong_scaling or len(plans) < 2:
         return []

@@ -52,7 +52,7 @@ def plan_sharing(
     targets: Sequence[str] = (),
     repeats: int = 1,
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run; no targets means all to which the options apply.
+    """Plan all jobs of a run, by default on all targets to which the options apply.
 
     Raises:
         PlanError: a target is unknown, or the options don't apply to a named target.
@@ -95,7 +95,7 @@ def plan_sharing(
 def skipped_size_notes(
     config: Config, wanted: SharingOptions, jobs: Iterable[PlannedJob]
 ) -> list[str]:
-    """Return notes on numbers of replicas that a target has no room for."""
+    """Return notes on the numbers of replicas that are too large for a target."""
     found = []
     for name in dict.fromkeys(job.target for job in jobs):
         most = config.targets[name].max_replicas
@@ -108,7 +108,7 @@ def skipped_size_notes(
 
 
 def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOptions] | str:
-    """Return the plans of a target's jobs, or the reason for having none."""
+    """Return the plans of a target's jobs, or the reason why it has none."""
     if target.sharing is None:
         return [wanted]
     if target.sharing not in wanted.modes:
@@ -146,8 +146,8 @@ def _check_task(name: str, *, own: bool) -> None:
             )
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise PlanError(
-                f"task {OWN_TASK + name!r} names no workload: give the name of its file in "
-                f"own_workloads without .py, using a-z, 0-9 and _, such as {OWN_TASK}softmax"
+                f"task {OWN_TASK + name!r} is not a workload's name: give the name of its file "
+                f"in own_workloads without .py, using a-z, 0-9 and _, such as {OWN_TASK}softmax"
             )
     elif name not in TASKS:
         raise PlanError(

@@ -119,7 +119,7 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     assert prices.notes == ()
     assert prices.type_notes == {
         "g6.xlarge": "AWS lists no On-Demand price for g6.xlarge in eu-west-1.",
-        "m5.2xlarge": ("No On-Demand price for m5.2xlarge: AWS lists several: 0.4, 0.5."),
+        "m5.2xlarge": ("No On-Demand price for m5.2xlarge: AWS lists several prices: 0.4, 0.5."),
     }
 
 
@@ -163,7 +163,7 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     committed = load_prices()
     note = (
         "Current prices are unavailable: An error occurred (ThrottlingException) when "
-        "calling the GetProducts operation: Rate exceeded. Using the committed ones "
+        "calling the GetProducts operation: Rate exceeded. Using the committed prices "
         f"of {committed.as_of}."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)

@@ -71,7 +71,7 @@ def test_the_committed_prices_stand_in_and_say_why():
     assert prices.on_demand == committed.on_demand
     assert prices.notes[0] == (
         "Current prices are unavailable: the Price List API is out of reach. "
-        f"Using the committed ones of {committed.as_of}."
+        f"Using the committed prices of {committed.as_of}."
     )
 
 
@@ -81,7 +81,7 @@ def test_prices_of_one_region_are_never_applied_to_another():
     assert prices.notes == (
         (
             "Current prices are unavailable: the Price List API is out of reach. The "
-            f"committed ones are for {load_prices().region} and don't apply to nowhere-1."
+            f"committed prices are for {load_prices().region} and don't apply to nowhere-1."
         ),
     )
 
@@ -148,7 +148,7 @@ def test_no_offer_has_no_price():
 
 
 def test_two_prices_are_not_chosen_between():
-    with pytest.raises(PriceError, match=r"AWS lists several: 1\.006, 1\.2"):
+    with pytest.raises(PriceError, match=r"AWS lists several prices: 1\.006, 1\.2"):
         on_demand_price([offer("g5.xlarge", "1.2"), offer("g5.xlarge", "1.006")])
 
 

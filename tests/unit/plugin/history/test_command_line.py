@@ -38,7 +38,7 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     said = capsys.readouterr().out
     assert "1 files written, 0 unchanged, 1 removed" in said
     assert "not in the history: 21 (raw/manual/00.json, " in said
-    assert "Not checked: 2 raw documents, because the collecting release stored no SHA-256" in said
+    assert "Not checked: 2 raw documents, because the release that collected them stored" in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
@@ -57,7 +57,7 @@ def test_show_takes_the_runs_of_a_version(bucket, capsys):
         "    commit 2222222, branch main",
     )
     assert run_history("show", "--commit", "1111", "--branch", "main") == 0
-    assert capsys.readouterr().out == "suite blog: no run of commit 1111, branch main\n"
+    assert capsys.readouterr().out == "suite blog: no run has commit 1111, branch main\n"
 
 
 def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):

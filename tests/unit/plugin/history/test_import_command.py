@@ -142,7 +142,7 @@ def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
     assert import_files(*beside) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{ASV.name}: 5 measurements")
-    assert "skipped, as asv stores no results in it: " in err
+    assert "skipped, because asv stores no results there: " in err
     before = bucket.objects()
     assert import_files(ASV.parent) == 0
     assert bucket.objects() == before
@@ -182,7 +182,7 @@ def test_a_file_has_a_limit(capsys, tmp_path, monkeypatch, pack):
     path = tmp_path / "endless"
     path.write_bytes(pack(bytes(2**20 + 1)))
     assert import_files(path) == 1
-    message = f"history import: {path} has more than the limit of 1 MiB\n"
+    message = f"history import: {path} exceeds the limit of 1 MiB\n"
     assert capsys.readouterr().err == message
 
 
@@ -192,7 +192,7 @@ def test_figures_of_two_files_are_not_pooled_in_one_run(bucket, capsys, tmp_path
     other.write_text(with_figures_of_join(median=1.01e-5))
     assert import_files(PYTEST, other) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{other} has a different figure for '{JOIN}' of ci in run 0f3c1a5e" in line
+    assert f"{other} has a different figure for '{JOIN}' on ci in run 0f3c1a5e" in line
     assert f" than {PYTEST}: import it with a different --target, " in line
     assert bucket.objects() == {}
     assert import_files(PYTEST) == 0

@@ -133,7 +133,7 @@ def test_google_benchmarks_first_releases_wrote_no_unit_and_dates_of_their_own()
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda entries: entries.pop(1), "2 of its 3 repetitions are in the file"),
+        (lambda entries: entries.pop(1), "the file has only 2 of its 3 repetitions"),
         (lambda entries: entries[1].update(real_time="NaN"), "real_time is 'NaN', not a number"),
         (
             lambda entries: entries[1].update(error_occurred=True, error_message="killed"),
@@ -210,7 +210,7 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name,value\na,1\n", "its header has no unit; nor is it JSON"),
+        ("name,value\na,1\n", "its header has no unit; it isn't JSON either"),
         ("name,value,unit,unit\na,1,s,s\n", "'unit' appears twice in its header"),
         ('name,value,unit\na,"1"2,s\n', "line 2: "),
         ("", "its header has no name, value, unit"),

@@ -183,7 +183,7 @@ def test_a_rebuild_names_what_an_earlier_release_pooled(bucket):
 
 def test_a_key_that_stands_twice_has_no_value():
     text = GITHUB_JSON.read_text().replace('"value": 135', '"value": 135, "value": 900')
-    assert f"{FIB}: value stands twice" in imported(GITHUB_JSON, text).parse().losses
+    assert f"{FIB}: value appears twice" in imported(GITHUB_JSON, text).parse().losses
 
 
 def test_a_number_of_more_digits_than_python_reads_costs_its_entry():

@@ -190,7 +190,7 @@ def test_a_run_that_fails_in_an_unknown_way_is_named_and_the_others_are_rebuilt(
     (problem,) = done.problems
     assert problem == (
         f"{slug(FIRST.run_id)} can't be rebuilt (unexpected "
-        f"{raised.__name__}: {raised('of a kind that nobody knows')}): its rows stay"
+        f"{raised.__name__}: {raised('of a kind that nobody knows')}): its rows are kept"
     )
     assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 
@@ -245,7 +245,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
     bucket.append(FIRST)
     assert targets(bucket) == {"c5.2xlarge"}
     lost = FIRST.jobs[0].document_uri
-    assert f"Missing in the history: {lost} has no usable rows: unexpected {error}" in caplog.text
+    assert f"Missing from the history: {lost} has no usable rows: unexpected {error}" in caplog.text
     before = bucket.objects(HISTORY)
     done = rebuilt(bucket)
     assert lost in done.problems[0]

@@ -177,7 +177,7 @@ def test_a_booking_beside_anothers_gives_way_to_what_was_there(store, booked):
 def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
     store.book(KEY)
     refused = reserved(store, cap=1e6, key=key, name="g9.huge")
-    assert "there is no On-Demand price of g9.huge" in refused
+    assert "there is no On-Demand price for g9.huge" in refused
     assert reserved(store, cap=None, key=key, name="g9.huge") is None
     assert run_spending(store, KEY).reserved_usd == (None if key else 0.0)
 

@@ -193,7 +193,7 @@ def test_one_document_copied_is_no_repeat(tmp_path, capsys, new, says):
         (folder / f"{number}.json").write_text(first.read_text())
     assert main(["compare", str(old), str(folder), "--gate"]) == BAD_INPUT
     error = capsys.readouterr().err
-    assert f"{first} and {folder}/1.json hold documents of the same {says}" in error
+    assert f"{first} and {folder}/1.json contain documents of the same {says}" in error
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def test_without_a_price_nothing_passes_a_cap():
     assert (seen.usd, seen.targets[0].usd, seen.targets[1].usd) == (None, 6.04, None)
     assert str(seen.targets[1]).endswith("3600 s at no known USD per hour)")
     reason = (
-        "This run's worst-case cost is unknown, so it is refused under {}: there is no "
-        "On-Demand price of g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
+        "This run's worst-case cost is unknown, so it is refused under {}: there is no On-Demand "
+        "price for g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
         'Let Airflow call pricing:GetProducts, add prices with `make prices TYPES="g5.48xlarge"`, '
         "or run without a cap."
     )
@@ -149,14 +149,14 @@ def test_a_month_that_cannot_be_summed_up_refuses_under_its_cap_only(fields, nam
     assert refusals(seen, max_cost_usd=50, month=spent) == ()
     (reason,) = refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=1e6)
     assert reason == (
-        f"monthly_cap_usd is $1,000,000, and 2026-11 can't be summed up: {named} contain "
+        f"monthly_cap_usd is $1,000,000, but 2026-11 can't be summed up: {named} contain "
         "no valid amount. Correct them, or delete those of runs outside AWS."
     )
 
 
 def test_a_monthly_cap_wants_the_months_sum():
     seen = worst(of_targets(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
-    with pytest.raises(PlanError, match="the month's spending is not given"):
+    with pytest.raises(PlanError, match="the month's spending is unknown"):
         refusals(seen, max_cost_usd=None, monthly_cap_usd=5)
 
 

@@ -138,5 +138,5 @@ def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):
 def test_a_run_that_was_never_collected_is_none(store):
     key = store.prefix + COLLECTED
     assert stored_run(store, key) is None
-    with pytest.raises(CollectError, match=f"there is no {key}"):
+    with pytest.raises(CollectError, match=f"{key} does not exist"):
         readable_run(store, key)

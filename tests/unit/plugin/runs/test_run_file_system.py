@@ -160,7 +160,7 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
         (
             "link_becomes",
             "MISCONFIGURED",
-            "the link of fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free",
+            "the link from fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free",
         ),
         (
             "import_becomes",

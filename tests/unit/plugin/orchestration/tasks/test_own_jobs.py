@@ -152,7 +152,7 @@ def test_a_dry_run_submits_nothing_and_leaves_no_queue(run, monkeypatch, capsys)
 
 def test_a_type_without_a_price_is_refused_under_a_cap(run):
     run.account.prices = PRICES
-    with pytest.raises(AirflowFailException, match=r"there is no On-Demand price of c5\.xlarge"):
+    with pytest.raises(AirflowFailException, match=r"there is no On-Demand price for c5\.xlarge"):
         own_jobs.plan_comparison(comparison())
     assert own_jobs.plan_comparison(comparison(max_cost_usd=None, repeats=1))
 
@@ -166,7 +166,7 @@ def test_a_type_without_a_price_is_refused_under_a_cap(run):
             job_run(run_id="a~b"),
             "which AWS does not allow in tags, so the run's",
         ),
-        (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give from 1 to 20"),
+        (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give 1 to 20"),
         (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS does not allow in tags"),
     ],
 )

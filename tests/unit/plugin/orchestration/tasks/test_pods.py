@@ -150,11 +150,11 @@ def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, ca
 
     monkeypatch.setattr(suspects, "suspects_among", slow)
     assert regressions.find_suspects(account.context(), collected) == []
-    assert "not measured again: the node for its pods is gone by then" in capsys.readouterr().out
+    assert "again: the node for its pods no longer exists by then" in capsys.readouterr().out
     changes = regressions.detect_regressions(account.context(), collected)
     assert alerts.open_alerts(account.context(), changes) == [], "it is the first run"
     section = account.s3.objects[f"{FOLDER}/{CHANGES_SECTION}"].decode()
-    assert "the node for its pods is gone by then" in section
+    assert "the node for its pods no longer exists by then" in section
 
 
 def test_settings_of_alerts_that_can_not_be_used_are_told_before_anything_is_booked(

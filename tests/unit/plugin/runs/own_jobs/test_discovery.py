@@ -364,7 +364,7 @@ def broken(**changes):
             {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
             "its job requests 16 vCPUs, 8192 MiB, 0 GPUs, but no instance of c5 has",
         ),
-        ({"memory_mib": 32768}, "has all that besides ECS's share of its mem"),
+        ({"memory_mib": 32768}, "has all of that in addition to ECS's share"),
     ],
 )
 def test_what_can_not_be_run_or_measured_is_refused(clients, given, message):

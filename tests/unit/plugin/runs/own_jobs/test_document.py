@@ -252,8 +252,8 @@ def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command
 
 
 IMPOSSIBLE = {
-    "according to Batch it ran 0 s": {"stoppedAt": STARTED},
-    "according to Batch it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
+    "according to Batch, it ran for 0 s": {"stoppedAt": STARTED},
+    "according to Batch, it ran for -35.5 s": {"stoppedAt": STARTED - 35_500},
 }
 
 

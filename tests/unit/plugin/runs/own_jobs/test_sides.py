@@ -34,7 +34,7 @@ def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "sides has 0 objects: give from 1 to 20"),
+        ([], "sides has 0 objects: give 1 to 20"),
         (["old"], "side 1 is a str: give an object with name, job_queue"),
         ([SIDE | {"queue": "a"}], "side 1 has 'queue' (did you mean job_queue?); known: name, job"),
         ([SIDE, {"name": "new"}], "side 2: job_queue: Field required"),

@@ -168,8 +168,11 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform created: c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; give a number above 0, up to 1e+18"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
-        ({"sizes": ["all"]}, "sizes takes numbers, got 'all'; Terraform has size 64, 256"),
-        ({"sizes": ["64, 256"]}, "sizes takes numbers, got '64, 256'; Terraform has size 64, 256"),
+        ({"sizes": ["all"]}, "sizes takes numbers, got 'all'; the sizes in Terraform are 64, 256"),
+        (
+            {"sizes": ["64, 256"]},
+            "sizes takes numbers, got '64, 256'; the sizes in Terraform are 64",
+        ),
         ({"sizes": "64"}, "sizes: Input should be a valid tuple, got '64'"),
         ({"sizes": ["inf"]}, "sizes takes numbers, got inf"),
         ({"job": ""}, "job: String should match"),

@@ -41,9 +41,9 @@ def test_the_worst_case_holds_the_nodes_time_for_both_tries():
 @pytest.mark.parametrize(
     ("replicas", "waiting", "changes", "problem"),
     [
-        ((41,), 5, {}, "41 pods need one share each, but 4 GPU(s) of 10 shares offer 40"),
+        ((41,), 5, {}, "41 pods need one share each, but 4 GPU(s) with 10 shares each offer 40"),
         ((20,), 50, {}, "50 pods need one share each"),
-        ((20,), 5, {"vcpus": 16}, "20 pods need a vCPU each, but g4dn.12xlarge has 14"),
+        ((20,), 5, {"vcpus": 16}, "20 pods need a vCPU each, but g4dn.12xlarge has only 14"),
         (
             (20,),
             5,

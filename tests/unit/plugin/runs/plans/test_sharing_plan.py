@@ -169,7 +169,7 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
             {"task": "own:matmul"},
             "task 'matmul' is not one of your own workloads: leave out 'own:'",
         ),
-        ({"task": "own:../x"}, "task 'own:../x' names no workload: give the name of its file"),
+        ({"task": "own:../x"}, "task 'own:../x' is not a workload's name: give"),
         ({"task": "matmul"}, "axes has batch=32, but the axes of matmul are size"),
         ({"axes": ""}, "cnn_training_step needs batch: set it in axes, such as batch=32"),
         ({"axes": "batch"}, "axes has 'batch': give a name and a whole number"),
