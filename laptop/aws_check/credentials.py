@@ -1,4 +1,4 @@
-"""Checks that the user's credentials last until a check has destroyed what it created."""
+"""Checks that the user's credentials stay valid until a check has destroyed what it created."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
 
 
 def _have_ended(clients: Clients) -> bool:
-    """Whether the credentials have expired: even a call that needs no permission fails."""
+    """Return whether the credentials have expired, according to a call that needs no permission."""
     try:
         clients("sts").get_caller_identity()
     except ClientError as error:

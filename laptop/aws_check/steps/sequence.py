@@ -1,4 +1,4 @@
-"""The steps of a check, in their order."""
+"""The steps of a check, in order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 
 
 def steps_of(check: Check) -> list[Step]:
-    """All steps before a check destroys what it created.
+    """Return all steps that run before a check destroys what it created.
 
-    Hosts stay for some minutes, so steps that use the same host follow each other.
+    Hosts keep running for some minutes, so steps that use the same host are next to each other.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [
