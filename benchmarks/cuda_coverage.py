@@ -2,8 +2,8 @@
 
 CUDA-only lines are the modules for CUDA devices, NVML and CUDA graphs, the branches that run only
 on CUDA, and the classes and functions that are only for CUDA. Triton kernels are excluded, because
-the tests interpret or compile them instead of running them as Python. Exits with 1 if fewer than 95
-% of the lines run.
+the tests interpret or compile them instead of running them as Python. Exits with 1 if the share is
+below 95 %.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Take a copy of the tree, and make it this process's working folder."""
+    """Take a copy of the tree, and make it the working directory of this process."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 

@@ -28,9 +28,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
     for name, command in run_once.items():
-        command.add_argument(
-            "--folder", type=Path, default=BUILD / name, help="folder for the report"
-        )
+        command.add_argument("--folder", type=Path, default=BUILD / name, help="report folder")
     run_once["demo"].add_argument("--suite", default="smoke")
     try_job = run_once["try-job"].add_argument
     try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
@@ -44,15 +42,10 @@ def main() -> int:
     up_command.add_argument("--jobs", type=Path, help="file that defines own_jobs")
     down_command = commands.add_parser("down", help="stop everything that `up` started")
     down_command.add_argument(
-        "--state",
-        choices=("keep", "delete"),
-        default="keep",
-        help="keep or delete runs and results",
+        "--state", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
     for command in (up_command, down_command):
-        command.add_argument(
-            "--folder", type=Path, default=BUILD / "up", help="folder of the stack"
-        )
+        command.add_argument("--folder", type=Path, default=BUILD / "up", help="stack's folder")
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
@@ -89,19 +82,14 @@ def _add_containers(commands: Any) -> None:
     backup = commands.add_parser("containers-backup", help="back up the database and the bucket")
     backup.add_argument("--to", type=Path, required=True, help="new folder for the backup")
     restore = commands.add_parser("containers-restore", help="restore a backup")
-    restore.add_argument(
-        "--from", dest="source", type=Path, required=True, help="folder of the backup"
-    )
+    restore.add_argument("--from", dest="source", type=Path, required=True, help="backup folder")
     for command in (up, down, backup, restore):
         command.add_argument("--profile", default="local", help="local or aws")
         command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
         command.add_argument("--cloud-port", type=int, default=5000, help="port of the local cloud")
         command.add_argument("--project", default="batchmark", help="name of the deployment")
         command.add_argument(
-            "--folder",
-            type=Path,
-            default=BUILD.parent / "containers",
-            help="folder for secrets and state",
+            "--folder", type=Path, default=BUILD.parent / "containers", help="for secrets and state"
         )
 
 
@@ -111,13 +99,9 @@ def _add_aws_check(commands: Any) -> None:
     check.add_argument("--region", help="default: the one in your AWS settings")
     check.add_argument("--budget", default="2", help="maximum cost in USD")
     check.add_argument("--image", help="existing job image to use instead of building one")
-    check.add_argument(
-        "--with", dest="parts", default="", help="optional parts to add: sharing,multi_node,eks"
-    )
+    check.add_argument("--with", dest="parts", default="", help="any of sharing,multi_node,eks")
     check.add_argument("--resume", action="store_true", help="continue an unfinished check")
-    check.add_argument(
-        "--destroy", action="store_true", help="destroy what an unfinished check created"
-    )
+    check.add_argument("--destroy", action="store_true", help="clean up an unfinished check")
     check.add_argument("--keep", action="store_true", help="keep everything when the check ends")
     check.add_argument("--yes", action="store_true", help="accept the cost without asking")
     check.add_argument(

@@ -1,4 +1,4 @@
-"""`make demo`: runs the whole pipeline once, from nothing to a report, then stops everything."""
+"""`make demo`: runs the whole pipeline once, from scratch to a report, then stops everything."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def demo(suite: str, folder: Path) -> None:
         after=write_example,
         more=more,
     )
-    say(f"a made-up year of runs, with trends, alerts and costs: {first}")
+    say(f"sample pages of a made-up year, with trends, alerts and costs: {first}")
 
 
 def demo_sharing(folder: Path) -> None:

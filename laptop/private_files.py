@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can read."""
+"""Creates files and folders that only their owner can read."""
 
 from __future__ import annotations
 

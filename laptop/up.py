@@ -158,7 +158,7 @@ def _bucket_with_example(stack: Stack) -> str:
 
 
 def _for_a_shell(stack: Stack) -> str:
-    """Return shell lines that point AWS clients to the local cloud, whatever account they used."""
+    """Return shell lines that point AWS clients to the local cloud instead of any other account."""
     variables = {
         "AWS_ENDPOINT_URL": stack.endpoint,
         "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),

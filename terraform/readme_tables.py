@@ -1,7 +1,7 @@
-"""Rewrite the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
+"""Rewrites the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
 
-Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf. A section
-ends at the next `## ` or the end of the file. The rest of the README stays as it is.
+Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf. A section ends
+at the next `## ` or the end of the file. The rest of the README stays as it is.
 """
 
 from __future__ import annotations

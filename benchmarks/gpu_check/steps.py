@@ -64,12 +64,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
     few = ("--workloads", "fft") if small else ()
     steps = [
         _suite("smoke", "cuda", 95, folder, small=small),
-        Step(
-            "rivals",
-            "matrix products and filters against plain calls and a copy",
-            rivals,
-            95,
-        ),
+        Step("rivals", "products and filters, compared with plain calls and a copy", rivals, 95),
         Step("tests", "the tests that need CUDA", tests, 80),
         Step("cpu-threads", "our rows and plain calls, by number of threads", (*threads, *few), 50),
         _suite("smoke", "cpu", 75, folder, small=small),
@@ -81,7 +76,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
 
 
 def _training(dtype: str, folder: Path) -> Step:
-    """Train ResNet-50 on one GPU, for comparison with published images/s and GPU utilisation."""
+    """Return the step that trains ResNet-50 on one GPU, for comparison with published figures."""
     document = f"scaling-{dtype}-cuda.json"
     return Step(
         f"scaling-{dtype}-cuda",

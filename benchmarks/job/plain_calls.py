@@ -70,7 +70,7 @@ def prepare_plain(
 
 
 def as_tensor(output: Any) -> Tensor:
-    """Convert a plain call's output to what the workload's reference compares."""
+    """Convert a plain call's output to a tensor that can be compared with the reference."""
     if isinstance(output, list):  # images, height x width x channels
         return torch.stack([torch.from_numpy(image) for image in output]).permute(0, 3, 1, 2)
     if isinstance(output, tuple):  # weights

@@ -1,4 +1,4 @@
-"""What the steps of a check share: the account, the Terraform stacks, and their outputs."""
+"""State shared by the steps of a check: the account, the Terraform stacks, and their outputs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ class Check:
         """Poll until `ask` returns a truthy value, and return that value.
 
         Raises:
-            StepError: there was none within `seconds`; the message comes from `missing`.
+            StepError: `ask` returned none within `seconds`; the message starts with `missing`'s
+                text.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):

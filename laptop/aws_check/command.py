@@ -188,7 +188,7 @@ def conclude(ends: Sequence[Step], state: State, check: Check) -> None:
 
 
 def tell(check: Check, state: State, folder: Path) -> None:
-    """Write the report, and print its summary and where it is."""
+    """Write the report, and print its summary and location."""
     # Imported late: loading charts takes seconds, in which an error could already be shown.
     from laptop.aws_check.report import report_of, write_report
 
@@ -265,9 +265,7 @@ def parse_parts(text: str) -> tuple[Part, ...]:
     """Parse comma-separated names of optional parts."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
-        raise LaptopError(
-            f"WITH names unknown parts {', '.join(unknown)}; known: {', '.join(PARTS)}"
-        )
+        raise LaptopError(f"unknown WITH={', '.join(unknown)}; known: {', '.join(PARTS)}")
     return tuple(PARTS[name] for name in named)
 
 
@@ -278,7 +276,5 @@ def confirmed() -> bool:
         LaptopError: there is no terminal to ask on.
     """
     if not sys.stdin.isatty():
-        raise LaptopError(
-            "there is no terminal to ask for confirmation: confirm in advance with YES=yes"
-        )
+        raise LaptopError("can't ask for confirmation without a terminal: confirm with YES=yes")
     return input("Continue? [y/N] ").strip().lower() in ("y", "yes")

@@ -39,7 +39,7 @@ def pull(image: str) -> None:
 
 
 def refuse_without_image(image: str | None) -> None:
-    """Refuse if Docker can't get the user's image or, without one, build ours.
+    """Refuse if Docker is not available or, unless the user has an image, can't build ours.
 
     Raises:
         LaptopError: no engine responds, or the image can't be built; the message says what to do.

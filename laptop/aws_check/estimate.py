@@ -78,7 +78,7 @@ def estimate(
 ) -> Estimate:
     """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
 
-    Excludes hosts that Batch starts over and over because they never join it.
+    Excludes hosts that Batch starts again and again because they fail to register.
 
     Raises:
         LaptopError: an instance type has no price.

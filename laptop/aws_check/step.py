@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """A record of the steps, in which each step begins before it creates anything."""
+    """A record of the steps; each is recorded before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...

@@ -1,4 +1,4 @@
-"""`make containers-backup` and `make containers-restore`: Airflow's database and the bucket."""
+"""`make containers-backup` and `make containers-restore`: save and restore database and bucket."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The env file for `docker compose`, which finds the default deployment's by itself."""
+        """The env file for `docker compose`, which reads the default deployment's automatically."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -103,9 +103,7 @@ class Compose:
                 f"this docker has no Compose plugin: install {oldest} or newer"
             ) from error
         if tuple(map(int, re.findall(r"\d+", seen)[:2])) < OLDEST_COMPOSE:
-            raise LaptopError(
-                f"Docker Compose {oldest} or newer is needed, but this is {seen.strip()}"
-            )
+            raise LaptopError(f"Docker Compose {oldest} or newer is needed, not {seen.strip()}")
         self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
 
     def __call__(self, *arguments: str) -> None:
@@ -235,9 +233,7 @@ def engine_socket(compose: Compose) -> dict[str, str]:
         try:
             group = os.stat(socket).st_gid
         except OSError as error:
-            raise LaptopError(
-                f"can't use the engine's socket {socket}: {error.strerror}"
-            ) from error
+            raise LaptopError(f"can't use the socket {socket}: {error.strerror}") from error
     return {"ENGINE_SOCKET": socket, "ENGINE_GROUP": compose.env.get("ENGINE_GROUP", str(group))}
 
 

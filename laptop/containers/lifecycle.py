@@ -75,7 +75,7 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
 
 
 def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
-    """Stop and remove all containers and networks; runs and results stay in the volumes."""
+    """Stop and remove all containers and networks; keep the data unless `delete_volumes` is set."""
     with locked(deployment):
         clock = Clock()
         # Compose stops only services of the chosen profile, and `local` has all of them.

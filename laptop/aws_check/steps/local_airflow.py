@@ -75,7 +75,7 @@ Found = TypeVar("Found", bound=BaseModel)
 
 
 class Run(NamedTuple):
-    """A DAG run: its DAG's id, its jobs' cost in USD, and the last log lines of failed tasks."""
+    """A DAG run: its id, the cost of its jobs in USD, and the last log lines of failed tasks."""
 
     id: str
     usd: float
@@ -133,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run an own job; its check must pass in each of its jobs."""
+        """Run an own job, and require that its check passes in each of its jobs."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused a call of the runs; `usd` is their cost."""
+        """Raise StepError if AWS refused a call made by these runs; `usd` is the runs' cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
