@@ -103,7 +103,7 @@ def main(words: Sequence[str] | None = None) -> int:
             copies.put(copied(f"{folder}/{number}"))
         with multiprocessing.Pool(arguments.workers, enter, (copies,)) as pool:
             limits = dict(pool.imap_unordered(limit, arguments.rooms))
-            print(f"{time.monotonic() - began:.0f} s for the tests without a mutant", flush=True)
+            print(f"{time.monotonic() - began:.0f} s to run the tests without a mutant", flush=True)
             tasks = [(mutant, limits[mutant.room]) for mutant in sample]
             for mutant, found in pool.imap_unordered(test, tasks):
                 if not found:

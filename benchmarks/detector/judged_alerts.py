@@ -94,7 +94,9 @@ class Figures(NamedTuple):
     def missed(self) -> list[str]:
         found = []
         if self.false_alerts > MOST_FALSE:
-            found.append(f"{self.false_alerts:.2f} false alerts per 1,000 runs, above {MOST_FALSE}")
+            found.append(
+                f"{self.false_alerts:.2f} false alerts per 1,000 runs; the limit is {MOST_FALSE}"
+            )
         for value, least, what in (
             (share(self.delays, LATEST), LEAST_FOUND, "of all steps are found"),
             (share(self.delays, 5), LEAST_SOON, "are found within 5 runs"),
@@ -105,9 +107,9 @@ class Figures(NamedTuple):
             ),
         ):
             if value is not None and value < least:
-                found.append(f"{value:.1%} {what}, below {least:.0%}")
+                found.append(f"{value:.1%} {what}; the goal is {least:.0%}")
         if self.extra > MOST_EXTRA:
-            found.append(f"{self.extra:.1%} extra jobs, above {MOST_EXTRA:.0%}")
+            found.append(f"{self.extra:.1%} extra jobs; the limit is {MOST_EXTRA:.0%}")
         return found
 
 

@@ -43,7 +43,7 @@ def _sections(folder: Path, state: State, steps: list[Step]) -> Iterator[str]:
         if state.done[step.name]["rc"] and not news:
             news = [line[:LINE] for line in log[-5:]]
         if news:
-            yield "\n".join([f"{step.name}, what went wrong:", *_shortened(news)])
+            yield "\n".join([f"problems in step {step.name}:", *_shortened(news)])
         if step.name == "rivals":
             yield "\n".join(["speed relative to the fastest plain call, and to a copy:", *log[:60]])
     documents = {step.name: _document(folder, step) for step in steps if step.document}

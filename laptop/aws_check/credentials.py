@@ -21,7 +21,7 @@ CHECK_HOURS = 3  # duration of a check including destroy; inferred
 # What botocore raises besides its own errors when fixed credentials have expired.
 ENDED = RuntimeError
 RENEWED = (
-    "use a profile, which the AWS libraries renew by themselves (AWS_PROFILE=NAME; unset "
+    "use a profile, which the AWS libraries renew automatically (AWS_PROFILE=NAME; unset "
     "AWS_ACCESS_KEY_ID, which takes precedence)"
 )
 

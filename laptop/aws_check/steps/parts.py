@@ -89,7 +89,7 @@ def multi_node_steps(check: Check) -> list[Step]:
         ),
         Step(
             TRAINING,
-            "success, a document of two nodes, no refused call",
+            "success, a result document from two nodes, and no refused call",
             partial(run_dag, check, DISTRIBUTED_DAG_ID, TRAINED),
             (NODES, AIRFLOW, CPU_JOB),
         ),
@@ -127,7 +127,7 @@ def eks_steps(check: Check) -> list[Step]:
         ),
         Step(
             PODS,
-            "success, a document of two pods, no refused call",
+            "success, a result document from two pods, and no refused call",
             partial(run_pods, check),
             (CLUSTER, AIRFLOW, ON_DEMAND_JOB),
         ),

@@ -46,7 +46,7 @@ def apply_by(check: Check, terraform: Terraform) -> Seen:
             raise
         check.say(f"retrying in a minute, as a new role may not be known everywhere yet: {first}")
         time.sleep(ROLE_SECONDS if check.account.on_aws else 0)
-        return Seen(f"{_apply(terraform).text}, at the second attempt: {INVALID} at the first")
+        return Seen(f"{_apply(terraform).text}, at the second attempt (first: {INVALID})")
 
 
 def _apply(terraform: Terraform) -> Seen:

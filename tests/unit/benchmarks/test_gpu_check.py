@@ -117,7 +117,7 @@ def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, st
     text = summary.write(tmp_path, state, steps)
     assert "fails           exit 3" in text
     assert "hangs           stopped after 1 s" in text
-    assert "fails, what went wrong:\nbatchmark-job: warning: so it is" in text
+    assert "problems in step fails:\nbatchmark-job: warning: so it is" in text
     assert (tmp_path / "summary.txt").read_text() == text
 
 
