@@ -1,1 +1,1 @@
-"""Benchmarks of Batchmark itself; run each by hand."""
+"""Benchmarks of Batchmark itself, to be run by hand."""

@@ -1,8 +1,9 @@
-"""Counts the CUDA-only lines that the job's unit tests run, on a simulated or real device.
+"""Measures how many of the job's CUDA-only lines its unit tests run, on a simulated or real GPU.
 
-CUDA-only lines are the modules for CUDA, NVML and CUDA graphs, branches with conditions on CUDA,
-and classes and functions for CUDA only. Triton kernels don't count, as they are not run as Python:
-the tests interpret and compile them. Exits with 1 below 95 %.
+CUDA-only lines are the modules for CUDA devices, NVML and CUDA graphs, the branches that run only
+on CUDA, and the classes and functions that are only for CUDA. Triton kernels are excluded, because
+the tests interpret or compile them instead of running them as Python. Exits with 1 if the share is
+below 95 %.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NAMES = ("cuda", "gpu", "nvml")  # of functions
 
 
 class Covered(NamedTuple):
-    """A module's CUDA-only lines, and those that no test ran."""
+    """A module's CUDA-only lines, and which of them no test ran."""
 
     module: str
     lines: frozenset[int]
@@ -47,7 +48,7 @@ def main() -> int:
         print("cuda-coverage: running the job's unit tests (about 2 minutes)", flush=True)
         tests = subprocess.run(_tests(data), cwd=ROOT, env=_environment(), check=False)
         if tests.returncode:
-            print("cuda-coverage: the tests failed (above)", file=sys.stderr)
+            print("cuda-coverage: the tests failed; see their output above", file=sys.stderr)
             return 1
         found = [module for module in measured(data) if module.lines]
     for module in found:
@@ -56,7 +57,7 @@ def main() -> int:
         print(f"{module.module:44} {run:4} of {len(module.lines):4}  {missed}".rstrip())
     lines = sum(len(module.lines) for module in found)
     share = 1 - sum(len(module.missed) for module in found) / lines
-    print(f"CUDA-only lines that tests run: {share:.1%} of {lines} (at least {LEAST_SHARE:.0%})")
+    print(f"the tests run {share:.1%} of {lines} CUDA-only lines (minimum: {LEAST_SHARE:.0%})")
     return 0 if share >= LEAST_SHARE else 1
 
 
@@ -84,7 +85,7 @@ def measured(data: Path) -> Iterator[Covered]:
 
 
 def lines_for_cuda(source: str) -> frozenset[int]:
-    """The lines of branches, classes and functions that are for CUDA only."""
+    """Return the line numbers of branches, classes and functions that are for CUDA only."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -99,7 +100,7 @@ def lines_for_cuda(source: str) -> frozenset[int]:
 
 
 def _branch(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that run only on CUDA."""
+    """Return the statements of an `if` that run only on CUDA."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return body if any(_branch(value, body, []) for value in test.values) else []
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:

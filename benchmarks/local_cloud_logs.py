@@ -1,6 +1,6 @@
-"""Measures how fast the local cloud stores a job's output, against copying it line by line.
+"""Compares how fast the local cloud stores a job's output with copying it line by line.
 
-The job prints 100 MiB in lines of 100 bytes, while its log is read page by page as `make try-job`
+The job prints 100 MiB in lines of 100 bytes, while its log is read page by page, as `make try-job`
 does. The reference reads the same lines from a pipe and writes them to a file.
 
 Exits with 1 unless the job, with and without `--state`, takes at most 10 times as long as the
@@ -51,13 +51,13 @@ def main() -> int:
         seconds, mib = median(each.seconds for each in taken), max(each.mib for each in taken)
         rate = PRINTED / 1e6 / seconds
         print(
-            f"{how}: {seconds:.2f} s, {rate:.0f} MB/s, {seconds / usual:.1f} times; {mib:.0f} MiB"
+            f"{how}: {seconds:.2f} s, {rate:.0f} MB/s, {seconds / usual:.1f} times, {mib:.0f} MiB"
         )
         if seconds > MOST_TIMES * usual:
             missed.append(f"{how} takes more than {MOST_TIMES:g} times as long as line by line")
         if mib > MOST_MIB:
-            missed.append(f"{how} takes more than {MOST_MIB} MiB of memory")
-    print(f"{this_machine()}; medians of {ROUNDS} rounds in turns")
+            missed.append(f"{how} uses more than {MOST_MIB} MiB of memory")
+    print(f"{this_machine()}; medians of {ROUNDS} alternating rounds")
     for text in missed:
         print(f"MISSED: {text}")
     return 1 if missed else 0

@@ -1,10 +1,10 @@
-"""Puts small faults into a fixed sample of functions and counts those that the tests find.
+"""Introduces small faults into a fixed sample of functions and counts those that the tests find.
 
-cosmic-ray makes each fault in a copy of the tree. The unit tests of the fault's room run first,
-then those of the same part. The local cloud's end-to-end tests run too, as its unit tests hardly
-start the server. Prints a score for each room, and every surviving mutant. Exits with 1 if the
-overall score, without the mutants that equivalent_mutants.toml explains, is below 90 %. Takes about
-25 minutes on 2 cores.
+cosmic-ray makes each fault in a copy of the tree. The unit tests of the folder with the fault (its
+"room") run first, then the other tests of the same part, such as the plugin. For the local cloud,
+the end-to-end tests run too, because its unit tests rarely start the server. Prints a score for
+each room, and every surviving mutant. Exits with 1 if the overall score is below 90 %, not counting
+the mutants that equivalent_mutants.toml explains. Takes about 25 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ ARITHMETIC = {"arith_expr", "term", "power", "factor"}  # parso's node types
 
 
 class Mutant(NamedTuple):
-    """One fault: `text` is its line, with cosmic-ray's operator and the column."""
+    """One fault; `text` is the changed line, with cosmic-ray's operator and the column."""
 
     room: str
     path: str
@@ -79,7 +79,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Identifies the mutant, even if its line moves within the file."""
+        """An identifier that stays the same if the line moves within the file."""
         return f"{self.path} {self.function}: {self.text}"
 
     @property
@@ -103,19 +103,19 @@ def main(words: Sequence[str] | None = None) -> int:
             copies.put(copied(f"{folder}/{number}"))
         with multiprocessing.Pool(arguments.workers, enter, (copies,)) as pool:
             limits = dict(pool.imap_unordered(limit, arguments.rooms))
-            print(f"{time.monotonic() - began:.0f} s for the tests without a mutant", flush=True)
+            print(f"{time.monotonic() - began:.0f} s to run the tests without a mutant", flush=True)
             tasks = [(mutant, limits[mutant.room]) for mutant in sample]
             for mutant, found in pool.imap_unordered(test, tasks):
                 if not found:
                     survivors.add(mutant.key)
                     print(f"survived: {mutant.key}", flush=True)
     passed = report(sample, survivors)
-    print(f"{time.monotonic() - began:.0f} s in all")
+    print(f"{time.monotonic() - began:.0f} s in total")
     return int(not passed)
 
 
 def drawn(room: str, number: int) -> list[Mutant]:
-    """Draw up to `number` mutants of a room by their hashes, at most two per function."""
+    """Choose up to `number` mutants of a room by their hashes, at most two per function."""
     by_function = defaultdict(list)
     for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
         by_function[mutant.path, mutant.function].append(mutant)
@@ -153,7 +153,7 @@ def mutants_in(file: Path, path: str, room: str) -> Iterator[Mutant]:
 
 
 def copied(folder: str) -> str:
-    """Copy the tree into a folder, in which files may be changed; returns the folder."""
+    """Copy the tree to `folder`, where files may be changed, and return the folder."""
     without = shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", ".terraform")
     shutil.copytree(ROOT, folder, ignore=without, symlinks=True)
     Path(folder, ".venv").symlink_to(sys.prefix)
@@ -161,7 +161,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Take a copy of the tree, and make this process work in it."""
+    """Take a copy of the tree, and make it the working directory of this process."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
@@ -173,7 +173,7 @@ def tests_of(room: str) -> list[Path]:
 
 
 def others_of(room: str) -> list[Path]:
-    """The other tests of the room's part, such as the plugin."""
+    """List the tests of the room's part, such as the plugin, except for the room's own tests."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
     others = {*part.rglob("test_*.py")} - {*tests_of(room)}
     return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())
@@ -185,7 +185,7 @@ def command(tests: Sequence[Path]) -> str:
 
 
 def limit(room: str) -> tuple[str, float]:
-    """A room, and how many seconds its tests may take with a mutant.
+    """Return the room, and how many seconds its tests may take with a mutant.
 
     Raises:
         RuntimeError: the tests fail without a mutant.
@@ -198,7 +198,7 @@ def limit(room: str) -> tuple[str, float]:
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Whether a test finds the mutant; runs its room's tests, then those of the same part."""
+    """Return the mutant, and whether a test of its room or of the same part finds it."""
     mutant, seconds = task
     home = tests_of(mutant.room)
     home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))
@@ -216,7 +216,7 @@ def is_found(mutant: Mutant, tests: Sequence[Path], seconds: float) -> bool:
 
 
 def report(sample: Sequence[Mutant], survivors: Collection[str]) -> bool:
-    """Print the scores; returns whether the overall score is high enough."""
+    """Print the scores; return whether the overall score is high enough."""
     explained = tomllib.loads(EQUIVALENTS.read_text())
     for key in explained.keys() & ({mutant.key for mutant in sample} - set(survivors)):
         print(f"listed as equivalent, but found by a test: {key}")

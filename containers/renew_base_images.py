@@ -61,7 +61,7 @@ def require_buildx() -> None:
 
 
 def newest_digest(image: str) -> str:
-    """The current digest of a tag in its registry; for several platforms, the index's.
+    """Return a tag's current digest in its registry: for several platforms, that of the index.
 
     Raises:
         DigestError: the image has no tag, or its registry returns no digest.
@@ -93,7 +93,7 @@ def buildx(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def with_digest(text: str, image: str, digest: str) -> str:
-    """The text with this digest wherever the image is pinned."""
+    """Return the text with this digest wherever the image is pinned."""
     return re.sub(rf"(?<![\w./-]){re.escape(image)}@{DIGEST}", f"{image}@{digest}", text)
 
 

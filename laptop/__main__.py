@@ -1,4 +1,4 @@
-"""The system on one machine, as processes or as containers; the Makefile calls this."""
+"""Runs the system on one machine, as processes or as containers; called by the Makefile."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
     for name, command in run_once.items():
-        command.add_argument("--folder", type=Path, default=BUILD / name, help="for the report")
+        command.add_argument("--folder", type=Path, default=BUILD / name, help="report folder")
     run_once["demo"].add_argument("--suite", default="smoke")
     try_job = run_once["try-job"].add_argument
     try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
     try_job("--job", help="name of the job, if the file has several")
     try_job("--repeats", type=int, default=3, help="jobs per target and size")
     try_job("--target", choices=TARGETS, help="run it on this target only (default: all)")
-    try_job("--watch", metavar="RUNS", help="number of runs, for a trend (default: 1)")
+    try_job("--watch", metavar="RUNS", help="number of runs, to see a trend (default: 1)")
     try_job("--engine", action="store_true", help="run it as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     up_command.add_argument("--jobs", type=Path, help="file that defines own_jobs")
     down_command = commands.add_parser("down", help="stop everything that `up` started")
     down_command.add_argument(
-        "--state", choices=("keep", "delete"), default="keep", help="runs and results"
+        "--state", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
     for command in (up_command, down_command):
-        command.add_argument("--folder", type=Path, default=BUILD / "up", help="its folder")
+        command.add_argument("--folder", type=Path, default=BUILD / "up", help="stack's folder")
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
@@ -72,17 +72,17 @@ def main() -> int:
 
 
 def _add_containers(commands: Any) -> None:
-    """Add the commands of the deployment with `docker compose`."""
+    """Add the commands that deploy with `docker compose`."""
     up = commands.add_parser("containers-up", help="start everything as containers")
     up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
         "--volumes", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
-    backup = commands.add_parser("containers-backup", help="save database and bucket")
+    backup = commands.add_parser("containers-backup", help="back up the database and the bucket")
     backup.add_argument("--to", type=Path, required=True, help="new folder for the backup")
     restore = commands.add_parser("containers-restore", help="restore a backup")
-    restore.add_argument("--from", dest="source", type=Path, required=True, help="its folder")
+    restore.add_argument("--from", dest="source", type=Path, required=True, help="backup folder")
     for command in (up, down, backup, restore):
         command.add_argument("--profile", default="local", help="local or aws")
         command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
@@ -99,10 +99,10 @@ def _add_aws_check(commands: Any) -> None:
     check.add_argument("--region", help="default: the one in your AWS settings")
     check.add_argument("--budget", default="2", help="maximum cost in USD")
     check.add_argument("--image", help="existing job image to use instead of building one")
-    check.add_argument("--with", dest="parts", default="", help="add sharing,multi_node,eks")
+    check.add_argument("--with", dest="parts", default="", help="any of sharing,multi_node,eks")
     check.add_argument("--resume", action="store_true", help="continue an unfinished check")
-    check.add_argument("--destroy", action="store_true", help="destroy an unfinished check")
-    check.add_argument("--keep", action="store_true", help="keep everything at the end")
+    check.add_argument("--destroy", action="store_true", help="clean up an unfinished check")
+    check.add_argument("--keep", action="store_true", help="keep everything when the check ends")
     check.add_argument("--yes", action="store_true", help="accept the cost without asking")
     check.add_argument(
         "--folder",
@@ -181,7 +181,7 @@ def _run_aws_check(arguments: argparse.Namespace) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Interrupt once; the clean-up that follows can't be interrupted."""
+    """Interrupt the command, and ignore further signals so that the clean-up can finish."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Airflow on one machine: its four components, and a client of its REST API."""
+"""Airflow on one machine: its four components, and a client for its REST API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMPONENTS = {
 
 @dataclass(frozen=True)
 class Airflow:
-    """An Airflow installation: its address, its login, and `home`, with database and logs."""
+    """An Airflow installation: its address, its login, and its folder with database and logs."""
 
     home: Path
     port: int
@@ -56,7 +56,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def kept_password(self) -> str | None:
-        """The password of an earlier start in this home; None if there was none."""
+        """Return the password of an earlier start in this home, or None if there was none."""
         try:
             return str(json.loads(self._passwords.read_text())[USER])
         except (OSError, ValueError, KeyError):
@@ -67,7 +67,7 @@ class Airflow:
         return self.home / "passwords.json"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Airflow's whole configuration; a user's own airflow.cfg is not read."""
+        """Return Airflow's entire configuration; a user's own airflow.cfg is not read."""
         axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,
@@ -112,7 +112,7 @@ class Airflow:
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:
-        """Create the metadata database and the only user."""
+        """Create or upgrade the metadata database, and set the password of the only user."""
         make_private(self.home)
         write_private(self._passwords, json.dumps({USER: self.password}))
         (self.home / DATABASE).touch(mode=0o600)
@@ -153,7 +153,7 @@ class Airflow:
 
 
 class AirflowClient:
-    """The calls of Airflow's REST API that a benchmark run needs; a context manager."""
+    """A client for the Airflow REST API calls that a benchmark run needs; a context manager."""
 
     def __init__(self, airflow: Airflow) -> None:
         answer = httpx.post(
@@ -190,7 +190,7 @@ class AirflowClient:
         self.change("PATCH", f"/dags/{dag_id}", {"is_paused": False}).raise_for_status()
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
-        """Trigger a DAG run, named by Airflow unless `run_id` is given, and return its id.
+        """Trigger a DAG run and return its id, which Airflow generates unless `run_id` is given.
 
         Raises:
             LaptopError: Airflow rejected the parameters.
@@ -208,11 +208,11 @@ class AirflowClient:
         return str(self.dag_run(dag_id, run_id)["state"])
 
     def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        """Airflow's record of a run: `state`, `start_date`, `end_date` and more."""
+        """Return Airflow's record of a run: `state`, `start_date`, `end_date` and more."""
         return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """All task instances of a run; mapped ones are separate entries."""
+        """Return all task instances of a run; mapped ones are separate entries."""
         found: list[dict[str, Any]] = []
         while True:
             page = self._get(
@@ -248,7 +248,7 @@ class AirflowClient:
         reraise=True,
     )
     def _get(self, path: str) -> dict[str, Any]:
-        """Send a GET request; retry if Airflow on a busy machine was too slow to answer."""
+        """Send a GET request and return the parsed response; retry if a busy Airflow times out."""
         answer = self._http.get(path)
         answer.raise_for_status()
         result: dict[str, Any] = answer.json()
@@ -256,7 +256,7 @@ class AirflowClient:
 
 
 def _log_line(line: Mapping[str, Any]) -> str:
-    """A structured log line as text: the event, then any exception's type and message."""
+    """Format a structured log line as text: the event, then any exception's type and message."""
     errors = [f"{e['exc_type']}: {e['exc_value']}" for e in line.get("error_detail") or []]
     return "\n".join([str(line.get("event", "")), *errors])
 

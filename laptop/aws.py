@@ -21,7 +21,7 @@ class AwsClients:
     """boto3 clients for a local cloud; this process's environment is not changed.
 
     Args:
-        env: environment variables that point AWS clients to it.
+        env: environment variables that point AWS clients to the local cloud.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -49,12 +49,12 @@ class AwsClients:
         return parse_multi_node(self._variable(MULTI_NODE_VARIABLE))
 
     def _variable(self, name: str) -> str:
-        """Value of an Airflow variable that Terraform published."""
+        """Return the value of an Airflow variable that Terraform published."""
         answer = self.client("ssm").get_parameter(Name=f"{VARIABLES}/{name}")
         return str(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Yields, on each `next`, the lines that jobs have written since the last one."""
+        """Yield, on each `next`, the lines that jobs have written since the previous one."""
         logs = self.client("logs")
         tokens: dict[str, str] = {}
         while True:
@@ -72,10 +72,10 @@ class AwsClients:
 
 
 def publish_stand_in(ecr: Any, image: str) -> None:
-    """Push an image without layers under this tag, as `make image` pushes a real one.
+    """Push an image without layers under this tag, in place of the real one from `make image`.
 
     It stands in for the job image, which is never pulled from a local cloud's ECR. An existing
-    image with the tag stays, because tags are immutable.
+    image with the tag is kept, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
     listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})

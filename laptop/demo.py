@@ -1,4 +1,4 @@
-"""`make demo`: runs the whole pipeline once, from nothing to a report, then stops everything."""
+"""`make demo`: runs the whole pipeline once, from scratch to a report, then stops everything."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ LOG_WIDTH = 80  # table columns if output is not a terminal
 
 
 def demo(suite: str, folder: Path) -> None:
-    """Run `suite` once on every target; leave the report and a sample report in `folder`.
+    """Run `suite` once on every target; write the report and the sample pages to `folder`.
 
     Raises:
-        LaptopError: the demo can't start here now, or the run failed.
+        LaptopError: the demo can't start, or the run failed.
     """
     if suite not in SUITES:
         raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
@@ -89,23 +89,23 @@ def demo(suite: str, folder: Path) -> None:
         after=write_example,
         more=more,
     )
-    say(f"a made-up year of runs, with trends, alerts and costs: {first}")
+    say(f"sample pages of a made-up year, with trends, alerts and costs: {first}")
 
 
 def demo_sharing(folder: Path) -> None:
-    """Run a GPU-sharing benchmark once, and leave the report in `folder`.
+    """Run a GPU-sharing benchmark once, and write the report to `folder`.
 
     Raises:
-        LaptopError: as in demo().
+        LaptopError: the stack can't start, or the run failed.
     """
     run_once(folder, SHARING_DAG_ID, SHARING_RUN, Clock(), profile=SHARING_PROFILE)
 
 
 def demo_distributed(folder: Path) -> None:
-    """Train on one and two nodes with a temporary file system, and leave the report.
+    """Train on one and two nodes with a temporary file system, and write the report to `folder`.
 
     Raises:
-        LaptopError: as in demo(), or the file system was not removed.
+        LaptopError: the stack can't start, the run failed, or the file system was not removed.
     """
     run_once(
         folder,
@@ -120,7 +120,7 @@ def demo_distributed(folder: Path) -> None:
 
 
 def make_images(stack: Stack) -> None:
-    """Upload synthetic images to where the file system imports them from."""
+    """Upload synthetic images to the location that the file system imports from."""
     with closing(AwsClients(stack.aws)) as aws:
         folder = aws.multi_node().file_system.repository
     images, size = IMAGE_SET["count"], IMAGE_SET["size"]
@@ -135,12 +135,12 @@ def make_images(stack: Stack) -> None:
 
 
 def refuse_file_systems(stack: Stack) -> None:
-    """Raise LaptopError if a file system is left."""
+    """Raise LaptopError if the run left a file system behind."""
     with closing(AwsClients(stack.aws)) as aws:
         left = aws.client("fsx").describe_file_systems()["FileSystems"]
     if left:
         names = ", ".join(each["FileSystemId"] for each in left)
-        raise LaptopError(f"the run left {names} in the local cloud")
+        raise LaptopError(f"the run did not remove the file system {names} from the local cloud")
     stack.say("the file system has been removed completely")
 
 
@@ -157,17 +157,17 @@ def run_once(
     runs: int = 1,
     **options: Any,
 ) -> None:
-    """Start a stack, run a DAG on it, stop it; leave the report in `folder`, and show it.
+    """Start a stack, run a DAG on it, and stop it; write the report to `folder` and show it.
 
     Args:
-        meanwhile: context to hold while the stack starts.
-        before, after: called with the started stack, and after a run.
+        meanwhile: context manager to enter while the stack starts.
+        before, after: called with the stack, before the first run and after each run.
         more: lines to print with the locations of the results.
-        runs: number of runs, one after the other; the last one is shown.
+        runs: number of runs, one after the other; only the last one is shown.
         options: arguments of Stack.
 
     Raises:
-        LaptopError: the stack can't start here now, or the run failed.
+        LaptopError: the stack can't start, or the run failed.
     """
     stack, failure = Stack(folder, Ports(), clock.say, **options), ""
     with exclusive(stack.folder):
@@ -198,7 +198,7 @@ def run_once(
 
 
 def show(report: Report, folder: Path, more: str) -> None:
-    """Print a run's tables, its answer, and where the results are."""
+    """Print a run's tables, its summary, and where the results are."""
     from rich.console import Console
 
     from batchmark.report.answer import first_screen
@@ -272,7 +272,7 @@ class JobProgress:
         self._told_at: dict[str, float] = {}  # by target
 
     def lines_to_show(self, lines: Iterable[str]) -> Iterator[str]:
-        """The jobs' own messages and, every few seconds, how many rows have been measured."""
+        """Yield the jobs' own messages and, every few seconds, how many rows have been measured."""
         newest: dict[str, str] = {}
         for line in lines:
             target, _, text = line.partition(": ")
@@ -297,7 +297,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """A line for each task that has ended or will be retried since the last call."""
+        """Return a line for each task that has ended, or will be retried, since the last call."""
         lines = []
         for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])

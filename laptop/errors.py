@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class LaptopError(Exception):
-    """A command can't go on; the message says what was found and what to do."""
+    """A command can't continue; the message says why, and what to do."""
 
 
 class TerraformError(LaptopError):

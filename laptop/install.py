@@ -1,6 +1,6 @@
 """Builds .venv and other environments from their lock files, with the system's Python.
 
-It uses only the standard library.
+Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def main() -> int:
         default="auto",
         help="build of torch; auto uses the CPU build if there is no NVIDIA GPU",
     )
-    parser.add_argument("--into", type=Path, help="folder of another environment; needs .venv's uv")
+    parser.add_argument(
+        "--into", type=Path, help="folder of a separate environment; needs uv from .venv"
+    )
     parser.add_argument("--lock", type=Path, help="lock file of that environment")
     asked = parser.parse_args()
     if asked.into:
@@ -87,13 +89,13 @@ def install(build: str) -> int:
 
 
 def left_of(locks: Iterable[Path], wanted: Callable[[str], bool]) -> Path:
-    """Write a lock file with the wanted packages and their hashes."""
+    """Write a lock file with only the wanted packages and their hashes, and return its path."""
     LEFT.write_text("".join(block for name, block in pins(*locks) if wanted(name)))
     return LEFT
 
 
 def pins(*locks: Path) -> Iterator[tuple[str, str]]:
-    """Each package of the locks, with the lines that pin it."""
+    """Yield each package of the locks, with the lines that pin it."""
     for lock in locks:
         for block in re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE):
             if found := re.match(r"[\w.-]+(?===)", block):
@@ -111,7 +113,7 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """Install with uv, which is four times as fast as pip, or with pip if only pip has an index."""
+    """Install with uv, four times as fast as pip; use pip if it has its own index or uv fails."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
@@ -120,7 +122,7 @@ def install_locked(python: str, lock: Path) -> None:
 
 
 def has_own_index(python: str) -> bool:
-    """Whether pip is configured for an index other than PyPI, by file or environment."""
+    """Return whether pip is configured for an index other than PyPI, by file or environment."""
     told = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -128,7 +130,7 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall torch if it is the other build: pip considers both the same version."""
+    """Uninstall torch if it is the other build, because pip considers both the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
@@ -137,7 +139,7 @@ def forget_the_other_build(python: str, build: str) -> None:
 def has_cpu_torch(python: str) -> bool:
     """Install torch's CPU build if an index has one; PyPI's wheel for Linux is the CUDA build.
 
-    The lock has PyPI's hashes, so this one package is pinned only by its version.
+    Returns whether it was installed. The lock has PyPI's hashes, so only torch's version is pinned.
     """
     say("installing torch first, as its CUDA build is 3 GB larger than its CPU build")
     pinned = next(block.split()[0] for name, block in pins(LOCKS[0]) if name == "torch")
@@ -189,7 +191,7 @@ def uv(python: str) -> list[str]:
 
 
 def fingerprint(build: str) -> str:
-    """Changes with torch's build, the lock files, the interpreter and the location of .venv."""
+    """Identify torch's build, the lock files, the interpreter and the location of .venv."""
     parts = [lock.read_bytes() for lock in LOCKS]
     parts.append(f"{sys.version} {VENV} {os.uname().machine} with commands".encode())
     return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"

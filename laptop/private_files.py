@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can read."""
+"""Creates files and folders that only their owner can read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Create the folder if necessary, accessible to its owner only."""
+    """Create the folder if necessary, and make it accessible to its owner only."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
 

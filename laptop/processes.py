@@ -46,7 +46,7 @@ def require_port(port: int, what: str, setting: str = "") -> None:
 
 
 def end_of(log: Path) -> str:
-    """The last lines of a program's log, for an error message."""
+    """Return the last lines of a program's log, for an error message."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     return f"end of {log}:\n{tail}"
 
@@ -54,7 +54,7 @@ def end_of(log: Path) -> str:
 class Processes:
     """The running programs of one stack.
 
-    Its folder identifies the stack, and holds `logs/<name>.log`.
+    The stack's folder identifies it, and holds `logs/<name>.log`.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -84,7 +84,7 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raise LaptopError with the end of its log if a program has ended."""
+        """Raise LaptopError if a program has ended, with the end of its log."""
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 told = end_of(self.log_of(name))
@@ -106,7 +106,7 @@ class Processes:
         del self._started[name]
 
     def kill(self, name: str) -> None:
-        """SIGKILL a program and its descendants; it may be started again afterwards."""
+        """Kill a program and its descendants with SIGKILL; it can be started again afterwards."""
         process = self._started.pop(name)
         tree = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -122,7 +122,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Every live process of the stack in `folder`, whatever its parent."""
+    """Return every live process of the stack in `folder`, whatever its parent."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():
@@ -137,7 +137,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 
 def stop_all(folder: Path, seconds: float = STOP_SECONDS) -> int:
-    """End a stack's processes: SIGTERM, wait, SIGKILL. Return how many there were."""
+    """End a stack's processes with SIGTERM, then SIGKILL; return how many there were."""
     asked = processes_of(folder)
     _signal(asked, signal.SIGTERM)
     deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Builds the sample installation's pages in parallel with a stack's start."""
+"""Builds the sample installation's pages while a stack starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
     """Build the pages in `folder`/sample while the block runs; they are complete when it ends.
 
     Raises:
-        LaptopError: they could not be made.
+        LaptopError: the pages could not be built.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "sample.log"
@@ -43,4 +43,4 @@ def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
         making.kill()
         making.wait()
     if making.returncode:
-        raise LaptopError(f"the sample could not be made; {end_of(log)}")
+        raise LaptopError(f"could not build the sample pages; {end_of(log)}")

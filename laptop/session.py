@@ -1,4 +1,4 @@
-"""One stack at a time runs in a clone, as two would slow each other's measurements."""
+"""Ensures that only one stack at a time runs in a clone, as two would disturb each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def exclusive(folder: Path) -> Iterator[None]:
     """Lock a stack's folder for one command.
 
     Raises:
-        LaptopError: another process holds it.
+        LaptopError: another process holds the lock.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
@@ -44,17 +44,18 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def refuse_at_once(folder: Path) -> None:
-    """Fail early in the cases in which `exclusive` or `refuse_beside_others` would fail later.
+    """Fail early if `exclusive` or `refuse_beside_others` would fail later.
 
     Raises:
-        LaptopError: another process holds the folder, or another stack of this clone runs.
+        LaptopError: another process has locked the folder, or another stack of this clone is
+            running.
     """
     with exclusive(folder):
         refuse_beside_others(folder)
 
 
 def refuse_beside_others(folder: Path) -> None:
-    """Raise LaptopError if another stack of this clone runs.
+    """Raise LaptopError if another stack of this clone is running.
 
     Stacks outside `build/`, such as those of tests, are not considered.
     """

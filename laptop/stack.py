@@ -51,20 +51,20 @@ class Ports:
 
 
 class Stack:
-    """Everything that runs for one folder; `stop` ends it even if it has only partly started.
+    """All programs that run for one folder; `stop` ends them even after a partial start.
 
     The local cloud records each call in the file `calls`, under the principals laptop, terraform,
     airflow and job.
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
-        profile: Terraform's inputs.
+        profile: file with Terraform's inputs.
         beside: optional stacks in terraform/stacks, applied after the core stack, each with its
             local.tfvars.
         own_jobs: Terraform's input of this name; if given, each job starts in a copy of `job_dir`.
         vcpus: size of the local cloud's pool.
-        job_dir: where jobs run as processes find their code.
-        engine: whether jobs are containers of the engine in DOCKER_HOST, or processes.
+        job_dir: folder with the code of jobs that run as processes.
+        engine: whether jobs run as containers on the engine in DOCKER_HOST, or as processes.
         cloud_state: folder in which the local cloud keeps its state between starts; the login,
             Airflow's database and Terraform's state in `folder` are then kept, too. Without it,
             everything is lost at the next start.
@@ -117,11 +117,11 @@ class Stack:
         )
 
     def check(self) -> None:
-        """Raise LaptopError if something is missing that `start` needs."""
+        """Raise LaptopError if something that `start` needs is missing."""
         self.terraform.check()
 
     def start(self) -> None:
-        """Start everything; return when Airflow is healthy and Terraform has applied."""
+        """Start everything; return once Airflow is healthy and Terraform has applied."""
         self._forget_last_time()
         with ThreadPoolExecutor(1) as beside:
             try:
@@ -139,7 +139,7 @@ class Stack:
                 raise
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Variables that point every AWS client to the local cloud, as this principal."""
+        """Return variables that point every AWS client to the local cloud, as this principal."""
         return aws_environment(self.endpoint, principal, self._secret)
 
     def start_cloud(self) -> None:
@@ -189,7 +189,7 @@ class Stack:
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def terraform_of(self, name: str) -> Terraform:
-        """Terraform for an optional stack."""
+        """Return Terraform for an optional stack."""
         return Terraform(
             STACKS / name,
             data_dir=TERRAFORM_DATA / name,
@@ -232,10 +232,10 @@ class Stack:
             self.airflow = replace(self.airflow, password=password)
 
     def _forget_last_time(self) -> None:
-        """Delete the last start's logs, and what refers to a local cloud that kept nothing.
+        """Delete the last start's logs, and what depends on a local cloud that kept no state.
 
-        The last report is deleted too, or it could be mistaken for this run's; its raw/ and runs/
-        stay.
+        This includes the last report, which could be mistaken for this run's; its raw/ and runs/
+        are kept.
         """
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
@@ -252,7 +252,7 @@ def apply_core_stack(
     profile: Path = PROFILE,
     own_jobs: Mapping[str, Any] | None = None,
 ) -> str:
-    """Apply the core stack to the local cloud; return the image of its job definitions.
+    """Apply the core stack to the local cloud; return the image that its job definitions use.
 
     Raises:
         TerraformError: Terraform failed.
@@ -272,9 +272,9 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 
 
 def path_of_jobs() -> str:
-    """PATH for jobs as processes; `python` is this interpreter unless a venv is active.
+    """Return the PATH for jobs that run as processes, in which `python` is this interpreter.
 
-    This also holds in a shell, which looks up programs by itself.
+    If a virtual environment is active, its `python` is used instead. Shells find the same programs.
     """
     path = os.environ.get("PATH", os.defpath)
     if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:
@@ -283,19 +283,19 @@ def path_of_jobs() -> str:
 
 
 def reach_loopback_directly() -> None:
-    """Bypass HTTP proxies on loopback, for this process and those it starts."""
+    """Bypass HTTP proxies for loopback addresses, in this process and those it starts."""
     for name in ("NO_PROXY", "no_proxy"):
         others = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
 def credentials_file(principal: str, secret: str) -> str:
-    """A file of AWS credentials, as clients and the local cloud read it."""
+    """Return the content of an AWS credentials file, as read by clients and the local cloud."""
     return f"[default]\naws_access_key_id = {principal}\naws_secret_access_key = {secret}\n"
 
 
 def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str]:
-    """Variables that point every AWS client to the local cloud, with made-up credentials.
+    """Return variables that point every AWS client to the local cloud, with made-up credentials.
 
     The access key is the principal's name, so that recorded calls show their caller; the secret is
     the local cloud's.
@@ -311,7 +311,7 @@ def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without references to a real account or another Airflow."""
+    """Return this process's environment without references to a real account or another Airflow."""
     dropped = ("AWS_", "AIRFLOW", "TF_VAR_", "TF_WORKSPACE", "PYTHONPATH")
     kept = ("AWS_CA_BUNDLE",)
     return {

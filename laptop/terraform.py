@@ -50,7 +50,7 @@ class Terraform:
 
     Args:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
-        env: the whole environment of Terraform; this process's own by default.
+        env: the entire environment of Terraform; this process's own by default.
         log: file to which all of Terraform's output is appended.
         stop_seconds: how long it may take to write its state and stop before it is killed.
     """
@@ -93,9 +93,9 @@ class Terraform:
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
     def init_where_changed(self) -> None:
-        """Run `init` unless it was already run in this folder with the same inputs.
+        """Run `init`, unless it has already been run in this folder with the same inputs.
 
-        It rewrites files that other commands in the same folder may be reading.
+        `init` rewrites files that other commands in the same folder may be reading.
         """
         done = self._data_dir / "initialised"
         if done.exists() and done.read_text() == self._installed():
@@ -105,7 +105,7 @@ class Terraform:
         done.write_text(self._installed())
 
     def _installed(self) -> str:
-        """A digest of what `init` reads, and of the installed providers that still exist."""
+        """Return a digest of what `init` reads, and of the installed providers that still exist."""
         # the folder is missing if a stack has no modules
         listing = self._data_dir / "modules" / "modules.json"
         modules = json.loads(listing.read_text())["Modules"] if listing.exists() else [{"Dir": "."}]
@@ -141,7 +141,7 @@ class Terraform:
         )
 
     def outputs(self) -> dict[str, Any]:
-        """Values by name; empty before the first apply."""
+        """Return the output values by name; empty before the first apply."""
         result = self.run("output", json=IsFlagged, state=self.state)
         return {name: output["value"] for name, output in json.loads(result.stdout).items()}
 
@@ -172,7 +172,7 @@ class Terraform:
     def run(
         self, command: str, *, allowed: Collection[int] = (0,), stdin: str = "", **options: Any
     ) -> Result:
-        """Run a command with options as python-terraform spells them, in the order given.
+        """Run a command with options as python-terraform spells them, in the given order.
 
         Raises:
             TerraformError: its exit code is not in `allowed`.
@@ -218,7 +218,7 @@ class Terraform:
 
 
 def _in_words(errors: str) -> str:
-    """Terraform's error messages, each starting with its text instead of its location."""
+    """Return Terraform's error messages, each starting with its text instead of its location."""
     _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
     told = [_one_in_words(error) for error in found]
     lines = [line for line in "\n".join(told).splitlines() if line.strip()]
@@ -229,7 +229,7 @@ def _in_words(errors: str) -> str:
 
 
 def _one_in_words(error: str) -> str:
-    """A single error; those of our own validation need neither Terraform's title nor a location."""
+    """Format one error; our own validation errors need neither Terraform's title nor a location."""
     title, *parts = re.split(r"\n\s*?\n", error.strip())
     places = [part for part in parts if re.match(r"\s+(on|with) ", part)]
     said = [part for part in parts if part not in places]
@@ -239,7 +239,7 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """Builds command lines only: python-terraform can neither set an environment nor stop."""
+    """Builds command lines only, as python-terraform can't set an environment or be interrupted."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
         """Do nothing: the original parses any state file it finds in the current folder."""
@@ -248,7 +248,7 @@ class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
 def find_provider_mirror(
     lock_file: Path, platform: str, roots: Iterable[Path] = MIRROR_ROOTS
 ) -> Path | None:
-    """The folder for `terraform init -plugin-dir`: one that holds every locked provider."""
+    """Find a folder for `terraform init -plugin-dir` that holds every locked provider, or None."""
     if not lock_file.exists():
         return None
     locked = LOCKED_PROVIDER.findall(lock_file.read_text())
@@ -322,9 +322,9 @@ def _execute(
 
 @contextmanager
 def _noted_signals() -> Iterator[list[int]]:
-    """Defer signals that would interrupt the block until its end, and collect them.
+    """Collect signals that would interrupt the block, and deliver them at its end.
 
-    This way no program is started that nothing keeps track of.
+    Otherwise a program could be started that nothing keeps track of.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -345,7 +345,7 @@ def _noted_signals() -> Iterator[list[int]]:
 
 
 def _wait(process: subprocess.Popen[bytes], came: Sequence[int], stop_seconds: float) -> None:
-    """Wait for Terraform to end: one signal asks it to stop gracefully, a second ends the wait."""
+    """Wait for Terraform to end; one signal makes it stop gracefully, a second ends the wait."""
     _wait_for(process, lambda: bool(came))
     if came:
         process.send_signal(signal.SIGINT)
@@ -361,7 +361,7 @@ def _wait_for(process: subprocess.Popen[bytes], enough: Callable[[], bool]) -> N
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of Terraform and the providers in its process group."""
+    """Kill whatever is left of Terraform and the providers in its process group."""
     with suppress(ProcessLookupError, PermissionError):  # macOS: only a zombie is left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""`make up` and `make down`: the demo's stack, kept running, and its measurements kept."""
+"""`make up` and `make down`: keep the demo's stack running, and its measurements between starts."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 
 
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
-    """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
+    """Start the stack with Airflow on `port` and leave it running, unless it is already running.
 
-    Own jobs come from a file, or from that of the last start; each runs in a copy of its folder.
+    Own jobs come from `jobs_file` or, without it, from the file of the last start; each job runs in
+    a copy of that file's folder.
 
     Raises:
-        LaptopError: another stack runs, the port is taken, an earlier start was interrupted, or
-            the file can't be used.
+        LaptopError: another stack runs, the port is taken, an earlier start was interrupted, or the
+            file can't be used.
     """
     with exclusive(folder):
         if processes_of(folder):
@@ -108,7 +109,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
 
 
 def down(folder: Path, *, delete_state: bool = False) -> None:
-    """Stop the stack; its runs, results and login stay for the next `up`, or are deleted."""
+    """Stop the stack; keep its runs, results and login for the next `up`, or delete them."""
     ended = stop_all(folder)
     for name in (LOGIN, SHELL):
         (folder / name).unlink(missing_ok=True)
@@ -123,7 +124,7 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
 
 
 def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
-    """The file with the own jobs of the last start; None if there was none, or it is gone."""
+    """Return the last start's file of own jobs, or None if there was none or it is missing."""
     try:
         file = Path((folder / JOBS).read_text())
     except OSError:
@@ -135,7 +136,7 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
 
 
 def _with_own_jobs(file: Path) -> dict[str, Any]:
-    """The stack's arguments for all own jobs of a file."""
+    """Return the stack's arguments for all own jobs in a file."""
     folder = file.resolve().parent
     refuse_large_folder(folder)
     jobs = read_own_jobs(file)
@@ -145,7 +146,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def _bucket_with_example(stack: Stack) -> str:
-    """Add a run with published GPU figures to the pages; return the bucket."""
+    """Add published GPU figures to the history as an example run; return the bucket."""
     # Imported late: they load libraries for a second.
     from batchmark.history.imports.file import published_file
     from batchmark.history.store import HistoryStore
@@ -157,7 +158,7 @@ def _bucket_with_example(stack: Stack) -> str:
 
 
 def _for_a_shell(stack: Stack) -> str:
-    """Lines that point a shell's AWS clients to the local cloud, whatever account they used."""
+    """Return shell lines that point AWS clients to the local cloud instead of any other account."""
     variables = {
         "AWS_ENDPOINT_URL": stack.endpoint,
         "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
@@ -169,7 +170,7 @@ def _for_a_shell(stack: Stack) -> str:
 
 
 def _cloud_port(folder: Path) -> int:
-    """The port of the last start, if it is free."""
+    """Return the port of the last start, or a new one if that is not free."""
     file = folder / CLOUD_PORT
     try:
         port = int(file.read_text())
@@ -182,13 +183,13 @@ def _cloud_port(folder: Path) -> int:
 
 
 def _dags(jobs: Sequence[str]) -> str:
-    """What can be triggered, by its title in Airflow."""
+    """List the DAGs that can be triggered, by their titles in Airflow."""
     of_jobs = [f"{title(OWN_JOB_DAG)} for {shortened_list(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 
 
 def _next_steps(folder: Path) -> str:
-    """What a user can do next, one line each."""
+    """Describe what the user can do next, one line each."""
     login = json.loads((folder / LOGIN).read_text())
     dags = _dags(login.get("jobs", ()))
     shell, command = (

@@ -1,7 +1,7 @@
-"""Rewrite the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
+"""Rewrites the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
 
-Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf. A section
-ends at the next `## ` or the end of the file. The rest of the README stays as it is.
+Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf. A section ends
+at the next `## ` or the end of the file. The rest of the README stays as it is.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def default_folders() -> list[Path]:
-    """The core stack, each module and each optional stack."""
+    """List the core stack, each module and each optional stack."""
     found = [ROOT, *sorted(ROOT.glob("modules/*")), *sorted(ROOT.glob("stacks/*"))]
     return [
         folder for folder in found if any((folder / name).exists() for name in CODE_FILES.values())
@@ -77,7 +77,7 @@ def default_folders() -> list[Path]:
 
 
 def updated(folder: Path) -> str:
-    """The folder's README with the tables that match its code.
+    """Return the folder's README with tables that match its code.
 
     Raises:
         TableError: no code, no README, invalid HCL, or a variable or output without a description.
@@ -95,7 +95,7 @@ def updated(folder: Path) -> str:
 
 
 def inputs(folder: Path) -> Rows:
-    """Name, short type, default and description of each variable, sorted by name."""
+    """Return the name, short type, default and description of each variable, sorted by name."""
     return [
         (
             f"`{name}`",
@@ -108,7 +108,7 @@ def inputs(folder: Path) -> Rows:
 
 
 def outputs(folder: Path) -> Rows:
-    """Name and description of each output, sorted by name."""
+    """Return the name and description of each output, sorted by name."""
     return [(f"`{name}`", description) for name, description, _ in _declared(folder, "output")]
 
 

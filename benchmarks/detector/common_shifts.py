@@ -1,8 +1,8 @@
-"""Simulates a shift shared by all rows of a target, with and without common-shift detection.
+"""Simulates a level shift in all rows of a target, with and without common-shift detection.
 
 Each target has twelve rows with independent noise. A shift counts as detected if an alert for the
-environment starts at most five runs before or after it. Shows the share detected with
-`changes.common_shifts`, and from single rows alone.
+environment starts at most five runs before or after it. Prints the share of shifts detected with
+`changes.common_shifts`, and the share detected from single rows alone.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def until(rows: Sequence[Series], end: int) -> list[Series]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--targets", type=int, default=100, help="targets per cell")
+    parser.add_argument("--targets", type=int, default=100, help="targets per cell of the table")
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
     rng = np.random.default_rng(arguments.seed)
     print(
-        f"Share of {arguments.targets} targets detected after a number of runs; with / without "
-        "common shifts"
+        f"Share of {arguments.targets} targets detected, by number of runs since the shift; "
+        "with / without common-shift detection"
     )
     print(f"{'':<24}" + "".join(f"{after:>14}" for after in AFTER))
     for log_sd in LOG_SDS:
@@ -80,7 +80,7 @@ def main() -> int:
             shares = told / arguments.targets
             cells = "".join(f"{f'{own:.0%} / {rest:.0%}':>14}" for own, rest in shares.T)
             print(f"{shift:.0%} at {log_sd:.0%} noise".ljust(24) + cells, flush=True)
-    print(f"{time.process_time() - began:.0f} s of processor time; {this_machine()}")
+    print(f"{time.process_time() - began:.0f} s of CPU time; {this_machine()}")
     return 0
 
 

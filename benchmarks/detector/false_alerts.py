@@ -1,8 +1,9 @@
-"""Simulates how often noise alone looks like a slower level, by required evidence.
+"""Simulates how often noise alone is mistaken for a slowdown, by required evidence.
 
-Two constants in `batchmark.changes.false_alerts` are fitted to this output: the rate at the least
-evidence, and how fast it falls with more evidence. The second table compares the promised number of
-false alerts with the simulated one, by number of series and kind of noise (from `history_alone`).
+Two constants in `batchmark.changes.false_alerts` are fitted to the first table: the rate of false
+alerts at the minimum evidence, and how fast it falls as more evidence is required. The second table
+compares the promised number of false alerts with the simulated number, by number of series and by
+kind of noise (from `history_alone`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Alerts of slower levels per run, all false: the series have no change of level."""
+    """Return slowdown alerts per run; all are false, because the series never change level."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
@@ -57,7 +58,7 @@ def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--count", type=int, default=300, help="series per noise and seed")
+    parser.add_argument("--count", type=int, default=300, help="series per kind of noise and seed")
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
@@ -76,7 +77,7 @@ def main() -> int:
     print(f"mean of the first {len(FAMILY)}: RATE {rate:.2g}, DECAY {decay:.2f}\n")
     promised = 1 / len(Metric)
     needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
-    print(f"False alerts per month for a number of weekly time series; promised: {promised:g}")
+    print(f"False alerts per month, by number of weekly time series; promised: {promised:g}")
     print(f"{'':<26}" + "".join(f"{number:10,}" for number in FLEETS))
     print(f"{'evidence':<26}" + "".join(f"{level:10.2f}" for level in needed))
     for kind in NOISES:
@@ -87,7 +88,7 @@ def main() -> int:
         print(f"{kind:<26}" + "".join(f"{each:10.2f}" for each in found), flush=True)
     runs = arguments.count * len(arguments.seeds) * RUNS
     print(
-        f"{runs:,} runs of each noise; {time.process_time() - began:.0f} s of processor time; "
+        f"{runs:,} runs of each kind of noise; {time.process_time() - began:.0f} s of CPU time; "
         f"{this_machine()}"
     )
     return 0

@@ -1,8 +1,8 @@
 """Evaluates change detection on synthetic histories, without fresh jobs.
 
-One search of a whole history without hindsight yields the alerts of a schedule, each with the run
-that raised it. Histories with steps come from the harness that `reruns` describes. Those without
-steps are made here, with one kind of noise each.
+One search without hindsight over a whole history finds all alerts that scheduled runs would have
+raised, and which run raised each of them. Histories with steps come from the harness described in
+`reruns`. Histories without steps are generated here, each with one kind of noise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLEETS = (100, 1_000)  # number of time series, among which each needs more evid
 
 
 class History(NamedTuple):
-    """A history: logs of the runs' times, and the runs at which the true level rises or falls."""
+    """Logarithms of the runs' times, and the runs at which the true level rises or falls."""
 
     kind: str
     logs: Array
@@ -43,7 +43,7 @@ class History(NamedTuple):
 
 
 def with_memory(correlation: float) -> Noise:
-    """Noise of a first-order autoregressive process with the same variance."""
+    """Return noise from a first-order autoregressive process with the same variance."""
 
     def noise(_: np.random.Generator, normal: Array) -> Array:
         found = normal.copy()
@@ -56,7 +56,7 @@ def with_memory(correlation: float) -> Noise:
 
 
 def two_speeds(sticky: bool) -> Noise:
-    """Noise with two speeds, slow in three of ten runs: at random, or about four in a row."""
+    """Return noise that slows three of ten runs: at random or, if `sticky`, about four in a row."""
 
     def noise(rng: np.random.Generator, normal: Array) -> Array:
         slow = rng.random(normal.size) < 0.3
@@ -89,7 +89,7 @@ NOISES: dict[str, Noise] = {
 
 
 def histories_without(seed: int, count: int) -> list[History]:
-    """Histories without a step, for each kind of noise."""
+    """Generate histories without a step, for each kind of noise."""
     rng = np.random.default_rng(seed)
     return [
         History(kind, noise(rng, rng.standard_normal(RUNS)), (), ())
@@ -99,7 +99,7 @@ def histories_without(seed: int, count: int) -> list[History]:
 
 
 def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
-    """Make the harness's histories, leaving out missing runs."""
+    """Generate the harness's histories, leaving out missing runs."""
     found = []
     for made in harness.synth_sets(seed, reps):
         there = [place for place, samples in enumerate(made["samples"]) if samples is not None]
@@ -122,9 +122,10 @@ class Judged(NamedTuple):
 def judge(
     history: History, alerts: Sequence[LevelChange], changes: Sequence[LevelChange]
 ) -> Judged:
-    """Match each rise with the first alert near it; the other alerts are false.
+    """Match each rise with the first alert near it; count all other alerts as false.
 
-    `alerts` are those that a schedule would have sent; `changes` are those left in hindsight.
+    `alerts` are those that scheduled runs would have sent; `changes` are those that remain in
+    hindsight.
     """
     rising = [one for one in alerts if rises(history.logs, one)]
     delays: list[int | None] = []
@@ -142,7 +143,7 @@ def judge(
 
 
 def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
-    """Judge each seed's histories, each as one of `series` watched series."""
+    """Judge each seed's histories as if each were one of `series` watched series."""
     evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
     for of_seed in made:
         found = search(
@@ -181,7 +182,7 @@ def main() -> int:
     parser.add_argument("harness", help="the harness's Python file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
-    parser.add_argument("--count", type=int, default=60, help="series per noise and seed")
+    parser.add_argument("--count", type=int, default=60, help="series per kind of noise and seed")
     arguments = parser.parse_args()
     threadpool_limits(1)
     try:
@@ -205,8 +206,8 @@ def main() -> int:
             among = f", of {series:,} series"
             print(row(title + among, [result for _, result in judged(made, series)]))
     print(
-        "false: alerts of slower levels per 1,000 runs; F1, and changes per series, in "
-        f"hindsight\n{time.process_time() - began:.0f} s of processor time; {this_machine()}"
+        "false: false slowdown alerts per 1,000 runs; found: changes per series (like F1, in "
+        f"hindsight)\n{time.process_time() - began:.0f} s of CPU time; {this_machine()}"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""Compares the alerts of simulated series with the true steps, and summarises them."""
+"""Compares the alerts of simulated series with their true steps, and summarises the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADER = (
 
 
 class Judged(NamedTuple):
-    """An outcome compared with the series' true steps."""
+    """An outcome compared with the true steps of its series."""
 
     outcome: Outcome
     delays: Sequence[int | None]  # by step: runs on the new level until its alert, if there was one
@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 def judge(outcome: Outcome) -> Judged:
-    """Match each step with the first alert near it; each alert belongs to at most one step."""
+    """Match each step with the first alert near it; each alert matches at most one step."""
     place = {int(run): number for number, run in enumerate(outcome.series.measured)}
     alerts = [(place[first], place[at] + 1, kind) for first, at, kind in outcome.alerts]
     delays: list[int | None] = []
@@ -79,7 +79,7 @@ class Figures(NamedTuple):
 
     @property
     def at_once(self) -> float | None:
-        """Share of the large steps that were found in their first run; None without any."""
+        """Share of large steps that were found in their first run, or None if there were none."""
         return share(self.delays_of_large, 1)
 
     def row(self, name: str) -> str:
@@ -94,7 +94,9 @@ class Figures(NamedTuple):
     def missed(self) -> list[str]:
         found = []
         if self.false_alerts > MOST_FALSE:
-            found.append(f"{self.false_alerts:.2f} false alerts per 1,000 runs, above {MOST_FALSE}")
+            found.append(
+                f"{self.false_alerts:.2f} false alerts per 1,000 runs; the limit is {MOST_FALSE}"
+            )
         for value, least, what in (
             (share(self.delays, LATEST), LEAST_FOUND, "of all steps are found"),
             (share(self.delays, 5), LEAST_SOON, "are found within 5 runs"),
@@ -105,14 +107,14 @@ class Figures(NamedTuple):
             ),
         ):
             if value is not None and value < least:
-                found.append(f"{value:.1%} {what}, below {least:.0%}")
+                found.append(f"{value:.1%} {what}; the goal is {least:.0%}")
         if self.extra > MOST_EXTRA:
-            found.append(f"{self.extra:.1%} extra jobs, above {MOST_EXTRA:.0%}")
+            found.append(f"{self.extra:.1%} extra jobs; the limit is {MOST_EXTRA:.0%}")
         return found
 
 
 def share(delays: Sequence[int | None], most: int) -> float | None:
-    """Share of the steps found within `most` runs; None without steps."""
+    """Return the share of steps found within `most` runs, or None if there were no steps."""
     if not delays:
         return None
     return sum(delay is not None and delay <= most for delay in delays) / len(delays)

@@ -6,8 +6,8 @@ for all series. A series gets four values per run: one for the scheduled run, an
 fresh jobs, at the same level and with the same noise. The product's own code makes all decisions.
 Each series is the only one of its suite and target, and the noise within a job is unknown.
 
-Only alerts of slower levels count. An alert is right if it is the first one for a step, and names
-the step's first run within MARGIN runs. All others are false. Exits with 1 if a goal is missed.
+Only alerts about slowdowns count. An alert is correct if it is the first one for a step and names
+the step's first run to within MARGIN runs; all others are false. Exits with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument(
         "--one-of", type=int, default=1, help="number of series watched together (default: 1)"
     )
-    parser.add_argument("--cell", default="", help="only cells whose names contain this")
+    parser.add_argument("--cell", default="", help="only cells whose names contain this text")
     parser.add_argument(
         "--set",
         nargs="+",
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
-    """Play the series in the pool's processes; results keep the order of the series."""
+    """Simulate the series in the pool's processes; return the results in the same order."""
     count = -(-len(series) // SERIES_PER_TASK)
     outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
     return [judge(outcomes[place % count][place // count]) for place in range(len(series))]
@@ -119,7 +119,7 @@ def load(path: str) -> ModuleType:
     """Load the harness.
 
     Raises:
-        ValueError: the file does not exist, or lacks a function.
+        ValueError: the file does not exist or lacks a required function.
     """
     spec = importlib.util.spec_from_file_location("harness", path) if path else None
     if spec is None or spec.loader is None or not Path(path).is_file():
@@ -132,7 +132,7 @@ def load(path: str) -> ModuleType:
 
 
 def prepare(constants: Mapping[str, float], one_of: int) -> None:
-    """Initialise a process of the pool."""
+    """Initialise a worker process of the pool."""
     threadpool_limits(1)
     simulated_schedule.ONE_OF = one_of
     for name, value in constants.items():
@@ -142,7 +142,7 @@ def prepare(constants: Mapping[str, float], one_of: int) -> None:
 
 
 def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:
-    """Make the harness's series, with fresh jobs for each run."""
+    """Generate the harness's series, with fresh jobs for each run."""
     synth_one = harness.synth_one
 
     def with_jobs(

@@ -59,10 +59,10 @@ class SyntheticSeries:
 
 @dataclass
 class Outcome:
-    """What happened to a series.
+    """The suspects, fresh jobs and alerts of a simulated series.
 
-    An alert consists of the first run of the slower level, the run that raised it, and the kind of
-    suspect.
+    An alert consists of the first run of the slower level, the run that raised the alert, and the
+    kind of suspect.
     """
 
     series: SyntheticSeries
@@ -104,7 +104,7 @@ class Memory:
 
 
 class SimulatedRunHistory(RunHistory):
-    """A run and the history of its series, from memory."""
+    """A run and the history of its series, held in memory."""
 
     def __init__(self, store: RunStore, run_id: str, times: list[Series]) -> None:
         self.store, self.run_id = store, run_id
@@ -116,7 +116,7 @@ class SimulatedRunHistory(RunHistory):
 
 
 def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
-    """Play all runs in order, as on a schedule."""
+    """Simulate all runs of the series in order, as on a schedule."""
     store = RunStore(Memory(), "results", "schedule")
     outcomes = {each.key: Outcome(each) for each in series}
     replay = Replay([each.history for each in series])
@@ -126,7 +126,7 @@ def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
 
 
 def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey, Outcome]) -> None:
-    """Call find_suspects, find_agreeing, detect_regressions and open_alerts in turn.
+    """Simulate a run: find suspects, run fresh jobs, judge the results, and open alerts.
 
     The run is the last one in each series of `times`.
     """
@@ -167,7 +167,7 @@ def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey,
 def _alerted(
     run: RunHistory, points: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
 ) -> list[ChangePoint]:
-    """Store the run's new changes; return the change points of the alerts that it opens."""
+    """Store the run's new changes; return the change points of the alerts that they open."""
     changes = group_changes(
         points, {}, measured=[each.key for each in run.histories["time"]], confirmations=verdicts
     )

@@ -1,10 +1,10 @@
-"""Times our detector and apache-otava's on the same 1,000 series of 200 runs.
+"""Compares the speed of our detector and apache-otava on the same 1,000 series of 200 runs.
 
 The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second series. Three
-sides take turns on blocks of series: `detect_changes`, its `search` alone, and otava's
+analyses take turns on blocks of series: `detect_changes`, its `search` alone, and otava's
 `compute_change_points` with its defaults, in a process in otava's own environment. Only the
-analysis is timed, not imports or reading. A round covers all blocks; the figures are medians over
-the rounds, with minimum and maximum.
+analysis is timed, not imports or reading. A round covers all blocks; the figures are the median,
+minimum and maximum over the rounds.
 
 Exits with 1 unless otava takes longer than `detect_changes` in more than half of the rounds.
 """
@@ -46,7 +46,9 @@ Side = Callable[[slice], Timing]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("otava_python", help="Python of an environment with apache-otava")
+    parser.add_argument(
+        "otava_python", help="Python interpreter of an environment with apache-otava"
+    )
     parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=200, help="length of each series")
     parser.add_argument("--rounds", type=int, default=5)
@@ -56,7 +58,7 @@ def main() -> int:
     rounds = time_sides(arguments.otava_python, values, arguments.rounds)
     print(
         f"{len(values):,} series of {arguments.runs} runs, seed {arguments.seed}, "
-        f"{len(rounds)} rounds, in turns on blocks of {SERIES_PER_BLOCK}"
+        f"{len(rounds)} rounds, alternating on blocks of {SERIES_PER_BLOCK}"
     )
     for side in rounds[0]:
         seconds = [timings[side].seconds for timings in rounds]
@@ -76,7 +78,7 @@ def main() -> int:
 
 
 def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
-    """Make the series: seconds, of shape (series, runs)."""
+    """Generate the series as an array of seconds with the shape (series, runs)."""
     rng = np.random.default_rng(seed)
     values = 10 ** rng.uniform(-3, 1, (series, 1)) * np.exp(
         rng.choice(LOG_SDS, (series, 1)) * rng.standard_normal((series, runs))
@@ -89,7 +91,7 @@ def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
 def time_sides(
     otava_python: str, values: NDArray[np.float64], rounds: int
 ) -> list[dict[str, Timing]]:
-    """Time each side on all series; returns the timings of each round, by side."""
+    """Time each side on all series; return each round's timings by side."""
     runs = np.arange(values.shape[1])
     histories = [
         daily(series_key(parameters=f'{{"number":{number}}}'), runs, row)
@@ -141,7 +143,7 @@ def ask_otava(otava: subprocess.Popen[str], block: slice) -> Timing:
     print(block.start, block.stop, file=otava.stdin, flush=True)
     answer = otava.stdout.readline().split()
     if not answer:
-        sys.exit("otava's process has ended; see above")
+        sys.exit("otava's process ended unexpectedly; see its output above")
     return Timing(float(answer[0]), float(answer[1]), int(answer[2]))
 
 

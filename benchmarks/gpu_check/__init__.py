@@ -1,1 +1,1 @@
-"""A first check of the project on a GPU: what works, is it correct, and how fast is it."""
+"""A first check of the project on a GPU: does it work, is it correct, and how fast is it?"""

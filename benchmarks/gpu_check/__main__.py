@@ -1,10 +1,10 @@
-"""Checks the project on a GPU, within eight minutes, and summarises the findings.
+"""Checks the project on a GPU within eight minutes, and summarises the results.
 
-It runs the tests that need CUDA and suites on the GPU and the CPU, and compares matrix products and
-filters with plain calls. It needs no network. After an interruption it continues where it stopped.
-All results are in one folder, which can be kept as recorded data. Exits with 1 if a step failed,
-with 2 if a package is missing or the folder holds the check of another device or other code, and
-with 77 without a CUDA device.
+It runs the tests that need CUDA, runs suites on the GPU and the CPU, and compares the speed of our
+matrix products and filters with plain calls and a memory copy. It needs no network. If it was
+interrupted, it continues where it stopped. All results are written to one folder, which can be kept
+as recorded data. Exits with 1 if a step failed, with 2 if a package is missing or the folder
+contains a check of a different device or of different code, and with 77 without a CUDA device.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
         "--wheels",
         type=Path,
         default=BUILD / "gpu-wheels",
-        help="folder of wheels for missing packages",
+        help="folder with wheels of missing packages",
     )
     parser.add_argument(
         "--simulate",

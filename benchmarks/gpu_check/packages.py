@@ -1,6 +1,6 @@
-"""The packages that the check needs, and how to add missing ones from wheels.
+"""Finds the packages that the check needs, and adds missing ones from wheels.
 
-Imports only the standard library, as nothing else may be installed.
+Imports only the standard library, because no other package may be installed.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ CARRIED = {
 
 
 class MissingError(Exception):
-    """A package is missing; the message names it and the remedy."""
+    """A package is missing; the message names it and says how to get it."""
 
 
 def bring(wheels: Path, into: Path) -> None:
-    """If a package is missing, unpack and use all wheels, as they were locked together.
+    """If any package is missing, unpack and use all wheels, because they were locked together.
 
     Args:
-        wheels: a folder of wheels for this Python.
-        into: the folder to unpack them into; this process and its children import from it.
+        wheels: folder with wheels for this version of Python.
+        into: folder to unpack them into; this process and its children import from it.
 
     Raises:
         MissingError: a package is neither installed nor among the wheels.
@@ -66,8 +66,9 @@ def bring(wheels: Path, into: Path) -> None:
     if lacking:
         version = ".".join(map(str, sys.version_info[:2]))
         raise MissingError(
-            f"{sys.executable} has no {', '.join(lacking)}, and neither has {wheels}: run `make "
-            f"gpu-wheels FOR={version}` on a machine with a network, and copy that folder here"
+            f"{sys.executable} has no {', '.join(lacking)}, and {wheels} has no wheel for "
+            f"it: run `make gpu-wheels FOR={version}` on a machine with a network, and copy that "
+            "folder here"
         )
 
 

@@ -1,4 +1,4 @@
-"""The steps of the check: each runs once, as a process with a log and a time limit."""
+"""The steps of the check; each runs once, in its own process with a log and a time limit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TESTS = tuple(
 
 
 class OtherDeviceError(Exception):
-    """The folder holds the check of another device or of other code."""
+    """The folder contains a check of a different device or of different code."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """All steps, most informative first; on a real GPU their limits add up to 8 minutes."""
+    """Return all steps, most informative first; on a real GPU their time limits total 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's pytest settings, which require plugins that may be missing.
     tests = (
@@ -64,7 +64,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
     few = ("--workloads", "fft") if small else ()
     steps = [
         _suite("smoke", "cuda", 95, folder, small=small),
-        Step("rivals", "our products and filters compared with plain calls and a copy", rivals, 95),
+        Step("rivals", "products and filters, compared with plain calls and a copy", rivals, 95),
         Step("tests", "the tests that need CUDA", tests, 80),
         Step("cpu-threads", "our rows and plain calls, by number of threads", (*threads, *few), 50),
         _suite("smoke", "cpu", 75, folder, small=small),
@@ -76,7 +76,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
 
 
 def _training(dtype: str, folder: Path) -> Step:
-    """ResNet-50 on one GPU, comparable with published figures: images/s, GPU utilisation."""
+    """Return the step that trains ResNet-50 on one GPU, for comparison with published figures."""
     document = f"scaling-{dtype}-cuda.json"
     return Step(
         f"scaling-{dtype}-cuda",
@@ -115,7 +115,7 @@ class State:
     """The device and the finished steps, kept in a file.
 
     Raises:
-        OtherDeviceError: the file belongs to another device or to other code.
+        OtherDeviceError: the file is about a different device or different code.
     """
 
     def __init__(self, folder: Path, device: dict[str, Any]) -> None:
@@ -126,9 +126,9 @@ class State:
             before = json.loads(self._path.read_text())
             if before["device"] != device:
                 raise OtherDeviceError(
-                    f"{folder} holds the check of {before['device']['gpu']} by job code "
+                    f"{folder} has a check of {before['device']['gpu']} with job code "
                     f"{before['device']['code']}, but this is {device['gpu']} with code "
-                    f"{device['code']}: give another folder with TO=..."
+                    f"{device['code']}: choose another folder with TO=..."
                 )
             self.done = before["done"]
 
@@ -140,7 +140,7 @@ class State:
 
 
 def run(steps: list[Step], folder: Path, state: State) -> Iterator[Step]:
-    """Run the unfinished steps; yields every step once it has finished."""
+    """Run the unfinished steps, and yield every step once it is finished."""
     for step in steps:
         if step.name in state.done:
             print(f"{step.name}: already done", flush=True)
@@ -175,7 +175,7 @@ def _run_one(step: Step, folder: Path) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the process; after `seconds` interrupt it, so that it keeps its results so far.
+    """Wait for the process; interrupt it after `seconds`, so that it can still save its results.
 
     Returns whether it was interrupted.
     """

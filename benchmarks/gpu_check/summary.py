@@ -1,4 +1,4 @@
-"""Summarises the check on one page: steps, what went wrong, ratios, rows."""
+"""Summarises the check on one page: its steps, problems, speed ratios and measured rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _sections(folder: Path, state: State, steps: list[Step]) -> Iterator[str]:
         if state.done[step.name]["rc"] and not news:
             news = [line[:LINE] for line in log[-5:]]
         if news:
-            yield "\n".join([f"{step.name}, what went wrong:", *_shortened(news)])
+            yield "\n".join([f"problems in step {step.name}:", *_shortened(news)])
         if step.name == "rivals":
             yield "\n".join(["speed relative to the fastest plain call, and to a copy:", *log[:60]])
     documents = {step.name: _document(folder, step) for step in steps if step.document}
@@ -69,7 +69,7 @@ def _head(device: dict[str, Any]) -> str:
 def _outcome(step: Step, done: dict[str, Any], folder: Path) -> str:
     said = "ok" if done["rc"] == 0 else f"exit {done['rc']}"
     if done["late"]:
-        said = f"stopped after its {step.limit_seconds} s"
+        said = f"stopped after {step.limit_seconds} s"
     log = log_of(step, folder)
     last = next((line for line in reversed(log.read_text().splitlines()) if line.strip()), "")
     return f"{step.name:15} {said:12} {done['seconds']:6.1f} s  {last.strip()[:90]}"
@@ -110,7 +110,7 @@ def _median(row: Measurement) -> float:
 
 
 def _time(row: Measurement) -> str:
-    """The median in microseconds and half its 95 % interval, or the status."""
+    """Format the median and half its 95 % interval in microseconds, or return the status."""
     if not row.samples_seconds:
         return str(row.status)
     interval = median_interval(row.samples_seconds)

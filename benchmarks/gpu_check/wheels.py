@@ -1,4 +1,4 @@
-"""Downloads, in locked versions, the wheels that gpu-check needs on machines without a network."""
+"""Downloads locked versions of the wheels that gpu-check needs on machines without a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> int:
         [*pip, "--python-version", version, *platforms, "--dest", str(FOLDER), *pins], check=False
     )
     if finished.returncode:
-        print(f"gpu-wheels: pip got no wheels for Python {version}; see above", file=sys.stderr)
+        print(f"gpu-wheels: pip found no wheels for Python {version}; see above", file=sys.stderr)
         return 1
     size = sum(file.stat().st_size for file in FOLDER.iterdir())
     print(f"{len(pins)} wheels for Python {version} in {FOLDER}: {size / 1e6:.0f} MB")
@@ -39,7 +39,7 @@ def _pin(name: str) -> str:
     for lock in LOCKS:
         if found := re.search(rf"^{re.escape(name)}==[\w.]+", lock.read_text(), re.MULTILINE):
             return found.group()
-    raise SystemExit(f"gpu-wheels: {name} is in no lock file")
+    raise SystemExit(f"gpu-wheels: no lock file contains {name}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
-Our side is the implementation that a row's trial chooses, usually anew in each round. The plain
-calls run with every thread count that a trial may choose. All have their own processes, and take
-short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05 times
-that of the fastest plain call. harness_overhead.py measures what measuring itself adds.
+Our side is the implementation that a row's trial chooses, usually again in each round. The plain
+calls run with every thread count that a trial can choose. Each side has its own process, and all
+take short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05
+times that of the fastest plain call. harness_overhead.py measures the overhead of measuring.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ComparisonError(Exception):
 
 
 class RefusedError(Exception):
-    """None of our implementations can run, usually for lack of memory."""
+    """None of our implementations can run, usually because memory is too small."""
 
 
 class Round(NamedTuple):
@@ -82,7 +82,7 @@ class Rival(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a trial chose, and how long it took."""
+    """The implementation that a trial chose, and how long the trial took."""
 
     row: Row
     candidate: Candidate
@@ -91,7 +91,7 @@ class Choice(NamedTuple):
 
 @dataclass
 class Runner:
-    """One side's worker process, and the seconds of its calls."""
+    """One side's worker process, and how many seconds each of its calls took."""
 
     name: str
     worker: Worker
@@ -104,7 +104,7 @@ class Runner:
 
 @dataclass
 class Comparison:
-    """The rounds at one size: median seconds of each side, one entry per round."""
+    """The results at one size: the median seconds of each side in each round."""
 
     point: Point
     ours: list[float] = field(default_factory=list)
@@ -130,7 +130,7 @@ class Comparison:
 
     @property
     def fastest_plain(self) -> str:
-        """The plain call with the least median, among those that ran in every round."""
+        """The plain call with the lowest median time, among those that ran in every round."""
         throughout = (name for name, found in self.plain.items() if len(found) == len(self.ours))
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
@@ -142,17 +142,17 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Our time over that of the fastest plain call, per round."""
+        """Our time divided by that of the fastest plain call, per round."""
         return [
             ours / plain
             for ours, plain in zip(self.ours, self.plain[self.fastest_plain], strict=True)
         ]
 
     def is_clear(self, rounds: int) -> bool:
-        """Whether further rounds would hardly change the verdict.
+        """Return whether further rounds are unlikely to change the verdict.
 
-        That is so after `rounds` rounds if all of them are fast enough, and after twice as many if
-        the 95 % interval of their median lies on one side of ALLOWED_RATIO.
+        This is the case after `rounds` rounds if all ratios pass, and after twice as many rounds if
+        the 95 % interval of their median is entirely above or below ALLOWED_RATIO.
         """
         if len(self.ours) < rounds:
             return False
@@ -162,7 +162,7 @@ class Comparison:
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     def is_over(self, rounds: int, started: float, budget_seconds: float) -> bool:
-        """Whether to stop: the verdict is clear, or the rounds or the time are used up."""
+        """Return whether to stop: the verdict is clear, or no rounds or time are left."""
         if len(self.ours) >= MORE_ROUNDS * rounds or self.is_clear(rounds):
             return True
         if not self.decided:
@@ -185,14 +185,15 @@ def main() -> int:
     parser.add_argument(
         "--first-look",
         action="store_true",
-        help="one short round of each size: lists what is slower, but never fails",
+        help="run one short round per size; list slower sizes but never fail",
     )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
         "--rounds",
         type=int,
         default=5,
-        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many for a clear verdict",
+        help=f"rounds per size, {FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many "
+        "for a clear verdict",
     )
     parser.add_argument(
         "--seconds", type=float, help="seconds per side and round; default 0.5, with --quick 0.3"
@@ -202,8 +203,8 @@ def main() -> int:
         "--budget-seconds",
         type=float,
         default=90.0,
-        help=f"time per size, after which rounds stop, but not before the {FEWEST_ROUNDS}rd; "
-        f"{MORE_BUDGET} times as long while rounds lie on both sides of {ALLOWED_RATIO}",
+        help=f"seconds per size before the rounds stop (but at least {FEWEST_ROUNDS} rounds); "
+        f"{MORE_BUDGET} times as long while some ratios are above {ALLOWED_RATIO} and some are not",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -239,7 +240,7 @@ def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
 
 
 def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> Comparison:
-    """Time one size in rounds, until it is clear which side is faster or the budget is spent.
+    """Time one size in rounds, until the verdict is clear or the budget is spent.
 
     Raises:
         ComparisonError: none of our implementations is correct, or a plain call's result is wrong.
@@ -248,7 +249,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     rivals = WORKLOADS[point.workload].implementations_for(bench.device)
     most = max(rival.working_set_bytes(point.parameters, point.dtype) for rival in rivals)
     if not memory.has_room(2 * most, bench.device):
-        comparison.skipped = "memory can't hold it twice"
+        comparison.skipped = "memory is too small to hold it twice"
         return comparison
     calls = [
         Rival(call.name, threads)
@@ -278,10 +279,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 def choose(point: Point, bench: Bench) -> Choice:
-    """Our implementation, chosen by the trial that precedes each measurement.
+    """Choose our implementation with the trial that precedes each measurement.
 
     Raises:
-        ComparisonError: none of them is correct.
+        ComparisonError: none of our implementations is correct.
         RefusedError: none of them can run.
     """
     started = time.perf_counter()
@@ -302,7 +303,7 @@ def choose(point: Point, bench: Bench) -> Choice:
 def run_round(
     point: Point, bench: Bench, ours: Choice, calls: Sequence[Rival], *, check: bool
 ) -> Round:
-    """Alternate our implementation and the plain calls, so that drift affects all alike.
+    """Alternate between our implementation and the plain calls, so that drift affects all alike.
 
     Raises:
         ComparisonError: one of them fails, or its result is wrong.
@@ -334,8 +335,8 @@ def begin(runner: Runner, point: Point, *, check: bool) -> None:
     """Make a side's first call.
 
     Raises:
-        ComparisonError: its result is wrong.
-        StepError: it failed.
+        ComparisonError: the result is wrong.
+        StepError: the call failed.
     """
     runner.worker.get_ready()
     first: FirstCall = runner.worker.ask("first_call")
@@ -398,7 +399,7 @@ def _line(comparison: Comparison) -> str:
 
 
 def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
-    """Median, minimum and maximum of these times, as multiples of our median."""
+    """Format the median, minimum and maximum of these times as multiples of our median."""
     if not seconds:
         return ""
     our = statistics.median(ours)

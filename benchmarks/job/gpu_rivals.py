@@ -1,8 +1,8 @@
 """Compares our GPU rows with plain library calls and with the measured copy bandwidth.
 
-Matrix products take turns with plain torch calls, and are compared with the fastest of them.
+Matrix products take turns with plain torch calls, and are compared with the fastest of those.
 Filters are compared with the bytes per second that a large copy reads and writes. Exits with 1 if a
-share is below its limit or could not be measured, and with 77 without a CUDA device.
+row's relative speed is below its limit or could not be measured, and with 77 without a CUDA device.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ EXIT_SKIPPED = 77  # means skipped to automake and meson
 
 
 class UnmeasuredError(Exception):
-    """A row has no figures; the message names it and says why."""
+    """A row could not be measured; the message names the row and the reason."""
 
 
 class RefusedError(Exception):
-    """This GPU does not support a row; the message names it and says why."""
+    """This GPU does not support a row; the message names the row and the reason."""
 
 
 class Share(NamedTuple):
-    """The speed of one of our rows, as a share of its reference: a plain call or a copy."""
+    """The speed of one of our rows, relative to a plain call or a copy."""
 
     row: str
     implementation: str
@@ -70,7 +70,7 @@ class Share(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--small", action="store_true", help="small sizes, for a short time; never fails"
+        "--small", action="store_true", help="measure small sizes for a short time, and never fail"
     )
     parser.add_argument("--seconds", type=float, default=3.0, help="time limit of each row")
     asked = parser.parse_args(arguments)
@@ -118,7 +118,7 @@ def product(bench: Bench, size: int, dtype: str) -> Share:
 
 
 def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
-    """Median seconds of our call and of the fastest plain one, and the latter's name."""
+    """Return the median seconds of our call and of the fastest plain call, and that call's name."""
     workload = WORKLOADS["matmul"]
     rival = next(
         rival for rival in workload.implementations_for("cuda") if rival.name == library(measured)
@@ -156,7 +156,7 @@ def image_filter(bench: Bench, name: str, size: int, dtype: str) -> Share:
 
 @cache
 def copy_rate() -> float:
-    """Bytes per second that a large copy reads and writes."""
+    """Return the bytes per second that a large copy reads and writes."""
     ceilings = measure_ceilings("cuda", [])
     if not ceilings:
         raise UnmeasuredError(

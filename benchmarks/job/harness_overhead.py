@@ -1,11 +1,11 @@
-"""Shows that measuring adds less than 2 % to what is measured, for calls of 1 to 30 ms.
+"""Shows that measuring adds less than 2 % to the measured time, for calls of 1 to 30 ms.
 
 The same prepared calls run alternately in a bare loop, timed as a whole, and under the job's own
-sampling, with monitor and telemetry running as in a job. There are two figures per workload and
-size: the time that sampling spends between calls, relative to the calls' time, and a call's sampled
-time over its time in the bare loops around it. Telemetry takes readings so rarely that few blocks
-contain one, so its share of the time is given separately. Exits with 1 unless all figures are shown
-to be below 2 %.
+sampling, with the monitor and telemetry running as in a job. Two figures are printed per workload
+and size: the time that sampling spends between calls, relative to the calls' own time; and a call's
+sampled time divided by its time in the surrounding bare loops. Few blocks contain a telemetry
+reading, so telemetry's share of the time is printed separately. Exits with 1 unless all figures are
+shown to be below 2 %.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def telemetry_share(threads: int) -> float:
-    """The share of time spent on telemetry's readings."""
+    """Return the share of time spent on telemetry readings."""
     meters = meters_for(threads, lambda: (0.0, 0), None)
     took = []
     for _ in range(READINGS):
@@ -108,7 +108,8 @@ def telemetry_share(threads: int) -> float:
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
     """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because some inputs are slower due to their place in memory.
+    Every block makes the same calls, because the location of some inputs in memory makes them
+    slower.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -132,7 +133,7 @@ def settle(rotation: Rotation) -> None:
 
 
 def bare_seconds(rotation: Rotation, count: int) -> float:
-    """A call's mean seconds without any harness."""
+    """Return a call's mean seconds in a loop without sampling."""
     settle(rotation)
     calls = [rotation.take() for _ in range(count)]
     start = time.perf_counter()
@@ -144,7 +145,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """A call's mean seconds as a job samples it, and the time between calls relative to it."""
+    """Return a call's mean seconds as sampled by a job, and the relative time between calls."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
@@ -160,7 +161,7 @@ def sampled_seconds(
 
 
 def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
-    """One call per input set of the workload's first CPU implementation, in float32."""
+    """Prepare one call per input set for the workload's first CPU implementation, in float32."""
     workload = WORKLOADS[name]
     given = {"size": size}
     parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}
@@ -174,7 +175,7 @@ def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
 
 
 def size_for(name: str, seconds: float, threads: int) -> int:
-    """The size at which a call takes about `seconds`."""
+    """Find the size at which a call takes about `seconds`."""
     size = FIRST_SIZE
     for _ in range(2):
         took = min(call_seconds(prepared_calls(name, size, threads)))

@@ -1,8 +1,9 @@
-"""A/A test: runs one job many times on this machine and counts rows reported as different.
+"""A/A test: runs one job many times on this machine and counts rows wrongly reported as different.
 
 Prints each row's noise floor and smallest detectable change, then compares the repeats with each
 other by the rule used for targets. Exits with 1 if more than 1 in 100 comparisons report a
-difference. The documents are kept in a folder under build/noise-floor/; --resume continues one.
+difference. The documents are kept in a folder under build/noise-floor/; --resume continues an
+interrupted test.
 """
 
 from __future__ import annotations
@@ -59,13 +60,11 @@ def main() -> int:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="an interrupted run's folder, of the same code",
+        help="folder of an interrupted test of the same code",
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
-        parser.error(
-            f"--repeats {arguments.repeats} is too few; noise needs at least {FEWEST_JOBS}"
-        )
+        parser.error(f"--repeats {arguments.repeats} is too few; the minimum is {FEWEST_JOBS}")
     what = (
         ["--workload", arguments.workload, *(f"--axis={axis}" for axis in arguments.axis)]
         if arguments.workload
@@ -84,7 +83,7 @@ def main() -> int:
 def all_repeats(
     number: int, folder: Path, what: Sequence[str], console: Console
 ) -> list[ResultDocument]:
-    """All repeats in order; measures those that are missing."""
+    """Return all repeats in order, measuring those that are missing."""
     documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
     missing = [repeat for repeat, document in documents.items() if document is None]
     began = time.monotonic()
@@ -101,7 +100,7 @@ def all_repeats(
 
 
 def finished(path: Path) -> ResultDocument | None:
-    """The document of a completed repeat; None if it is missing or incomplete."""
+    """Return the document of a completed repeat, or None if it is missing or incomplete."""
     try:
         document = parse_document(path.read_bytes())
     except (FileNotFoundError, ResultError):
@@ -184,7 +183,7 @@ def designs(repeats: int) -> Iterator[Design]:
 
 
 def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the repeats of both sides, for each comparison of a design."""
+    """Yield the repeats on each side, for every comparison of a design."""
     jobs = design.jobs_a_side
     if design.name == "odd against even":
         yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])
@@ -199,7 +198,7 @@ def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], 
 
 
 def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
-    """The number of comparisons, and how often each row was reported as different."""
+    """Return the number of comparisons, and how often each row was reported as different."""
     comparisons = 0
     different: dict[str, int] = {}
     for (workload, parameters, dtype), samples in target.samples.items():

@@ -1,6 +1,6 @@
-"""Library calls as a competent user writes them, and the published comparison's approach.
+"""Library calls as a competent user would write them, and the published comparison's approach.
 
-A plain call gets its data in the layout that suits the library, which allocates the output.
+A plain call gets its data in the layout that suits its library, which allocates the output.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def prepare_plain(
 
 
 def as_tensor(output: Any) -> Tensor:
-    """Convert a plain call's output to what the workload's reference compares."""
+    """Convert a plain call's output to a tensor that can be compared with the reference."""
     if isinstance(output, list):  # images, height x width x channels
         return torch.stack([torch.from_numpy(image) for image in output]).permute(0, 3, 1, 2)
     if isinstance(output, tuple):  # weights
@@ -89,7 +89,7 @@ def _numpy_matmul(inputs: Inputs) -> Call:
 
 
 def _scipy_gemm(inputs: Inputs) -> Call:
-    """BLAS is column-major, so multiplying the transposes in reverse order needs no copy."""
+    """Multiply the transposes in reverse order, which needs no copy, as BLAS is column-major."""
     left, right = (tensor.numpy() for tensor in inputs)
     gemm = scipy.linalg.get_blas_funcs("gemm", (left, right))
     return lambda: gemm(1.0, right.T, left.T).T
@@ -158,7 +158,7 @@ def _scipy_sobel(inputs: Inputs) -> Call:
     batch = inputs[0].numpy()
 
     def edges(plane: Any) -> Any:
-        """Filter one channel at a time, as SciPy smooths along all other axes."""
+        """Filter one channel at a time, because SciPy smooths along all other axes."""
         return np.hypot(
             ndimage.sobel(plane, 1, mode="mirror"), ndimage.sobel(plane, 0, mode="mirror")
         )
@@ -192,7 +192,7 @@ def _torch_attention_backward(inputs: Inputs) -> Call:
 def _torch_training(
     workload: TrainingStep, lay_out: Callable[[Tensor], Tensor] = torch.Tensor.contiguous
 ) -> Callable[[Inputs], Call]:
-    """A training step with the optimiser's default settings."""
+    """Prepare a training step with PyTorch's own SGD optimiser."""
 
     def prepare(inputs: Inputs) -> Call:
         batch, labels, weights = lay_out(inputs[0]), *inputs[1:]
@@ -276,7 +276,7 @@ def matmul_as_published(size: int) -> Tensor:
 
 
 def image_convolution_as_published(size: int, batch: int) -> Tensor:
-    """Create the layers within the timer, in the default layout, and record a graph."""
+    """Create the layers within the timed call, in the default layout and with autograd enabled."""
     layers = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3, padding=1),
         torch.nn.ReLU(),
@@ -289,7 +289,7 @@ def image_convolution_as_published(size: int, batch: int) -> Tensor:
 
 
 def gaussian_blur_as_published(size: int, batch: int) -> Tensor:
-    """Reconstructed: the source gives kernel, sigma, border and a time, but no code."""
+    """Blur as reconstructed from the published kernel, sigma and border; no code was published."""
     blurred: Tensor = _torch_blur((torch.rand(batch, 3, size, size),))()
     return blurred
 

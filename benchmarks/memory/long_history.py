@@ -1,6 +1,6 @@
 """Measures the memory that the detector needs to read a history of 1,000,000 rows.
 
-The history has runs of 200 rows each, dictionary-encoded as in AWS, in a folder that stands in for
+The history has runs of 200 rows each, dictionary-encoded as on AWS, in a folder that stands in for
 the bucket. A separate process then reads the columns that the detector needs, and builds the
 series.
 
@@ -58,7 +58,7 @@ def main() -> int:
     print(
         f"{found['rows']:,} rows of {arguments.runs:,} files, {len(COLUMNS)} of {len(SCHEMA)} "
         f"columns: read in {found['read_seconds']:.1f} s, peak {found['read_mb']:.0f} MB; "
-        f"{found['series']:,} series in {found['series_seconds']:.1f} s more, peak "
+        f"{found['series']:,} series in another {found['series_seconds']:.1f} s, peak "
         f"{found['peak_mb']:.0f} MB"
     )
     print(f"{this_machine()}, pyarrow {pa.__version__}; MB are 10^6 bytes of resident memory")
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 class Bucket:
-    """A folder that answers HistoryStore's calls to an S3 client."""
+    """A folder that implements the S3 client calls of HistoryStore."""
 
     exceptions = SimpleNamespace(NoSuchKey=FileNotFoundError)
 
@@ -134,7 +134,7 @@ def names_of(kind: pa.DataType) -> list[str]:
 
 
 def texts(name: str, target: Any, point: Any) -> list[str]:
-    """A text column with about as many distinct values as in a real history."""
+    """Return a text column with about as many distinct values as in a real history."""
     fixed = {"status": "measured", "purpose": "scheduled", "purchase_option": "spot"}
     if name in fixed:
         return [fixed[name]] * len(target)
@@ -175,7 +175,7 @@ def read() -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """This process's peak resident memory so far, in MB of 10^6 bytes."""
+    """Return this process's peak resident memory so far, in MB of 10^6 bytes."""
     status = Path("/proc/self/status")  # on Linux, ru_maxrss includes the parent's peak
     if status.exists():
         (line,) = (text for text in status.read_text().splitlines() if text.startswith("VmHWM:"))
@@ -184,10 +184,10 @@ def peak_mb() -> float:
 
 
 def with_forked_mb(before_mb: float) -> float:
-    """An upper bound of the peak of this process plus what its forked processes added.
+    """Return an upper bound on the peak memory of this process and its largest forked process.
 
-    Forked processes share the memory that was there before; `before_mb` is this process's peak
-    before forking. Only processes that have ended are counted.
+    Forked processes share the memory that existed before the fork; `before_mb` is this process's
+    peak until then. Only forked processes that have ended are counted.
     """
     forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # Linux only
     return peak_mb() + max(0.0, forked - before_mb)

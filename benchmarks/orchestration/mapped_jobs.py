@@ -88,7 +88,7 @@ def run_dag(stack: Stack, airflow: AirflowClient, operator: str, conf: dict[str,
 
 @contextmanager
 def running_stack() -> Iterator[tuple[Stack, AirflowClient, Any]]:
-    """Run a stack for this benchmark during the block; refuses if another one is running."""
+    """Run a stack for the duration of the block; refuse if another one is running."""
     with exclusive(FOLDER):
         refuse_beside_others(FOLDER)
         stop_all(FOLDER)

@@ -1,7 +1,7 @@
-"""Imported once by Airflow, before it forks task workers and DAG parsers, which inherit it.
+"""Imports libraries when Airflow starts, before it forks the processes that use them.
 
-Otherwise each task would import these modules again, which takes most of a short task's time. Our
-own modules are not imported, so that edits take effect with the next task.
+Otherwise each task would import these libraries again, which takes most of a short task's time. Our
+own modules are not imported here, so that edits take effect with the next task.
 """
 
 import sys

@@ -45,7 +45,7 @@ def find_account(clients: Clients, region: str) -> Account:
 
 
 def _principal(clients: Clients, arn: str) -> str:
-    """ARN of a session's role, with the path that the session's ARN lacks; or a user's ARN."""
+    """Return the ARN of the user, or of the session's role including its path."""
     if arn.endswith(":root"):
         raise LaptopError(
             "these credentials belong to the account's root user, who can't assume Airflow's "
@@ -57,10 +57,10 @@ def _principal(clients: Clients, arn: str) -> str:
 
 
 def refuse_free_plan(clients: Clients) -> None:
-    """Refuse an account on AWS's Free plan, where EC2 starts only a few small types.
+    """Refuse an account on AWS's Free plan, where EC2 starts only a few small instance types.
 
     Args:
-        clients: for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
+        clients: clients for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
 
     Raises:
         LaptopError: the account is on the Free plan.
@@ -75,7 +75,7 @@ def refuse_free_plan(clients: Clients) -> None:
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Today's prices of these types, or the committed ones if AWS does not respond."""
+    """Return today's prices of these instance types, or committed ones if AWS does not respond."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

@@ -1,4 +1,4 @@
-"""What the steps of a check share: the account, Terraform's stacks, and their outputs."""
+"""State shared by the steps of a check: the account, the Terraform stacks, and their outputs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Check:
         )
 
     def terraform_of(self, stack: str) -> Terraform:
-        """Terraform for an optional stack."""
+        """Return Terraform for an optional stack."""
         return Terraform(
             self.folder / "terraform" / "stacks" / stack,
             data_dir=TERRAFORM_DATA / stack,
@@ -78,12 +78,12 @@ class Check:
 
     @cached_property
     def processes(self) -> Processes:
-        """Programs that run during the check; they end with it."""
+        """Programs that run during the check; they are stopped when it ends."""
         return Processes(self.folder, self.environment)
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment, without settings for another Terraform."""
+        """This process's environment, without settings meant for other uses of Terraform."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -93,7 +93,7 @@ class Check:
         return {**kept, "AWS_REGION": self.account.region}
 
     def copy_terraform(self) -> None:
-        """Copy all stacks, so that destroy uses the applied code, even if the original changes."""
+        """Copy all stacks, so that destroy uses the applied code even if the original changes."""
         make_private(self.folder)
         shutil.copytree(ROOT / "terraform", self.folder / "terraform", ignore=NOT_COPIED)
         self.pin()
@@ -104,7 +104,7 @@ class Check:
         self._pinned.write_text(json.dumps(inputs_of(self.account, more) | inputs, indent=2))
 
     def pinned(self, name: str) -> Any:
-        """Value of an input of the core stack."""
+        """Return the value of an input of the core stack."""
         return json.loads(self._pinned.read_text())[name]
 
     @property
@@ -117,15 +117,16 @@ class Check:
         return parse_config(self.published(VARIABLE))
 
     def published(self, variable: str) -> str:
-        """Value of a variable as Airflow reads it."""
+        """Return the value of a variable that Terraform published for Airflow."""
         parameter = self.clients("ssm").get_parameter(Name=f"{VARIABLES}/{variable}")
         return str(parameter["Parameter"]["Value"])
 
     def wait(self, ask: Callable[[], T | None], seconds: float, missing: Callable[[], str]) -> T:
-        """Poll until `ask` returns a true value, and return that.
+        """Poll until `ask` returns a truthy value, and return that value.
 
         Raises:
-            StepError: it returned none within `seconds`; the message comes from `missing`.
+            StepError: `ask` returned none within `seconds`; the message starts with `missing`'s
+                text.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
@@ -135,7 +136,7 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """On-Demand cost of an instance for this time; 0 on a local cloud."""
+        """Return the On-Demand cost of running an instance for this time, or 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 
@@ -144,8 +145,8 @@ class Check:
 class Part:
     """An optional part of a check, selected by `WITH=`.
 
-    `stack` is a folder in terraform/stacks: one of the steps applies it, and it is destroyed before
-    the core stack. `programs` must be on the PATH for AWS.
+    `stack` is a folder in terraform/stacks that one of the steps applies; it is destroyed before
+    the core stack. `programs` must be on the PATH for a check on AWS.
     """
 
     name: str
@@ -161,8 +162,8 @@ def judge_answers(answers: Iterable[Answer]) -> Seen:
     """Turn the results of the environment check into a step's outcome.
 
     Raises:
-        StepError: one of them failed.
-        NotCheckedError: AWS answered none of the questions.
+        StepError: at least one of them failed.
+        NotCheckedError: none of them could be checked.
     """
     found = list(answers)
     told = [f"{one.target}: {one.seen} {one.remedy}".strip() for one in found]

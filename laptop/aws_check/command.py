@@ -1,4 +1,4 @@
-"""The command: shows what a check creates and costs, asks, runs the steps, and cleans up."""
+"""Runs `make aws-check`: shows the cost, asks for confirmation, runs the steps, and cleans up."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CheckOptions(NamedTuple):
 
 
 def aws_check(order: CheckOptions, folder: Path) -> None:
-    """Check an account; `folder` keeps the state of each check.
+    """Check an AWS account, and keep the state of each check in `folder`.
 
     Raises:
         LaptopError: the check is refused, or a step failed; the message says what to do.
@@ -58,7 +58,7 @@ def aws_check(order: CheckOptions, folder: Path) -> None:
     budget = parse_budget(order.budget)
     parts = parse_parts(order.parts)
     if order.resume and order.destroy:
-        raise LaptopError("RESUME=yes and DESTROY=yes exclude each other: give only one of them")
+        raise LaptopError("RESUME=yes and DESTROY=yes can't be combined: give only one of them")
     region = order.region or usual_region()
     clients = patient_clients(region)
     account = find_account(clients, region)
@@ -95,10 +95,10 @@ def aws_check(order: CheckOptions, folder: Path) -> None:
 
 
 def begin(check: Check, order: CheckOptions, budget: float) -> None:
-    """Refuse what can't be checked, show what it creates and costs, and ask for confirmation.
+    """Refuse a check that can't run here, show what it creates and costs, and ask for confirmation.
 
     Raises:
-        LaptopError: it is refused, or the user did not agree.
+        LaptopError: the check is refused, or the user did not confirm it.
     """
     stacks = sum(part.stack is not None for part in check.parts)  # an hour each, inferred
     if check.account.on_aws:
@@ -132,7 +132,7 @@ def uses_of(parts: Iterable[Part]) -> list[Use]:
 
 
 def refuse_without_programs(parts: Iterable[Part]) -> None:
-    """Raise LaptopError if a program is missing that an optional part needs in AWS."""
+    """Raise LaptopError if a program that an optional part needs on AWS is missing."""
     for part in parts:
         for program in part.programs:
             if not shutil.which(program):
@@ -151,9 +151,9 @@ def refuse_beside_another(check: Check) -> None:
         ) from error
     if not only_listed(there):
         raise LaptopError(
-            f"{check.account.region} has resources of a check that {check.folder} has no record "
-            f"of: {', '.join(there)}. Continue that check where its state is, or delete them by "
-            "hand"
+            f"{check.account.region} has resources of a check that is not recorded in "
+            f"{check.folder}: {', '.join(there)}. Continue that check from the folder that has its "
+            "state, or delete them manually"
         )
 
 
@@ -169,7 +169,7 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
             if step.name not in state.outcomes:
                 state.end(not_run(step, "the check was interrupted before this step"))
         if keep:
-            check.say(f"everything is kept and keeps costing money: {BY_HAND} destroys it")
+            check.say(f"everything is kept and continues to cost money: {BY_HAND} destroys it")
         else:
             conclude(ends, state, check)
         tell(check, state, folder)
@@ -179,7 +179,7 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
 
 
 def conclude(ends: Sequence[Step], state: State, check: Check) -> None:
-    """Destroy everything, and look for leftovers."""
+    """Destroy everything that the check created, and look for leftovers."""
     state.is_ending()
     check.say("destroying everything that was created; this can't be interrupted")
     take(ends, state, check.say)
@@ -188,18 +188,18 @@ def conclude(ends: Sequence[Step], state: State, check: Check) -> None:
 
 
 def tell(check: Check, state: State, folder: Path) -> None:
-    """Write the report, and print where it is."""
+    """Write the report, and print its summary and location."""
     # Imported late: loading charts takes seconds, in which an error could already be shown.
     from laptop.aws_check.report import report_of, write_report
 
     report = report_of(check, state)
     files = write_report(report, folder)
     check.say(report.summary)
-    check.say(f"to attach to an issue; it names no account or person: {files.page}, {files.json}")
+    check.say(f"report for an issue, which names no account or person: {files.page}, {files.json}")
 
 
 def end_steps(check: Check) -> list[Step]:
-    """The steps that end a check; they run each time it ends."""
+    """Return the steps that end a check; they run even if they succeeded before."""
     told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
@@ -238,7 +238,7 @@ def even_unheard(say: Say) -> Say:
 
 
 def usual_region() -> str:
-    """The region in the AWS settings."""
+    """Return the region from the user's AWS settings."""
     try:
         region = boto3.Session().region_name
     except BotoCoreError as error:
@@ -265,16 +265,16 @@ def parse_parts(text: str) -> tuple[Part, ...]:
     """Parse comma-separated names of optional parts."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
-        raise LaptopError(f"WITH names {', '.join(unknown)}; known: {', '.join(PARTS)}")
+        raise LaptopError(f"unknown WITH={', '.join(unknown)}; known: {', '.join(PARTS)}")
     return tuple(PARTS[name] for name in named)
 
 
 def confirmed() -> bool:
-    """Ask whether to go on.
+    """Ask the user whether to continue.
 
     Raises:
         LaptopError: there is no terminal to ask on.
     """
     if not sys.stdin.isatty():
-        raise LaptopError("no terminal to confirm on: agree beforehand with YES=yes")
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+        raise LaptopError("can't ask for confirmation without a terminal: confirm with YES=yes")
+    return input("Continue? [y/N] ").strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""Checks that the user's credentials last until a check has destroyed what it created."""
+"""Checks that the user's credentials stay valid until a check has destroyed what it created."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECK_HOURS = 3  # duration of a check including destroy; inferred
 # What botocore raises besides its own errors when fixed credentials have expired.
 ENDED = RuntimeError
 RENEWED = (
-    "use a profile, which the AWS libraries renew by themselves (AWS_PROFILE=NAME; unset "
+    "use a profile, which the AWS libraries renew automatically (AWS_PROFILE=NAME; unset "
     "AWS_ACCESS_KEY_ID, which takes precedence)"
 )
 
@@ -73,7 +73,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
 
 
 def _have_ended(clients: Clients) -> bool:
-    """Whether the credentials have expired: even a call that needs no permission fails."""
+    """Return whether the credentials have expired, according to a call that needs no permission."""
     try:
         clients("sts").get_caller_identity()
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Docker on this machine, and whether it can provide the job image."""
+"""Runs Docker on this machine, and checks whether it can provide the job image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILD_BYTES = 14e9
 
 
 def docker(*arguments: str, given: str = "") -> str:
-    """Output of a docker command, given this input.
+    """Run a docker command with this input, and return its output.
 
     Raises:
         LaptopError: Docker is missing, or the command failed.
@@ -39,7 +39,7 @@ def pull(image: str) -> None:
 
 
 def refuse_without_image(image: str | None) -> None:
-    """Refuse if Docker can't get the user's image or, without one, build ours.
+    """Refuse if Docker is not available or, unless the user has an image, can't build ours.
 
     Raises:
         LaptopError: no engine responds, or the image can't be built; the message says what to do.

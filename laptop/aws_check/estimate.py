@@ -1,4 +1,4 @@
-"""What a check creates, and an upper bound of its cost."""
+"""The instances that a check uses, and an upper bound on its cost."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
-    """An upper bound of a check's use of an instance type.
+    """An upper bound on a check's use of an instance type.
 
-    `starts` counts every host start for jobs, including after a Spot reclaim; `waiting` is how many
-    seconds nodes may wait for another that never starts.
+    `starts` counts every host started for jobs, including after a Spot reclaim; `waiting` is how
+    many seconds nodes can spend waiting for another node that never starts.
     """
 
     instance_type: str
@@ -78,7 +78,7 @@ def estimate(
 ) -> Estimate:
     """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
 
-    Excludes hosts that Batch starts over and over because they never join it.
+    Excludes hosts that Batch starts again and again because they fail to register.
 
     Raises:
         LaptopError: an instance type has no price.

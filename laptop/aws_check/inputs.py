@@ -1,4 +1,4 @@
-"""Terraform inputs of a check: what it creates."""
+"""Terraform inputs that define what a check creates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ONCE = {"timeout_seconds": JOB_SECONDS, "attempts": 1}
 
 
 def inputs_of(account: Account, more: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """One GPU target that buys Spot first, one CPU target, and the optional parts' inputs.
+    """Return inputs for one GPU target on Spot first, one CPU target, and the optional parts.
 
-    On a local cloud both fit the smallest pool, and GPU jobs run on its CPU.
+    On a local cloud, both targets fit into the smallest pool, and GPU jobs run on its CPU.
     """
     local = not account.on_aws
     job: dict[str, Any] = ONCE | ({"vcpus": 2, "memory_mib": 4096} if local else {})

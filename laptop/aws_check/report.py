@@ -1,4 +1,4 @@
-"""The report of a check, for an issue: a page and a JSON file that name no account or person."""
+"""Builds a check's report for an issue: a page and a JSON file that name no account or person."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Report(Record):
     report_version: Literal[1] = 1
     cloud: Literal["AWS", "local cloud"]
     region: str
-    revision: str = Field(description="the commit that was checked; empty if unknown")
+    revision: str = Field(description="the commit that was tested; empty if unknown")
     began_at: AwareDatetime
     ended_at: AwareDatetime
-    over: bool = Field(description="whether everything it created is gone")
+    over: bool = Field(description="whether everything the check created has been destroyed")
     steps: tuple[Outcome, ...]
 
     @property

@@ -40,7 +40,7 @@ def scrubbed(text: str, names: Iterable[str] = ()) -> str:
 
 
 def names_here(principal_arn: str) -> list[str]:
-    """Names that identify the user and the machine, here and in IAM."""
+    """Return names that identify the user or this machine, including the name in IAM."""
     return [
         getpass.getuser(),
         socket.gethostname(),

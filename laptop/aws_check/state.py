@@ -1,4 +1,4 @@
-"""A check's state on disk, from which the next start learns what the last one created."""
+"""A check's state on disk, so that the next start knows what an earlier one created."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ class StateFile(Record):
     running: str | None = Field(default=None, description="the unfinished step")
     outcomes: tuple[Outcome, ...] = ()
     ending: bool = Field(default=False, description="whether destroying has begun")
-    over: bool = Field(default=False, description="whether everything it created is gone")
+    over: bool = Field(
+        default=False, description="whether everything the check created has been destroyed"
+    )
 
 
 class State:
-    """The state of a check in its folder, written before anything is created."""
+    """A check's state, saved in its folder before anything is created."""
 
     def __init__(self, folder: Path, kept: StateFile) -> None:
         self.folder = folder
@@ -46,7 +48,7 @@ class State:
 
     @classmethod
     def of(cls, folder: Path) -> State | None:
-        """The state of an earlier start; None if there was none.
+        """Return the state of an earlier start, or None if there was none.
 
         Raises:
             LaptopError: the file can't be read.
@@ -79,7 +81,7 @@ class State:
         self._update(ending=True)
 
     def is_over(self) -> None:
-        """Record that everything the check created is gone."""
+        """Record that everything the check created has been destroyed."""
         self._update(over=True)
 
     def _update(self, **changes: object) -> None:

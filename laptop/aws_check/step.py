@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class StepError(LaptopError):
-    """A step saw something unexpected; `usd` is what it cost until then."""
+    """A step saw something unexpected; `usd` is what it had cost until then."""
 
     def __init__(self, text: str, usd: float = 0.0) -> None:
         super().__init__(text)
@@ -40,14 +40,14 @@ class NotCheckedError(LaptopError):
 
 
 class Outcome(Record):
-    """Result of a step, including one that was not run."""
+    """The result of a step, whether it was run or not."""
 
     step: str
     expected: str
     status: Status
     seen: str
     seconds: float = Field(ge=0)
-    usd: float = Field(ge=0, description="of its jobs' time, at On-Demand prices")
+    usd: float = Field(ge=0, description="cost of the jobs' time at On-Demand prices")
     passes: bool = Field(description="whether steps that depend on it can run")
 
     def __str__(self) -> str:
@@ -56,10 +56,10 @@ class Outcome(Record):
 
 
 class Step(NamedTuple):
-    """A check to run; `needs` names earlier steps.
+    """A step to run; `needs` names the earlier steps that it depends on.
 
-    With `again`, it is repeated when a check is continued, even if it was ok, such as starting a
-    program that has since ended.
+    With `again`, a continued check repeats the step even if it was ok before, for example because
+    it starts a program that has since ended.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """Records steps, each before it creates anything."""
+    """A record of the steps; each is recorded before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...
@@ -83,8 +83,8 @@ class Log(Protocol):
 def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
     """Run steps in order; a failed one stops only those that depend on it.
 
-    Steps that were ok already are not run again. An interrupt propagates, and leaves its step
-    recorded as unfinished.
+    Steps that were already ok are not repeated, except for those with `again`. An interrupt
+    propagates, and leaves its step recorded as unfinished.
     """
     for step in steps:
         known = log.outcomes.get(step.name)
@@ -97,7 +97,7 @@ def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
 
 
 def not_run(step: Step, reason: str) -> Outcome:
-    """The outcome of a step that was not run."""
+    """Return the outcome of a step that was not run."""
     return _of(step, "not checked", reason)
 
 

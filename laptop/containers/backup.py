@@ -1,4 +1,4 @@
-"""`make containers-backup` and `make containers-restore`: Airflow's database and the bucket."""
+"""`make containers-backup` and `make containers-restore`: save and restore database and bucket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESTORED_DATABASE = "airflow_restored"
 
 
 class Backup(BaseModel):
-    """Record of a backup, written last: an incomplete backup has none."""
+    """The record of a backup; it is written last, so an incomplete backup has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,8 +93,8 @@ def restore(deployment: Deployment, folder: Path) -> None:
     """Replace Airflow's database, and the local cloud's bucket if there is one, with a backup.
 
     Raises:
-        LaptopError: the backup is damaged or was made with another key, or a service is not
-            running, and nothing was changed; or the local cloud failed, and the message says what
+        LaptopError: nothing was changed, because the backup is damaged or was made with another
+            key, or a service is not running; or the local cloud failed, and the message says what
             was changed.
     """
     record = read_backup(folder, deployment)
@@ -131,7 +131,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:
-    """Read a backup's record, and check that its files are there and unchanged.
+    """Read a backup's record, and check that its files exist and are unchanged.
 
     Raises:
         LaptopError: a file is missing or changed, or the Fernet key differs.
@@ -184,7 +184,7 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
-    """Clients of the local cloud; their errors become a LaptopError that starts with `failed`."""
+    """Yield clients of the local cloud; turn errors into a LaptopError starting with `failed`."""
     try:
         with closing(AwsClients(deployment.aws)) as aws:
             yield aws

@@ -14,7 +14,7 @@ LIST = "objects.json"
 
 
 class SavedObject(BaseModel):
-    """One object; its content is in the file `file` beside the list."""
+    """One saved object; its content is in the file `file` next to the list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,7 +32,7 @@ class SavedBucket(BaseModel):
 
 
 def save(s3: Any, bucket: str, folder: Path) -> int:
-    """Write the newest version of every object to `folder`; return how many there are."""
+    """Write the newest version of every object to `folder`; return the number of objects."""
     folder.mkdir(parents=True, exist_ok=True)
     saved = []
     for number, key in enumerate(keys(s3, bucket)):
@@ -63,7 +63,7 @@ def check(folder: Path) -> None:
 
 
 def put_back(s3: Any, bucket: str, folder: Path) -> int:
-    """Make the bucket's content equal `folder`'s; return the number of objects."""
+    """Make the bucket's content match that of `folder`; return the number of objects."""
     saved = {entry.key: entry for entry in _read_list(folder).objects}
     for entry in saved.values():
         s3.put_object(

@@ -20,12 +20,12 @@ MARK = "/laptop/mark"  # a parameter in SSM
 
 
 class Cloud:
-    """Prepares and forgets the local cloud of a deployment.
+    """Applies Terraform to the local cloud of a deployment, and cleans up after its deletion.
 
     The cloud keeps its data in the volume `cloud`; Terraform's state is in the deployment's folder
     `state/`. Both carry the same random mark, set before Terraform starts, so that an interrupted
-    apply continues from its state, and a new volume starts with none. The file `state/image` holds
-    the name by which job definitions refer to the job image.
+    apply continues from its state, and a new volume starts without state. The file `state/image`
+    holds the name by which job definitions refer to the job image.
     """
 
     def __init__(self, compose: Compose) -> None:
@@ -50,10 +50,10 @@ class Cloud:
             publish_stand_in(aws.client("ecr"), image)
 
     def forget(self) -> None:
-        """Remove what belongs to a deleted volume.
+        """Remove the Terraform state and, if unused, the job image tag of a deleted volume.
 
-        All clouds of an engine use the same tag of the job image; it is removed with the last of
-        them.
+        All clouds on an engine share the same tag of the job image, so it is removed with the last
+        of them.
         """
         if self._image.exists():
             label = f"label=com.docker.compose.volume={VOLUME}"
@@ -71,7 +71,7 @@ class Cloud:
         )
 
     def _match_state(self, ssm: Any) -> None:
-        """Mark a new cloud and drop any other's state; refuse a cloud whose state is missing."""
+        """Mark a new cloud and delete any old state; refuse a cloud whose state is missing."""
         marks = [found["Value"] for found in ssm.get_parameters(Names=[MARK])["Parameters"]]
         if not marks:
             self._folder.mkdir(parents=True, exist_ok=True)

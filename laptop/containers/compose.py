@@ -35,7 +35,7 @@ File: TypeAlias = IO[bytes] | int  # as in subprocess
 
 @dataclass(frozen=True)
 class Deployment:
-    """What distinguishes a deployment from others on this machine."""
+    """The settings that distinguish a deployment from others on this machine."""
 
     project: str = "batchmark"
     profile: str = "local"
@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The env file for `docker compose`, which finds the default deployment's by itself."""
+        """The env file for `docker compose`, which reads the default deployment's automatically."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -72,7 +72,7 @@ class Deployment:
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Like `aws`, for another principal; raises LaptopError if the secret is missing."""
+        """Return variables for another principal; raise LaptopError if the secret is missing."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 
@@ -103,7 +103,7 @@ class Compose:
                 f"this docker has no Compose plugin: install {oldest} or newer"
             ) from error
         if tuple(map(int, re.findall(r"\d+", seen)[:2])) < OLDEST_COMPOSE:
-            raise LaptopError(f"Docker Compose {oldest} or newer is needed, this is {seen.strip()}")
+            raise LaptopError(f"Docker Compose {oldest} or newer is needed, not {seen.strip()}")
         self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
 
     def __call__(self, *arguments: str) -> None:
@@ -120,14 +120,14 @@ class Compose:
             raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
 
     def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
-        """Standard output of `docker compose`; empty if redirected to a file."""
+        """Run `docker compose` and return its standard output, empty if redirected to a file."""
         return self._captured([*self._command, *arguments], stdin, stdout)
 
     def docker(self, *arguments: str) -> str:
         return self._captured(["docker", *arguments])
 
     def write_settings(self) -> bool:
-        """Write the env file for `docker compose`; False if an existing file is the user's own."""
+        """Write the env file for `docker compose`; return False if the user has their own file."""
         path = self.deployment.settings
         if path.exists() and not path.read_text().startswith(SETTINGS_BEGIN):
             return False
@@ -136,7 +136,7 @@ class Compose:
         return True
 
     def services(self) -> dict[str, dict[str, Any]]:
-        """Compose's record of each container by service, including stopped ones."""
+        """Return Compose's record of each container by service, including stopped containers."""
         found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
         return {record["Service"]: record for record in map(json.loads, found)}
 
@@ -169,7 +169,7 @@ class Compose:
         return (done.stdout or b"").decode()
 
     def _logs_of_failed_services(self) -> list[str]:
-        """The last lines of each service that did not start."""
+        """Return the last log lines of each service that failed to start."""
         lines = []
         with suppress(LaptopError):  # report the first error
             for name, record in self.services().items():
@@ -181,13 +181,13 @@ class Compose:
 
 
 def version() -> str:
-    """The project's version, which is also the tag of its images."""
+    """Return the project's version, which is also the tag of its images."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])
 
 
 def with_published_ports(deployment: Deployment) -> Deployment:
-    """The deployment with the ports that its running containers publish.
+    """Return the deployment with the ports that its running containers publish.
 
     Raises:
         LaptopError: Docker or its engine is missing.
@@ -208,7 +208,7 @@ def with_published_ports(deployment: Deployment) -> Deployment:
 
 
 def external_variables() -> set[str]:
-    """Names of the variables in our docker-compose.yaml and its env files."""
+    """Return the names of the variables in our docker-compose.yaml and its env files."""
     files = (COMPOSE_FILE, *(ROOT / "containers" / f"{profile}.env" for profile in PROFILES))
     asked = re.compile(r"\$\{(\w+)|^(\w+)$", re.MULTILINE)
     found = [name for file in files for pair in asked.findall(file.read_text()) for name in pair]
@@ -216,7 +216,7 @@ def external_variables() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """The engine's socket, which the local cloud mounts, and the group that may use it.
+    """Return the engine's socket, which the local cloud mounts, and its group, as variables.
 
     Raises:
         LaptopError: the engine is on another machine, or its socket is missing.
@@ -233,7 +233,7 @@ def engine_socket(compose: Compose) -> dict[str, str]:
         try:
             group = os.stat(socket).st_gid
         except OSError as error:
-            raise LaptopError(f"the engine's socket {socket}: {error.strerror}") from error
+            raise LaptopError(f"can't use the socket {socket}: {error.strerror}") from error
     return {"ENGINE_SOCKET": socket, "ENGINE_GROUP": compose.env.get("ENGINE_GROUP", str(group))}
 
 
@@ -243,6 +243,6 @@ def _socket_of_context(compose: Compose) -> str:
     if scheme != "unix":
         raise LaptopError(
             f"the engine is at {host}, but the local cloud needs one with a socket on this "
-            "machine: unset DOCKER_HOST, or `docker context use default`"
+            "machine: unset DOCKER_HOST, or run `docker context use default`"
         )
     return socket

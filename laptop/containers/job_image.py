@@ -1,4 +1,4 @@
-"""The job image on the engine that runs a deployment's jobs: its build and its names."""
+"""Builds and tags the job image on the engine that runs a deployment's jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TARGET = "cpu"
 
 
 def job_image(compose: Compose) -> str:
-    """The name of the job image built here, or the user's own from `JOB_IMAGE`."""
+    """Return the name of the job image that is built here, or of the user's own in `JOB_IMAGE`."""
     return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
 
 
@@ -26,7 +26,7 @@ def build_job_image(compose: Compose) -> None:
 
 
 def tag_for_jobs(compose: Compose, image: str) -> None:
-    """Tag the job image with the name in job definitions, which no registry can serve.
+    """Tag the job image with the name that job definitions use, which no registry can serve.
 
     Raises:
         LaptopError: the image was never built, or the user's own is not on this engine.
@@ -44,7 +44,7 @@ def tag_for_jobs(compose: Compose, image: str) -> None:
 
 
 def untag_for_jobs(compose: Compose, image: str) -> None:
-    """Remove that tag, unless it is the image's only one."""
+    """Remove the name that job definitions use, unless it is the image's only name."""
     ids = image_ids(compose)
     if image in ids and list(ids.values()).count(ids[image]) > 1:
         compose.docker("image", "rm", image)

@@ -75,7 +75,7 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
 
 
 def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
-    """Stop and remove all containers and networks; runs and results stay in the volumes."""
+    """Stop and remove all containers and networks; keep the data unless `delete_volumes` is set."""
     with locked(deployment):
         clock = Clock()
         # Compose stops only services of the chosen profile, and `local` has all of them.
@@ -99,13 +99,13 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
 
 
 def compose_for(deployment: Deployment) -> Compose:
-    """`docker compose` with all variables that the services of this profile need.
+    """Return a Compose with all variables that the services of this profile need.
 
     Raises:
         LaptopError: Docker, its engine, or credentials are missing.
     """
     if deployment.profile not in PROFILES:
-        raise LaptopError(f"unknown profile {deployment.profile!r}: {' or '.join(PROFILES)}")
+        raise LaptopError(f"unknown profile {deployment.profile!r}: use {' or '.join(PROFILES)}")
     compose = Compose(deployment)
     compose.check()
     if deployment.profile == "local":
@@ -127,7 +127,7 @@ def wait_until_healthy(compose: Compose) -> None:
 
 @contextmanager
 def locked(deployment: Deployment) -> Iterator[None]:
-    """Lock a deployment against other commands, and bypass proxies on loopback."""
+    """Lock a deployment against other commands, and bypass proxies for loopback addresses."""
     reach_loopback_directly()
     deployment.folder.mkdir(parents=True, exist_ok=True)
     with exclusive(deployment.folder.resolve() / "containers-up"):
@@ -135,14 +135,14 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove a local cloud left from another profile, as it holds the engine's socket."""
+    """Remove a local cloud left by another profile, because it holds the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
 def _require_ports(compose: Compose) -> None:
-    """Raise LaptopError if another program uses a port to be published."""
+    """Raise LaptopError if another program uses a port that a service should publish."""
     services = compose.services()
     deployment = compose.deployment
     wanted = {AIRFLOW[0]: (deployment.port, "Airflow", "PORT")}

@@ -28,13 +28,13 @@ GROUP = 10001
 
 
 def make_missing(folder: Path, *, database_is_there: bool) -> None:
-    """Create each secret that `folder` lacks; leave the others as they are.
+    """Create each secret that is missing in `folder`; leave the others as they are.
 
-    Containers read these files as another user, so the files are readable by all and the folder by
-    its owner only.
+    Containers read these files as another user, so the files are readable by everyone, but the
+    folder only by its owner.
 
     Raises:
-        LaptopError: there is a database, but its password is gone.
+        LaptopError: there is a database, but its password is missing.
     """
     if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
         raise LaptopError(
@@ -63,10 +63,10 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
 
 
 def cloud_secret(folder: Path) -> str:
-    """The secret that signs requests to the local cloud.
+    """Return the secret that signs requests to the local cloud.
 
     Raises:
-        LaptopError: it is missing.
+        LaptopError: the secret is missing.
     """
     path = folder / CLOUD_CREDENTIALS
     parser = configparser.RawConfigParser()
@@ -80,13 +80,13 @@ def cloud_secret(folder: Path) -> str:
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """The folder with the caller's AWS credentials, and the user who can read it.
+    """Return the folder with the caller's AWS credentials, and the user who can read it.
 
     Keys in the environment are written to a file, because anyone who may use the engine can read a
     container's environment.
 
     Raises:
-        LaptopError: there are no or incomplete credentials, or only root can read them.
+        LaptopError: credentials are missing or incomplete, or only root can read them.
     """
     copy = folder / AWS_FILES
     if env.get("AWS_ACCESS_KEY_ID"):

@@ -1,1 +1,1 @@
-"""Own jobs on this machine."""
+"""Runs the user's own jobs on this machine."""

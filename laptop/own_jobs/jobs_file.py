@@ -58,10 +58,10 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
-    """Choose a job of the file by name; if the file has only one, the name may be None.
+    """Choose a job of the file by name; the name may be None if the file has only one job.
 
     Raises:
-        LaptopError: no job has this name, or there are several and none is named.
+        LaptopError: no job has this name, or the file has several jobs and the name is None.
     """
     if name is None and len(jobs) == 1:
         (name,) = jobs
@@ -75,13 +75,13 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
 def for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
     """Adapt a job to the laptop: it runs on all targets, with all of their resources.
 
-    Each job thus fills the pool, so that no two measure at once.
+    Each job then fills the pool, so that no two jobs measure at the same time.
     """
     return {**job, **dict.fromkeys(RESOURCES), "targets": []}
 
 
 def only_on_aws(job: Mapping[str, Any]) -> list[str]:
-    """List the fields that a job sets and `for_laptop` drops."""
+    """List the fields that a job sets but that `for_laptop` drops."""
     return [field for field in ("targets", *RESOURCES) if job[field]]
 
 

@@ -41,12 +41,12 @@ def try_job(
     watch: str | None = None,
     target: str | None = None,
 ) -> None:
-    """Run one own job of a file on one or all targets and leave the report in `folder`.
+    """Run an own job from a file on one or all targets, and write the report to `folder`.
 
     Args:
         name: the job's name; may be None if the file has only one job.
         target: one of TARGETS; None for all.
-        watch: number of runs; also leaves their trend next to the report.
+        watch: number of runs; if given, their trend is written next to the report.
         engine: run the job's image on a Docker engine, instead of its command as a process in a
             copy of the file's folder.
 
@@ -78,7 +78,9 @@ def try_job(
             "minutes for the example; for other jobs, an estimate follows after the first run"
         )
     if fields := only_on_aws(job):
-        said = f"{', '.join(fields)}: only on AWS; here it uses each of the laptop's targets fully"
+        said = (
+            f"{', '.join(fields)}: used only on AWS; here each job gets all resources of its target"
+        )
         clock.say(f"own job {name}: {said}")
     # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
     conf = {"job": name, "targets": targets, "repeats": repeats, "max_cost_usd": None}
@@ -109,13 +111,13 @@ def try_job(
         if NO_IMAGE not in str(error):
             raise
         builds = "\n".join(f"    docker build -t {image} FOLDER" for image in _images(job))
-        raise LaptopError(f"{error}\nbuild what is missing first:\n{builds}") from error
+        raise LaptopError(f"{error}\nbuild the missing images first:\n{builds}") from error
     for line in trend:
         say(line)
 
 
 def _runs(watch: str | None) -> int:
-    """Parse WATCH=, the number of runs; 1 if it is not set.
+    """Parse WATCH=, the number of runs; return 1 if it is not set.
 
     Raises:
         LaptopError: it is not a whole number above 0.

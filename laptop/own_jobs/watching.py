@@ -42,5 +42,5 @@ def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
 
 
 def trend_lines(name: str, rows: pa.Table) -> Iterator[str]:
-    """List the runs, and compare each row with earlier ones, for a terminal."""
+    """List the runs, and compare each row with earlier runs, for a terminal."""
     return overview(OWN_JOB + name, rows)

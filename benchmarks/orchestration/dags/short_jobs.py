@@ -1,6 +1,6 @@
 """# Many short Batch jobs at once
 
-Maps one operator over many jobs that only sleep. There is a DAG for each way to run them.
+Maps one operator over many jobs that only sleep. There is one DAG per operator.
 """
 
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
@@ -35,7 +35,7 @@ for name, (operator, more) in OPERATORS.items():
         schedule=None,
         max_active_tasks=64,
         params={
-            "name": Param("short", type="string", description="Prefix of the jobs' names."),
+            "name": Param("short", type="string", description="Prefix of the job names."),
             "jobs": Param(200, type="integer", minimum=1),
             "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
             "poll_interval": Param(1, type="integer", description="Seconds between polls."),

@@ -1,1 +1,1 @@
-"""The steps of a check by area; each looks at one thing and reports what it saw."""
+"""The steps of a check, grouped by area; each checks one thing and reports what it saw."""

@@ -1,4 +1,4 @@
-"""Credentials of Airflow's role, for AWS clients of an Airflow on this machine."""
+"""Provides credentials of Airflow's role to an Airflow on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIG, CREDENTIALS = "config", "credentials.json"
 
 
 class AirflowRole:
-    """Credentials in a file, which clients read again before their credentials expire.
+    """Credentials of Airflow's role, in a file that clients read again before they expire.
 
     This way Airflow gets neither the user's own credentials nor any of the user's profiles.
     """
@@ -48,7 +48,7 @@ class AirflowRole:
         """Assume the role, unless that was done recently.
 
         Raises:
-            ClientError, BotoCoreError: AWS refuses.
+            ClientError, BotoCoreError: AWS refused or did not respond.
         """
         now = time.monotonic()
         if self._renewed_at is not None and now - self._renewed_at < RENEWED_AFTER_SECONDS:
@@ -68,7 +68,7 @@ class AirflowRole:
         self._renewed_at = now
 
     def session(self) -> boto3.Session:
-        """A session with freshly assumed credentials of the role."""
+        """Return a session with freshly assumed credentials of the role."""
         found = self._assumed()
         return boto3.Session(
             aws_access_key_id=found["AccessKeyId"],

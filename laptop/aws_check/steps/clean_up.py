@@ -136,7 +136,7 @@ def end_jobs(check: Check) -> None:
 
 
 def nothing_left(check: Check) -> Seen:
-    """Look for leftovers by tag and by name, and remove logs that AWS wrote late."""
+    """Remove logs that AWS wrote late, and look for leftovers by tag and by name."""
     found: list[str] = []
 
     def gone() -> bool:
@@ -154,12 +154,14 @@ def nothing_left(check: Check) -> Seen:
     except StepError:
         if not only_listed(found):
             raise
-        return Seen(f"only listed by tag, but deleted according to its service: {', '.join(found)}")
+        return Seen(
+            f"deleted according to their services, but still listed by tag: {', '.join(found)}"
+        )
     return Seen(f"no resource has the tag {TAG}={NAME} or {NAME} in its name")
 
 
 def leftovers(clients: Clients) -> list[str]:
-    """What is left of a check in an account, by name or ARN; hosts and networks by id."""
+    """List what a check has left in an account, by name or ARN; hosts and networks by id."""
     return sorted({*_named(clients), *_tagged(clients), *_in_ec2(clients)})
 
 
@@ -195,7 +197,7 @@ def _tagged(clients: Clients) -> Iterator[str]:
 
 
 def _in_ec2(clients: Clients) -> Iterator[str]:
-    """Hosts and unnamed resources, by tag."""
+    """Find hosts and unnamed resources by tag."""
     our_own = {"Filters": [OF_THE_CHECK]}
     alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
     ec2 = clients("ec2")
@@ -206,5 +208,5 @@ def _in_ec2(clients: Clients) -> Iterator[str]:
 
 
 def hosts(clients: Clients) -> list[str]:
-    """The check's instances that cost money."""
+    """List the check's instances that have not been terminated."""
     return [found for found in _in_ec2(clients) if found.startswith("instance ")]

@@ -1,4 +1,4 @@
-"""The job image in the installation's repository: built and pushed, or the user's own."""
+"""Puts the job image into the installation's repository: a new build, or the user's own image."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OWN_JOB = "sum"
 
 
 class Images(NamedTuple):
-    """Tags or digests: for GPU targets, and for CPU targets if different."""
+    """Tags or digests of the images for GPU targets and, if different, for CPU targets."""
 
     gpu: str
     cpu: str | None
 
 
 def image(check: Check) -> Seen:
-    """Push the image; a local cloud needs none."""
+    """Push the job image; a local cloud needs only a stand-in."""
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     if not check.account.on_aws:
         publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")
@@ -48,7 +48,7 @@ def image(check: Check) -> Seen:
 
 
 def apply_images(check: Check) -> Seen:
-    """Apply with the pushed images, and with an own job that uses them."""
+    """Apply Terraform with the pushed images, and with an own job that uses them."""
     images = Images(*json.loads((check.folder / FILE).read_text()))
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     check.pin(
@@ -79,9 +79,9 @@ def _uri(repository: str, tag: str) -> str:
 
 
 def _published(check: Check, repository: str) -> Images:
-    """Build both variants of the current commit, and push them."""
+    """Build the GPU and CPU variants of the image from the current commit, and push them."""
     log = check.processes.log_of("image")
-    check.say(f"building the job image, 10 to 30 minutes: {log}")
+    check.say(f"building the job image (10 to 30 minutes), log: {log}")
     argv = [str(PUBLISH), "--repository", repository]
     try:
         check.processes.run("image", argv, cwd=ROOT, env={"PATH": path_of_jobs()})
@@ -93,7 +93,7 @@ def _published(check: Check, repository: str) -> Images:
 
 
 def digests(said: str) -> Images:
-    """The last digests that publish.sh reported.
+    """Return the last digests that publish.sh reported.
 
     Raises:
         StepError: it reported none.
@@ -107,7 +107,8 @@ def digests(said: str) -> Images:
 def _copied(check: Check, repository: str) -> Images:
     """Pull the user's image and push it for all targets.
 
-    An image pushed by an earlier start of the check stays, because tags are immutable.
+    If an earlier start of the check has pushed an image, that one is kept, because tags are
+    immutable.
     """
     if (pushed := _pushed(check, repository)) is None:
         pull(str(check.image))
@@ -119,7 +120,7 @@ def _copied(check: Check, repository: str) -> Images:
 
 
 def _pushed(check: Check, repository: str) -> str | None:
-    """The digest under which our tag is in ECR."""
+    """Return the digest of the image with our tag in ECR, or None if there is none."""
     found = none_if_missing(
         check.clients("ecr").describe_images,
         repositoryName=repository.partition("/")[2],

@@ -1,4 +1,4 @@
-"""Jobs submitted directly: what a job of each target leaves behind, and one that fails."""
+"""Steps that submit jobs directly to Batch, and check what these jobs leave behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EMPTY_SECONDS = 1500
 
 
 def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> Seen:
-    """Submit a job of a target, and check what it leaves behind."""
+    """Submit a job to a target, and check its result document, its log and its host."""
     name, target = _target(check, device)
     queue = target.on_demand_queue if purchase == "on_demand" else target.job_queue
     ended, host = _run(check, name, target, str(queue), f"{device}-{purchase}", suite="smoke")
@@ -84,7 +84,7 @@ def _unexpected(
 
 
 def failing_job(check: Check) -> Seen:
-    """Run a job that must fail, as its suite does not exist."""
+    """Run a job that must fail because its suite does not exist."""
     name, target = _target(check, "cpu")
     ended, _ = _run(
         check, name, target, str(target.on_demand_queue), "failing", suite=FAILING_SUITE
@@ -99,7 +99,7 @@ def failing_job(check: Check) -> Seen:
 
 
 def message(check: Check) -> Seen:
-    """Wait for SNS's message about the failed job."""
+    """Wait for the SNS message about the failed job."""
     _, target = _target(check, "cpu")
     named = list_jobs(check.clients("batch"), [target.on_demand_queue], f"{NAME}-failing")
     ids = [each["jobId"] for each in named]
@@ -116,7 +116,7 @@ def message(check: Check) -> Seen:
 
 
 def sharing(check: Check) -> Seen:
-    """Run two jobs at once on the single host of a target that shares its GPU."""
+    """Run two jobs at once on a target's only host, whose GPU they share."""
     target = check.config.targets[SHARED]
     ended, _ = _run(
         check, SHARED, target, str(target.on_demand_queue), "shared", suite="smoke", size=2
@@ -136,7 +136,7 @@ def sharing(check: Check) -> Seen:
 
 
 def telemetry(check: Check) -> Seen:
-    """Wait until CloudWatch lists metrics of these jobs, not of an earlier check's."""
+    """Wait until CloudWatch lists metrics from jobs of the last three hours."""
     cloudwatch, space = check.clients("cloudwatch"), f"Batchmark/{NAME}"
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 
@@ -177,7 +177,7 @@ def _run(
     A live job that an earlier start of the check submitted is reused. No job is left running.
 
     Raises:
-        StepError: it can't be placed; the message gives the reason.
+        StepError: the job did not start or end in time; the message gives the reason.
     """
     batch = check.clients("batch")
     named = f"{NAME}-{label}"
@@ -235,7 +235,7 @@ def _run(
 
 
 def _target(check: Check, device: str) -> tuple[str, Target]:
-    """The only target of this device whose jobs don't share a GPU."""
+    """Return the only target of this device whose jobs don't share a GPU."""
     targets = check.config.targets.items()
     return next(
         (name, target)
@@ -275,7 +275,7 @@ def _last_lines(check: Check, ended: JobDescription) -> list[str]:
 
 
 def _document(check: Check, target: str, ended: JobDescription) -> dict[str, Any] | None:
-    """The document of a job outside a run, from the folder for such jobs."""
+    """Read the result document of a job that belongs to no run; return None if there is none."""
     bucket = Bucket(check.clients("s3"), check.config.bucket)
     begins = document_prefix(ended["jobId"])
     for key in bucket.keys(f"raw/manual/{target}/"):

@@ -44,7 +44,7 @@ REFUSED = "refused"
 
 
 class ForbiddenCall(NamedTuple):
-    """A call that Airflow's role must not be allowed; if allowed, it creates nothing permanent."""
+    """A call that must be denied to Airflow's role; if allowed, it creates nothing permanent."""
 
     service: str
     operation: str
@@ -75,7 +75,7 @@ Found = TypeVar("Found", bound=BaseModel)
 
 
 class Run(NamedTuple):
-    """A DAG run: its DAG's id, its jobs' cost in USD, and the last log lines of failed tasks."""
+    """A DAG run: its id, the cost of its jobs in USD, and the last log lines of failed tasks."""
 
     id: str
     usd: float
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
 
 class LocalAirflow:
-    """Steps that use this Airflow; all but `start` need it running."""
+    """Steps that use an Airflow on this machine; all except `start` need it to be running."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -107,7 +107,7 @@ class LocalAirflow:
         return Processes(self._check.folder, env)
 
     def start(self) -> Seen:
-        """Start from scratch, dropping what an earlier start of the check left."""
+        """Start Airflow from scratch, deleting what an earlier start of the check left behind."""
         stop_all(self._check.folder)
         shutil.rmtree(self._airflow.home, ignore_errors=True)
         self._role.renew()
@@ -133,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run an own job; its check must pass in each of its jobs."""
+        """Run an own job, and require that its check passes in each of its jobs."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
@@ -157,7 +157,7 @@ class LocalAirflow:
         return Seen(found.summary)
 
     def rights(self) -> Seen:
-        """Check that AWS refused none of these runs' calls, and that it refuses three others."""
+        """Check that AWS refused no call of these runs, but refuses three forbidden calls."""
         self.refuse_denied()
         if not self._check.account.on_aws:
             raise NotCheckedError("a local cloud does not enforce policies")
@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused a call of the runs; `usd` is their cost."""
+        """Raise StepError if AWS refused a call made by these runs; `usd` is the runs' cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -182,7 +182,7 @@ class LocalAirflow:
             raise StepError(f"AWS refused a call: {denied[0][:FAILURE_CHARACTERS]}", usd)
 
     def _answer(self, session: boto3.Session, what: str) -> str:
-        """AWS's response to a forbidden call: REFUSED, or a description."""
+        """Make a forbidden call; return REFUSED, or a description of what happened instead."""
         beyond = FORBIDDEN_CALLS[what]
         bucket = {"Bucket": self._check.config.bucket} if beyond.service == "s3" else {}
         try:
@@ -196,7 +196,7 @@ class LocalAirflow:
         return "not refused"
 
     def _run(self, dag_id: str, conf: Mapping[str, Any], seconds: float) -> Run:
-        """Run a DAG until it has ended."""
+        """Run a DAG to completion."""
         with AirflowClient(self._airflow) as client:
             client.wait_for_dag(dag_id)
             client.unpause(dag_id)
@@ -228,7 +228,7 @@ class LocalAirflow:
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, check for its report, and return a summary."""
+        """Run a DAG that submits jobs, and check for its report; return the run and a summary."""
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)
@@ -243,13 +243,13 @@ class LocalAirflow:
         return run, told
 
     def documents(self, run: Run) -> list[ResultDocument]:
-        """The result documents of the run's jobs."""
+        """Return the result documents of the run's jobs."""
         store = self._store(run.id)
         keys = store.keys(f"raw/{store.name}/")
         return [self._read(ResultDocument, key) for key in keys if key.endswith(".json")]
 
     def _usd(self, run_id: str) -> float:
-        """Cost of the run's jobs; 0 if unknown or on a local cloud."""
+        """Return the cost of the run's jobs, or 0 if it is unknown or on a local cloud."""
         store = self._store(run_id)
         key = store.plan().spending_key if self._check.account.on_aws else None
         spent = run_spending(store, key) if key else None

@@ -1,4 +1,4 @@
-"""Resources outside Terraform's state that AWS creates during a check or keeps listing."""
+"""Handles resources that AWS itself creates during a check, or keeps listing after it."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def remove_guards(check: Check) -> None:
     except (StepError, *NO_ANSWER) as error:
         check.say(
             f"GuardDuty's {found} may block the network's deletion and can't be deleted: "
-            f"{error}. Ask somebody with the permission to delete them"
+            f"{error}. Ask somebody with permission to delete them"
         )
     else:
         check.say(f"deleted GuardDuty's {found}, which would block the network's deletion")
 
 
 def _endpoints(ec2: Any, there: list[dict[str, Any]]) -> list[str]:
-    """Endpoints that still have network interfaces."""
+    """List the endpoints that have not been deleted yet."""
     found = all_pages(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=there)
     return [str(each["VpcEndpointId"]) for each in found if each["State"].lower() != "deleted"]
 
@@ -94,10 +94,10 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Whether resources are deleted according to their services, and only still listed by tag.
+    """Return whether all of these resources are deleted, and only still listed by their tag.
 
     The tagging API keeps listing deleted resources for a time that AWS doesn't document (inferred).
-    Resources of a kind that only this API lists count as existing.
+    Resources that no other API lists count as existing.
     """
     return all(
         one.startswith("arn:")

@@ -1,4 +1,4 @@
-"""Optional parts of a check that `WITH=` selects: a table of stacks, costs and steps."""
+"""Optional parts of a check, selected by `WITH=`: their stacks, costs and steps."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def multi_node_steps(check: Check) -> list[Step]:
         ),
         Step(
             TRAINING,
-            "success, a document of two nodes, no refused call",
+            "success, a result document from two nodes, and no refused call",
             partial(run_dag, check, DISTRIBUTED_DAG_ID, TRAINED),
             (NODES, AIRFLOW, CPU_JOB),
         ),
@@ -127,7 +127,7 @@ def eks_steps(check: Check) -> list[Step]:
         ),
         Step(
             PODS,
-            "success, a document of two pods, no refused call",
+            "success, a result document from two pods, and no refused call",
             partial(run_pods, check),
             (CLUSTER, AIRFLOW, ON_DEMAND_JOB),
         ),
@@ -148,7 +148,7 @@ def apply_eks(check: Check) -> Seen:
 
 
 def own_address() -> str:
-    """This machine's address as AWS sees it, as a /32 range."""
+    """Return this machine's address as AWS sees it, as a /32 range."""
     said = httpx.get(WHO_AM_I, timeout=30).raise_for_status().text.strip()
     return f"{ip_address(said)}/32"
 
@@ -166,7 +166,7 @@ def cluster_active(check: Check) -> Seen:
 
 
 def run_pods(check: Check) -> Seen:
-    """Apply the manifests as the user who created the cluster, and share the node's GPU."""
+    """Apply the manifests as the user who created the cluster, and run the GPU-sharing DAG."""
     if not check.account.on_aws:
         raise NotCheckedError("a local cloud runs no Kubernetes")
     outputs = check.terraform_of(EKS).outputs()
@@ -187,7 +187,7 @@ def _call(check: Check, argv: list[str], given: str = "") -> None:
 
 
 def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
-    """Apply an optional stack with these inputs and those common to all."""
+    """Apply an optional stack with these inputs and the inputs common to all optional stacks."""
     terraform = check.terraform_of(name)
     usual = {
         "name": NAME,

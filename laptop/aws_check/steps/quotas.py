@@ -1,4 +1,4 @@
-"""Checks first whether the account may start the hosts that a check needs."""
+"""Checks in advance whether the account is allowed to start the hosts that a check needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLANNED = "planned"  # placeholders for the names that Terraform will give
 
 
 def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
-    """Check the quota of a target before it is applied; of two purchase options one is enough."""
+    """Check the quota for one purchase option of a target before Terraform creates the target."""
     environments = ComputeEnvironments(
         spot=PLANNED if purchase == "spot" else None,
         on_demand=PLANNED if purchase == "on_demand" else None,
@@ -47,7 +47,7 @@ def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
 
 
 def zones(check: Check) -> Seen:
-    """Count the zones that offer each type."""
+    """Count the availability zones that offer each instance type."""
     types = [GPU_TYPE, CPU_TYPE]
     offers = all_pages(
         check.clients("ec2"),

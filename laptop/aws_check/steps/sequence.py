@@ -1,4 +1,4 @@
-"""The steps of a check, in their order."""
+"""The steps of a check, in order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 
 
 def steps_of(check: Check) -> list[Step]:
-    """All steps before a check destroys what it created.
+    """Return all steps that run before a check destroys what it created.
 
-    Hosts stay for some minutes, so steps that use the same host follow each other.
+    Hosts keep running for some minutes, so steps that use the same host are next to each other.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [
@@ -61,13 +61,13 @@ def steps_of(check: Check) -> list[Step]:
         Step(INBOX, "subscribed to alerts", partial(inbox.open_inbox, check), needs=(APPLY,)),
         Step(
             CPU_JOB,
-            "SUCCEEDED, a document of the CPU, a log",
+            "SUCCEEDED, with a result document from the CPU and a log",
             partial(jobs.job, check, "cpu", "on_demand"),
             needs=(*there, CPU_QUOTA),
         ),
         Step(
             FAILING_JOB,
-            "FAILED with exit code 2, the last log line lists the suites",
+            "FAILED with exit code 2, and the last log line lists the suites",
             partial(jobs.failing_job, check),
             needs=(CPU_JOB,),
         ),
@@ -79,19 +79,19 @@ def steps_of(check: Check) -> list[Step]:
         ),
         Step(
             SPOT_JOB,
-            "SUCCEEDED on a Spot host, a document of the GPU, a log",
+            "SUCCEEDED on a Spot host, with a result document from the GPU and a log",
             partial(jobs.job, check, "cuda", "spot"),
             needs=(*there, SPOT_QUOTA),
         ),
         Step(
             ON_DEMAND_JOB,
-            "SUCCEEDED on an On-Demand host, a document of the GPU, a log",
+            "SUCCEEDED on an On-Demand host, with a result document from the GPU and a log",
             partial(jobs.job, check, "cuda", "on_demand"),
             needs=(*there, ON_DEMAND_QUOTA),
         ),
         Step(
             TELEMETRY,
-            "metrics of the jobs in CloudWatch",
+            "metrics from the jobs in CloudWatch",
             partial(jobs.telemetry, check),
             needs=(CPU_JOB,),
         ),
@@ -130,7 +130,7 @@ def airflow_steps(airflow: LocalAirflow) -> list[Step]:
         Step("leak guard", "nothing leaked", airflow.leak_guard, needs),
         Step(
             "Airflow's rights",
-            "none of its runs' calls is refused, three forbidden ones are",
+            "AWS refuses no call of its runs, but refuses three forbidden calls",
             airflow.rights,
             needs,
         ),

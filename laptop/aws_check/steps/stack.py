@@ -1,4 +1,4 @@
-"""Terraform steps: plan, apply, empty re-plan, images, and the state of the environments."""
+"""Terraform steps (plan, apply, empty re-plan), and the state of the Batch environments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def apply(check: Check) -> Seen:
 
 
 def apply_by(check: Check, terraform: Terraform) -> Seen:
-    """Apply; retry once if an environment is INVALID, as a new role may not be known yet."""
+    """Apply; retry once if an environment is INVALID, because a new role may not be known yet."""
     try:
         return _apply(terraform)
     except TerraformError as first:
@@ -46,7 +46,7 @@ def apply_by(check: Check, terraform: Terraform) -> Seen:
             raise
         check.say(f"retrying in a minute, as a new role may not be known everywhere yet: {first}")
         time.sleep(ROLE_SECONDS if check.account.on_aws else 0)
-        return Seen(f"{_apply(terraform).text}, at the second attempt: {INVALID} at the first")
+        return Seen(f"{_apply(terraform).text}, at the second attempt (first: {INVALID})")
 
 
 def _apply(terraform: Terraform) -> Seen:
@@ -72,7 +72,7 @@ def environments_of(check: Check, config: Config, targets: Mapping[str, Target])
 
 
 def _plan(check: Check) -> tuple[str, tuple[int, ...]]:
-    """A plan's summary with missing roles, and how many resources it adds, changes, destroys."""
+    """Plan; return a summary with missing roles, and the number of resources per kind of change."""
     result = check.terraform.with_inputs("plan", lock_timeout=LOCK_TIMEOUT)
     found = PLANNED.search(result.stdout)
     changes = tuple(map(int, found.groups())) if found else (0, 0, 0)

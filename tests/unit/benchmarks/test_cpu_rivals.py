@@ -177,7 +177,7 @@ def test_our_own_wrong_result_ends_the_benchmark(monkeypatch):
 
 def test_a_size_that_memory_does_not_hold_is_skipped():
     comparison = compare(Point("matmul", {"size": 200_000}), bench_here(QUICK), 3, 60.0)
-    assert comparison.skipped == "memory can't hold it twice"
+    assert comparison.skipped == "memory is too small to hold it twice"
 
 
 @pytest.mark.parametrize(("rounds_with_room", "skipped"), [(0, True), (3, False)])

@@ -78,7 +78,8 @@ def test_a_missing_package_comes_from_the_wheels(monkeypatch, tmp_path, wheels):
 def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch, tmp_path):
     monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
     with pytest.raises(
-        packages.MissingError, match=r"no carried_by_hand, and neither has .*gpu-wheels FOR=3"
+        packages.MissingError,
+        match=r"no carried_by_hand, and .* has no wheel for it: .*gpu-wheels FOR=3",
     ):
         packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
@@ -115,8 +116,8 @@ def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, st
     assert state.done["hangs"]["rc"] != 0
     text = summary.write(tmp_path, state, steps)
     assert "fails           exit 3" in text
-    assert "hangs           stopped after its 1 s" in text
-    assert "fails, what went wrong:\nbatchmark-job: warning: so it is" in text
+    assert "hangs           stopped after 1 s" in text
+    assert "problems in step fails:\nbatchmark-job: warning: so it is" in text
     assert (tmp_path / "summary.txt").read_text() == text
 
 
@@ -132,7 +133,7 @@ def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
 def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
     list(run([step("passes", "")], tmp_path, state))
     for change in ({"gpu": "another GPU"}, {"code": "def"}):
-        with pytest.raises(OtherDeviceError, match="holds the check of a GPU by job code abc"):
+        with pytest.raises(OtherDeviceError, match="has a check of a GPU with job code abc"):
             State(tmp_path, DEVICE | change)
 
 

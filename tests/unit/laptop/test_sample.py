@@ -30,7 +30,7 @@ def test_its_pages_are_there_when_the_block_is_left(tmp_path, monkeypatch):
 def test_its_failure_is_told_with_the_end_of_its_log(tmp_path, monkeypatch):
     program(tmp_path, monkeypatch, "import sys; sys.exit('no such story')")
     with (
-        pytest.raises(LaptopError, match=r"the sample could not be made.*\nno such story"),
+        pytest.raises(LaptopError, match=r"could not build the sample pages.*\nno such story"),
         sample.sample_beside(tmp_path, ENV),
     ):
         pass

@@ -142,7 +142,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
         ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
-        ({"parts": "sharing,mwaa"}, "WITH names mwaa; known: sharing, multi_node, eks"),
+        ({"parts": "sharing,mwaa"}, "unknown WITH=mwaa; known: sharing, multi_node, eks"),
         ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
         ({"resume": True}, "has no unfinished check"),
         ({"destroy": True}, "has no unfinished check"),

@@ -99,9 +99,9 @@ def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ({"compose": "2.23.3"}, r"2\.24 or newer is needed, this is 2\.23\.3"),
-        ({"compose": "1.29.2"}, r"2\.24 or newer is needed, this is 1\.29\.2"),
-        ({"compose": "v2.9.0"}, r"2\.24 or newer is needed, this is v2\.9\.0"),
+        ({"compose": "2.23.3"}, r"2\.24 or newer is needed, not 2\.23\.3"),
+        ({"compose": "1.29.2"}, r"2\.24 or newer is needed, not 1\.29\.2"),
+        ({"compose": "v2.9.0"}, r"2\.24 or newer is needed, not v2\.9\.0"),
         ({"compose": '"; exit 125; : "'}, r"has no Compose plugin: install 2\.24 or newer"),
         ({"engine": "echo 'Cannot connect' >&2; exit 1"}, "Cannot connect"),
         ({"host": "ssh://me@elsewhere"}, "the engine is at ssh://me@elsewhere, but the local cl"),
@@ -121,7 +121,7 @@ def test_a_new_compose_will_do(docker, deployment, version):
 
 def test_an_unknown_profile_is_reported(docker, deployment):
     docker()
-    with pytest.raises(LaptopError, match="unknown profile 'moon': local or aws"):
+    with pytest.raises(LaptopError, match="unknown profile 'moon': use local or aws"):
         compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 

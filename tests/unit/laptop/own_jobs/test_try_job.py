@@ -57,7 +57,7 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     )
     said = capsys.readouterr().out
     assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, plus one to" in said
-    assert "own job convert: targets, vcpus: only on AWS; here it uses each of the" in said
+    assert "own job convert: targets, vcpus: used only on AWS; here each job gets all" in said
 
 
 def test_it_runs_on_one_target_alone(tmp_path, ran, capsys):
@@ -181,7 +181,9 @@ def test_images_that_are_nowhere_are_to_be_built(tmp_path, ran, monkeypatch, ima
     monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": JOB | images})
     monkeypatch.setattr(try_job, "require_engine", lambda: None)
     monkeypatch.setattr(try_job, "run_once", fail)
-    with pytest.raises(LaptopError, match="no such image\nbuild what is missing first:") as raised:
+    with pytest.raises(
+        LaptopError, match="no such image\nbuild the missing images first:"
+    ) as raised:
         try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=True)
     lines = str(raised.value).splitlines()
     assert lines[2:] == [f"    docker build -t {image} FOLDER" for image in builds]

@@ -231,4 +231,4 @@ def test_what_only_the_tag_lists_is_told_and_passes(check_of, monkeypatch):
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
     monkeypatch.setattr(clean_up, "leftovers", lambda _: [queue])
     seen = clean_up.nothing_left(check_of(on_aws=False))
-    assert seen.text == f"only listed by tag, but deleted according to its service: {queue}"
+    assert seen.text == f"deleted according to their services, but still listed by tag: {queue}"
