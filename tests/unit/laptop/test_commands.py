@@ -68,8 +68,8 @@ PROGRAMS = (
 )
 
 
-def tried(jobs, job="None", repeats="3", *, engine=False, watch=None):
-    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine, watch
+def tried(jobs, job="None", repeats="3", *, engine=False, watch=None, target=None):
+    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine, watch, target
 
 
 def test_each_documented_make_command_reaches_its_program(monkeypatch):
