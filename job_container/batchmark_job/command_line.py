@@ -299,7 +299,7 @@ def _fitting(points: list[Point]) -> list[Point]:
     """Check that the points fit in one document, and return them.
 
     Raises:
-        InputError: there are too many, or two of them are the same row.
+        InputError: there are too many points, or two of them are the same row.
     """
     if len(points) > MOST_ROWS:
         raise InputError(
@@ -347,7 +347,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the name against CloudWatch's rules now, so that publishing can't fail on it later."""
+    """Check the namespace before measuring, so that CloudWatch does not reject it afterwards."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"

@@ -33,7 +33,7 @@ def warn(text: str) -> None:
 
 
 class JobError(Exception):
-    """Base of this package's errors; each message names the wrong value and the fix in one line."""
+    """Base of this package's errors; each message names the value and the fix in one line."""
 
     exit_code = 1
 

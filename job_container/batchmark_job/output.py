@@ -30,7 +30,7 @@ class Output(Protocol):
         """
 
     def write(self, text: str, *, hurried: bool = False) -> None:
-        """Write the whole document or nothing, with few retries if `hurried`, before a kill.
+        """Write the whole document or nothing; `hurried` means the process will soon be killed.
 
         Raises:
             OutputError: the document was not written.

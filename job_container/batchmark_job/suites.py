@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """A workload with all combinations of dtypes and values for its axes."""
+    """A workload with every combination of its axes' values and dtypes."""
 
     workload: str
     axes: Mapping[str, Sequence[int]]

@@ -42,7 +42,7 @@ class GpuUtilisation:
         self._thread.start()
 
     def stop(self) -> tuple[tuple[float, float], ...]:
-        """Stop, and return (seconds since the start, mean GPU utilisation) for each reading."""
+        """Stop sampling, and return (seconds since the start, mean GPU utilisation) per reading."""
         self._stop.set()
         if self._thread:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The main node's control port, which admits only connections that prove they are of the job."""
+"""The main node's control port, which accepts only authenticated connections from the job."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Follower:
         """Serve the main node until the job is over.
 
         Raises:
-            CannotMeasureError: the main node is late, is lost, gives up, or sends an invalid
-                message.
+            CannotMeasureError: the main node does not respond, is lost, gives up, or sends
+                an invalid message.
         """
         lines = self._lines = _connect(self._node, self._port)
         try:

@@ -1,6 +1,6 @@
 """Exchanges JSON messages, one per line, and heartbeats between the launchers of two nodes.
 
-They are JSON rather than pickle, because unpickling would let anyone who reaches the port run code.
+They are not pickled, because unpickling would let anyone who reaches the port run code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NodeConnection:
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message; a lost connection is reported only by `receive`."""
+        """Send a message; if the connection is lost, only `receive` reports it."""
         with contextlib.suppress(OSError), self._lock:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 

@@ -155,7 +155,7 @@ class LocalRanks:
                 say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
-        """Derive the outcome from the rank that failed first; others fail as a consequence."""
+        """Return the outcome of the rank that failed first; others fail as a consequence."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         own = next((each for each in told if not each.lost_another), None)
         # an error that a rank reported came before torchrun ended it

@@ -1,4 +1,4 @@
-"""Identifies this node of a multi-node job, and how the other nodes reach it."""
+"""Determines which node of a multi-node job this is, and how the other nodes can reach it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JOINING_SECONDS = 1200.0
 
 @dataclass(frozen=True)
 class Node:
-    """The node of a job that this process runs on."""
+    """The node of the job on which this process runs."""
 
     index: int
     count: int

@@ -1,4 +1,4 @@
-"""The main node's control over all nodes of a job, which join it and run ranks at its command."""
+"""Lets the main node control all nodes of a job, which join it and run ranks at its command."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Nodes:
         """Start listening if other nodes are expected.
 
         Args:
-            address: this node's own, where alone the port is open; None in a single-node job.
+            address: this node's own, the only one to listen on; None in a single-node job.
 
         Raises:
             CannotMeasureError: the port is not available, or this node has no address.
@@ -91,7 +91,7 @@ class Nodes:
             machine: description of the main node.
 
         Raises:
-            CannotMeasureError: a node is late or lost, uses another device, or has too few GPUs.
+            CannotMeasureError: a node did not join, was lost, or lacks the required devices.
         """
         mine = self._mine = Greeting.of(0, self._own, machine)
         self._busy = GpuUtilisation.of(mine.device, devices)
@@ -312,7 +312,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """Return by node index how ranks ended; nodes whose ranks still run are left out."""
+        """Return how the ranks ended, by node index; nodes with running ranks are left out."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -358,7 +358,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Return the mean GPU utilisation while sampling; each node times readings from its launch."""
+    """Return the mean GPU utilisation while sampling; nodes time readings from their launch."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

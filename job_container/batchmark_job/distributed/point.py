@@ -104,7 +104,7 @@ class ScalingPoint:
 
 
 def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingPoint]:
-    """Return all rows: reading comes first, while files are cold, then training and all-reduces.
+    """Return all rows: reading first, while the files are cold, then training and all-reduces.
 
     Raises:
         InputError: a row reads files, but no folder is given.

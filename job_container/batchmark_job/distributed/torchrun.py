@@ -28,7 +28,7 @@ LOOPBACK_INTERFACE = "lo"  # on a single node, since NCCL would listen on anothe
 
 
 class Launch(NamedTuple):
-    """One launch of all ranks, as described to each node."""
+    """The parameters of one launch of all ranks, sent to each node."""
 
     number: int
     nodes: int

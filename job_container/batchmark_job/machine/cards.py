@@ -1,4 +1,4 @@
-"""The GPUs of EC2, and which of them a torch build supports."""
+"""The GPU models that EC2 offers, and which of them a torch build supports."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class CpuTicks:
     stolen: int
 
     def stolen_since(self, earlier: CpuTicks) -> tuple[int, int]:
-        """Return the stolen ticks, and the ticks in which CPUs had work; idle CPUs lose none."""
+        """Return the ticks stolen by the hypervisor, and those in which CPUs had work to do."""
         stolen = max(0, self.stolen - earlier.stolen)
         return stolen, stolen + max(0, self.busy - earlier.busy)
 
@@ -242,7 +242,7 @@ def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
 
 
 def thread_times(root: Path = Path("/")) -> dict[str, ThreadTime] | None:
-    """Read this process's thread times (Linux: Documentation/scheduler/sched-stats, schedstat)."""
+    """Read this process's thread times by id (Linux: Documentation/scheduler/sched-stats)."""
     found = {}
     for file in (root / "proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError):  # the thread has ended meanwhile

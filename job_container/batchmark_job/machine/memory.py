@@ -94,7 +94,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the error in one line, which says so clearly if memory ran out."""
+    """Return the error in one line; if memory ran out, the line begins by saying so."""
     if is_out_of_memory(error):
         return f"ran out of memory: {first_line(error)}"
     return one_line(error)

@@ -13,7 +13,7 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Poll the metadata service in a thread for the notice, which comes two minutes ahead.
+    """Start a thread that polls the metadata service for the notice, given two minutes ahead.
 
     Batch does not pass it on: SIGTERM comes only when Docker shuts down, with SIGKILL soon after. A
     rebalance recommendation, which may come earlier or never, is only logged.

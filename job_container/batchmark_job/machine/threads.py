@@ -53,7 +53,7 @@ def set_threads(count: int) -> None:
 
 @cache
 def _pools(modules: int) -> threadpoolctl.ThreadpoolController:  # noqa: ARG001
-    """Return the controllers of all loaded pools; cached, as finding them first takes 10 ms."""
+    """Return the controllers of all loaded pools; cached, because finding them takes 10 ms."""
     return threadpoolctl.ThreadpoolController()
 
 
@@ -63,7 +63,7 @@ def find_pools() -> None:
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
-    """Return the number of all threads, of one thread per core, and its halves down to 1.
+    """Return these thread counts: all threads, one per core, and repeated halves of that down to 1.
 
     Small tasks are slower on many threads: each has to be woken, and all wait for the last one.
     """

@@ -42,7 +42,7 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Return why the options can't be combined, or None; `name` maps fields to users' names."""
+        """Return why options contradict each other, or None; `name` gives a field's public name."""
         return None
 
 
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """Return the options as command-line arguments, without those that are empty by default."""
+    """Return options as command-line arguments, without those that are empty by default."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []
@@ -94,7 +94,7 @@ def text(value: object) -> str:
 
 
 def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
-    """Say which option is invalid and what it accepts; `name` maps options to users' names."""
+    """Say which option is invalid and what it accepts; `name` gives an option's public name."""
     where = error.errors()[0]["loc"][:2]
     # A union has an error for each of its types.
     *_, first = (each for each in error.errors() if each["loc"][:2] == where)

@@ -47,7 +47,7 @@ class TrainingSettings(Model):
 
 
 class StepSplit(Model):
-    """How a training step's time is spent: medians over the ranks of each rank's means.
+    """How a training step spends its time: the median over the ranks of each rank's mean.
 
     The parts need not add up to the step, because each is measured separately.
     """

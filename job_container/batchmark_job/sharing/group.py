@@ -134,7 +134,7 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Run replicas at once for `windows` windows, and add them; retry if one began late."""
+        """Run replicas at once and add them to the group; retry if one began late."""
         for lead in LEADS_SECONDS:
             part = self._run_once(len(group.started), replicas, windows, seconds, lead)
             if not part.was_late():
@@ -215,7 +215,7 @@ class _Runner:
         return ran
 
     def _memory_used(self) -> int | None:
-        """GPU memory used by all processes."""
+        """Return the GPU memory that all processes use."""
         return self._ask_gpu(nvml.Gpu.memory_used_bytes)
 
     def _ask_gpu(self, question: Callable[[nvml.Gpu], _Answer | None]) -> _Answer | None:
@@ -234,7 +234,7 @@ def _replicas(tell: Tell, *arguments: Any) -> Replicas:
 
 
 def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
-    """Return `seconds`, or more if steps are slow, including one window to warm up."""
+    """Return `seconds`, or longer if steps are slow; both include one window to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
     at_worst = typical * len(started)  # in which only one of them progresses at a time
     needed = STEPS_IN_WINDOW * (windows + 1) * at_worst

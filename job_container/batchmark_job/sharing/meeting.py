@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 class ReplicaRendezvous:
-    """Starts each group's first worker in this container, and the others in other containers."""
+    """Starts each group's first worker in this container, and the rest in the other containers."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
         """Start listening.

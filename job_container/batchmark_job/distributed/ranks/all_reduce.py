@@ -1,6 +1,6 @@
 """Measures all-reduce, which sums a tensor over all ranks as training does with its gradients.
 
-As a check, the sums of known numbers must be exact.
+The result is correct if the sums of known numbers are exact.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """Sample a gradient; the odd stride reaches every position of a kernel."""
+    """Take a strided sample of a gradient; the odd stride reaches every position of a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 

@@ -1,6 +1,6 @@
 """Loads endless images from shards; worker processes decode and augment them on the CPU.
 
-There is one worker per thread, but no more than the rank has shards. Workers finish their batches
+There is one worker per thread, up to the rank's number of shards. Workers finish their batches
 at the same time, so one step may wait for all of them and the next for none. A sample is therefore
 the mean of as many steps as there are workers. Batches loaded before the warm-up are discarded.
 """
@@ -48,13 +48,13 @@ PREFETCHED = 2  # batches of each worker
 def loaded_batches(
     task: Train, world: World
 ) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
-    """Yield an iterator of batches (N × height × width × RGB, uint8), and the number of workers.
+    """Yield an iterator of batches (N × height × width × RGB, uint8) and the number of workers.
 
     Workers take turns, so waiting times repeat after as many batches as there are workers. They are
     forked here, before the ranks join, because NCCL does not survive a fork.
 
     Raises:
-        InputError: there are too few shards, or the iterator comes to an invalid shard.
+        InputError: there are too few shards, or the iterator reads an invalid shard.
     """
     if task.folder is None:
         raise InputError("training on files needs a folder; give one with --files")
@@ -109,7 +109,7 @@ def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
 
 
 def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Return top, left, height and width of a random crop, or of the whole image if none fits."""
+    """Return the top, left, height and width of a random crop, or of the image if none fits."""
     for _ in range(TRIES):
         area = height * width * rng.uniform(*AREAS)
         ratio = np.exp(rng.uniform(*np.log(RATIOS)))

@@ -152,7 +152,7 @@ def _from_environment(variable: str) -> str:
 
 
 def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
-    """Report the error and exit at once; torch's own shutdown may wait for ranks that ended."""
+    """Report the error and exit; torch's own shutdown may wait for ranks that have ended."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
     with contextlib.suppress(OSError, JobError, ValueError):

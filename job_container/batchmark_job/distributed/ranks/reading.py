@@ -1,4 +1,4 @@
-"""Times passes over all shards, of which each rank reads its own share.
+"""Times passes that read all shards; each rank reads its own share.
 
 Together, the ranks must read as many bytes as the files contain. Before a warm pass, the files are
 dropped from the page cache as far as possible; the file system's servers may still cache them.
@@ -36,7 +36,7 @@ def read(task: Read) -> Answer:
     """Time passes over all files.
 
     Raises:
-        InputError: there are too few shards, or one can't be read or has changed.
+        InputError: there are too few shards, or a shard can't be read or has changed.
     """
     world = World.from_environment(task.device)
     shards = find_shards(task.folder, world)
@@ -47,7 +47,7 @@ def read(task: Read) -> Answer:
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     """Take the measurement after the ranks have joined.
 
-    An extra pass precedes the warm ones. It loads files that the file system still lacks from S3,
+    An extra pass precedes the warm ones. It loads files from S3 that the file system still lacks,
     and verifies checksums.
     """
     mine = own_shards(shards, world)
