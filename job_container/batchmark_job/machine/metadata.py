@@ -38,7 +38,7 @@ def imds_url(root: Path = Path("/")) -> str | None:
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """Query the instance metadata service (version 2); return None off EC2 or without such a value."""
+    """Query the instance metadata service (version 2); return None if it has no such value."""
     url = url or imds_url()
     if url is None:
         return None
