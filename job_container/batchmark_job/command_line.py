@@ -91,16 +91,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--dtype",
         default=SUITE_DTYPES,
-        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) is the suite's own, or "
+        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) uses the suite's own, or "
         "float32 without a suite",
     )
     run.add_argument("--threads", default="0", help="CPU threads; 0 uses all available")
     run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
-    run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
+    run.add_argument("--target", default=BY_HAND, help="name of the machine type to measure")
     run.add_argument(
         "--output",
-        help="file or s3://bucket/key (default: a new file in this folder). A path ending in '/' "
-        "is a folder; each run adds a document to it",
+        help="file or s3://bucket/key (default: a new file in the current folder). A path ending "
+        "in '/' is a folder, to which each run adds a document",
     )
     run.add_argument(
         "--allow-cpu-fallback",
@@ -111,8 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--max-seconds", help="maximum seconds per row (default: the suite's)")
     run.add_argument(
         "--precision",
-        help="stop when the median's confidence interval is within this share of the median "
-        "(default: 0.01)",
+        help="stop when the median's confidence interval is at most plus or minus this fraction "
+        "of the median (default: 0.01)",
     )
     run.add_argument(
         "--no-ceilings",
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, interruption: Interruption | None = None) -> int:
-    """Run one command; returns the exit code (the README lists them)."""
+    """Run one command and return its exit code (the README lists them)."""
     try:
         arguments = _parser().parse_args(_with_options(sys.argv[1:] if argv is None else argv))
         if arguments.command == "run":
@@ -241,7 +241,7 @@ def _show_document(file: str) -> None:
     """Print a document as a table.
 
     Raises:
-        InputError: the file is not a result document.
+        InputError: the file can't be read, or is not a result document.
     """
     from batchmark_job.table import lines
 
@@ -256,7 +256,7 @@ def _show_document(file: str) -> None:
 
 
 def job_from_batch() -> tuple[str, int]:
-    """Job id and attempt from AWS Batch; "local" and 1 outside Batch."""
+    """Return the job id and attempt from AWS Batch, or "local" and 1 outside Batch."""
     job_id = os.environ.get("AWS_BATCH_JOB_ID") or BY_HAND
     attempt = os.environ.get("AWS_BATCH_JOB_ATTEMPT") or "1"
     if not attempt.isdecimal() or int(attempt) < 1:
@@ -291,7 +291,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
             )
         return suite_arguments.scaling_suite(arguments, Node.of(os.environ))
     if arguments.axis:
-        raise InputError("--axis goes with --workload; a suite has its own sizes")
+        raise InputError("--axis requires --workload; a suite has its own sizes")
     return find_suite(arguments.suite)
 
 
@@ -299,7 +299,7 @@ def _fitting(points: list[Point]) -> list[Point]:
     """Check that the points fit in one document, and return them.
 
     Raises:
-        InputError: there are too many, or two of them are the same row.
+        InputError: there are too many points, or two of them are the same row.
     """
     if len(points) > MOST_ROWS:
         raise InputError(
@@ -347,7 +347,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the name against CloudWatch's rules now, so that it can't fail after measuring."""
+    """Check the namespace before measuring, so that CloudWatch does not reject it afterwards."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"
@@ -367,7 +367,9 @@ def _list() -> None:
         for grid in suite.grids:
             axes = " ".join(f"{name}={','.join(map(str, v))}" for name, v in grid.axes.items())
             print(f"  {grid.workload} {axes}: {' '.join(grid.dtypes)}")
-    print(f"suite {USER_SUITE}: your own workloads, listed last, on the sizes in their files")
+    print(
+        f"suite {USER_SUITE}: your own workloads, listed last, with the sizes given in their files"
+    )
     for workload in WORKLOADS.values():
         _show(workload)
     for name, path in find_user_files().items():

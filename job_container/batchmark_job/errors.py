@@ -1,4 +1,4 @@
-"""Errors that end a job, with their exit codes; errors and warnings as one line."""
+"""Errors that end a job, with their exit codes, and functions that print them in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message; CUDA's messages go on with advice."""
+    """Return the first line of an exception's message; CUDA's messages continue with advice."""
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Discard further output once its reader is gone; Python would otherwise complain on exit."""
+    """Discard output after its reader has closed; Python would otherwise complain on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -33,13 +33,13 @@ def warn(text: str) -> None:
 
 
 class JobError(Exception):
-    """Base of this package's errors; the message is one line with the value seen and the fix."""
+    """Base of this package's errors; each message names the value and the fix in one line."""
 
     exit_code = 1
 
 
 class InputError(JobError):
-    """Bad input: nothing was measured or written."""
+    """The input is invalid, so nothing was measured or written."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""The version that a job measures, from its options or else from the CI that runs it."""
+"""Determines the version that a job measures, from its options or else from its CI."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OF_CI = {
 def given_version(
     arguments: argparse.Namespace, environment: Mapping[str, str]
 ) -> GivenVersion | None:
-    """The version from the options or from CI; None if neither names one.
+    """Return the version from the options or from CI, or None if neither gives one.
 
-    CI's commit and branch count only if the options name neither, since they belong together.
+    CI's commit and branch are used only if the options give neither, as the two belong together.
 
     Raises:
         InputError: an option is invalid.

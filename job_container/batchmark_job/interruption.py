@@ -1,4 +1,4 @@
-"""Handles SIGTERM and SIGINT at once, even while a library call computes for a minute."""
+"""Handles SIGTERM and SIGINT at once, even during a library call that takes a minute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Interruption:
     """A thread that waits for the stop signals, which all other threads block.
 
     A Python signal handler would run only after the current library call returns; this thread runs
-    meanwhile, even as process 1 of a container. A second signal ends the process immediately.
+    in the meantime, even in process 1 of a container. A second signal ends the process immediately.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Interruption:
         self._stay_seconds = 0.0
 
     def watch(self) -> None:
-        """Start waiting; call it first, so that later threads inherit the blocked signals."""
+        """Start waiting; call this first, so that later threads inherit the blocked signals."""
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         threading.Thread(target=self._first, name="first signal", daemon=True).start()
 
     def host_ends_soon(self) -> None:
-        """Act as on SIGTERM, but don't exit until the host's shutdown sends the real one.
+        """React as if to SIGTERM, but don't exit until the host's shutdown sends the real signal.
 
         Batch then sees a lost host and retries the job elsewhere. Exiting earlier would count as
         the job's own failure, or send its next attempt to the same host.

@@ -1,4 +1,4 @@
-"""One job: measure every point, keep what was measured, write one document."""
+"""Runs one job: measures every point, and writes the results to one document."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def run_job(
     interruption: Interruption | None = None,
     workers: ForkedWorkers | None = None,
 ) -> int:
-    """Measure everything and write the document; returns the exit code.
+    """Measure everything, write the document, and return the exit code.
 
     Raises:
         JobError: a workload or the device is missing, or the document could not be written.
-        Exception: an error outside the rows; the document holds what was measured by then.
+        Exception: an error outside the rows; the document holds what was measured until then.
     """
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     ours = [point.workload for point in settings.points if point.scaling is None]
@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Meet the replicas in other containers, if any; enter this early, since they are waiting."""
+    """Meet the replicas in other containers, if any; enter this early, because they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -112,7 +112,7 @@ def _rendezvous(
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """A row for each point; rows with the same task choose its implementation only once."""
+    """Return a row for each point; rows with the same task choose its implementation only once."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
@@ -175,9 +175,9 @@ def _run(
 
 
 def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
-    """In each round start one row, and give every started row a turn, in a fresh random order.
+    """In each round, start one row and give every started row a turn, in a new random order.
 
-    This spreads a row's turns over time, so that a change of the machine shows in its interval.
+    This spreads a row's turns over time, so that changes of the machine widen its interval.
     """
     finished = 0
     began = time.monotonic()
@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Whether the row has figures to compare with the ceilings, which hold for a single task."""
+    """Return whether the row has figures to compare with the ceilings of a single task."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
@@ -236,7 +236,7 @@ def _look_around(settings: JobSettings, workers: ForkedWorkers, marks: JobMarks)
 
 
 def _find_gpu(machine: Machine) -> nvml.Gpu | None:
-    """Find the GPU through NVML; without it, the job goes on without GPU metrics and conditions."""
+    """Find the GPU through NVML; without NVML, the job has no GPU metrics or conditions."""
     if machine.gpu_uuid is not None:
         try:
             return nvml.find_gpu(machine.gpu_uuid)

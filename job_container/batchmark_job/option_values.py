@@ -1,4 +1,4 @@
-"""Parses the values of options, or refuses them with the value seen."""
+"""Parses option values; an error names the rejected value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_options(to: Any, model: type[Options]) -> None:
 
 
 def command_flags(model: type[Options]) -> dict[str, str]:
-    """The command-line flags of the options that add_options adds, by name."""
+    """Return the command-line flags that add_options adds, by option name."""
     return {name: flag for name, flag in flags(model).items() if flag != AXIS}
 
 

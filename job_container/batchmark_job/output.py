@@ -1,4 +1,4 @@
-"""Where the result document goes: a local file or an object in S3."""
+"""Writes the result document to a local file or an object in S3."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from batchmark_job.result.values import BY_HAND
 
 
 class Output(Protocol):
-    """A place for one document."""
+    """A destination for one document."""
 
     def check(self) -> None:
-        """Check that it can be written to, without leaving anything behind.
+        """Check that the document can be written, without leaving anything behind.
 
         Raises:
-            InputError: it can't be written to.
+            InputError: the document can't be written there.
         """
 
     def write(self, text: str, *, hurried: bool = False) -> None:
-        """Write the whole document or nothing; `hurried` if the process is about to be killed.
+        """Write the whole document or nothing; `hurried` means the process will soon be killed.
 
         Raises:
-            OutputError: it was not written.
+            OutputError: the document was not written.
         """
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
     """Parse an output address; one that ends in "/" is a folder.
 
-    A job outside Batch has no id of its own: in a local folder it takes the first free number.
+    A job outside Batch has no id of its own, so in a local folder it takes the first free number.
     """
     if not address.strip():
         raise InputError("--output is empty; give a file or s3://bucket/key")
@@ -59,7 +59,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
-    """File name of a document; an array child's id has a ":", a multi-node child's a "#"."""
+    """Return a document's file name; ids of array and multi-node children contain ":" or "#"."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
 
 
@@ -105,9 +105,9 @@ class S3Output:
         return f"s3://{self.bucket}/{self.key}"
 
     def check(self) -> None:
-        """Start an upload and abort it: needs the final write's permission, leaves no object.
+        """Start and abort an upload, which needs write permission but leaves no object.
 
-        A refusal counts at once; if S3 does not answer, it is retried for half a minute.
+        A denied request fails at once; if S3 does not respond, it is retried for half a minute.
         """
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
@@ -144,7 +144,7 @@ class S3Output:
 
 
 def _was_written(error: Exception) -> bool:
-    """Whether an earlier attempt wrote the object, and only its response was lost."""
+    """Return whether an earlier attempt wrote the object, and only its response was lost."""
     if not isinstance(error, ClientError):
         return False
     is_there = error.response["Error"]["Code"] == "PreconditionFailed"
@@ -155,7 +155,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file completely, or leave it as it is.
 
     Raises:
-        OSError: it was not written.
+        OSError: the file was not written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""A measured row in the job's log: one line, and warnings about it."""
+"""Describes a measured row for the job's log: one line, and warnings about it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe(measurement: Measurement) -> str:
 
 
 def describe_first_turn(row: MeasuredRow) -> str:
-    """One line after a row's first turn, when its implementation has been chosen."""
+    """Describe a row in one line after its first turn, which chose the implementation."""
     seconds = row.turns[0].seconds
     turns = row.limits.processes * row.limits.turns
     return (
@@ -52,8 +52,8 @@ def describe_first_turn(row: MeasuredRow) -> str:
 def time_left(rows: Sequence[MeasuredRow], seconds: float) -> str:
     """Estimate the remaining time from the turns taken so far.
 
-    Empty in the beginning and at the end. First turns include the choice of the implementation and
-    take longest, so the estimate tends to be too high.
+    The result is empty at the beginning and at the end. First turns take longest, because they
+    include choosing the implementation, so the estimate tends to be too high.
     """
     done = statistics.mean(_share_done(row) for row in rows)
     if not FIRST_ESTIMATE < done < 1:
@@ -83,7 +83,7 @@ def name_and_threads(implementation: Implementation) -> str:
 
 
 def warnings(measurement: Measurement) -> Iterator[str]:
-    """What a reader of a row's figures should know, one line each."""
+    """Yield what readers of a row's figures should know, one line each."""
     for trial in measurement.trials:
         if trial.outcome in {"wrong", "failed"}:
             tried = name_and_threads(trial.implementation)

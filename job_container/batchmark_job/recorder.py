@@ -1,4 +1,4 @@
-"""The finished rows of a job, and its one document."""
+"""Keeps a job's rows, and writes its one document."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Recorder:
     _written: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> int:
-        """Write the complete document and summarise it; returns the exit code."""
+        """Write the complete document, summarise it, and return the exit code."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and will end the process
         measured = [row.measurement for row in self.rows if row.measurement]
@@ -60,7 +60,7 @@ class Recorder:
         return EXIT_ROW_FAILED if failed or (nothing and self.settings.job_id == BY_HAND) else 0
 
     def interrupt(self, received: signal.Signals) -> int:
-        """Write the finished and unfinished rows; returns the exit code."""
+        """Write the finished and unfinished rows, and return the exit code."""
         if not self._closing.acquire(blocking=False):
             say(
                 f"batchmark-job: {received.name} arrived while the complete document was being "
@@ -72,7 +72,7 @@ class Recorder:
         return 128 + received
 
     def abandon(self, error: BaseException) -> None:
-        """Write what there is after an error outside the rows; unfinished rows count as failed."""
+        """Write the rows begun before an error elsewhere; unfinished rows count as failed."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and will end the process
         try:

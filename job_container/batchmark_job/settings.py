@@ -17,7 +17,7 @@ RequestedDevice = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What to measure, on which device, and where the document goes."""
+    """What to measure, on which device, and where to write the document."""
 
     run_id: str
     job_id: str

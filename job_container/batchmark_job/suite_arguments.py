@@ -1,6 +1,6 @@
 """Command-line options of the suites `sharing` and `scaling`, derived from their models.
 
-All functions but `add` raise an InputError if an option or the environment is invalid.
+All functions except `add` raise an InputError if an option or the environment is invalid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add(run: argparse.ArgumentParser) -> None:
 
 
 def refuse(arguments: argparse.Namespace, asked: str | None) -> None:
-    """Refuse options that the requested suite does not use."""
+    """Reject options that the requested suite does not use."""
     for suite, model in MODELS.items():
         own = command_flags(model) | ({"files": "--files"} if suite == SCALING else {})
         for name, flag in own.items():
@@ -54,7 +54,7 @@ def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int
 
 
 def place(points: Sequence[Point]) -> Place | None:
-    """Where this process meets replicas in other containers; None if there are none."""
+    """Return where this process meets replicas in other containers, or None if there are none."""
     sharing = points[0].sharing
     if sharing is None or sharing.form == "processes":
         return None

@@ -38,21 +38,21 @@ class Point:
 
     @property
     def named_parameters(self) -> dict[str, Any]:
-        """The parameters that distinguish rows."""
+        """Return the parameters that distinguish rows."""
         more = self.sharing or self.scaling
         return {**self.parameters, **(more.parameters() if more else {})}
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A workload on all combinations of its axes' values and dtypes."""
+    """A workload with every combination of its axes' values and dtypes."""
 
     workload: str
     axes: Mapping[str, Sequence[int]]
     dtypes: Sequence[str] = ("float32",)
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
-        """Every combination, the dtype varying fastest; `dtypes` replaces the grid's own.
+        """Return every combination, varying the dtype fastest; `dtypes` replaces the grid's own.
 
         Raises:
             InputError: a workload or axis is unknown, or a value is out of range.
@@ -228,4 +228,4 @@ def _user_suite() -> Suite:
     if not workloads:
         raise InputError(f"suite {USER_SUITE} is empty; put a file NAME.py into {user_folder()}")
     grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
-    return Suite(USER_SUITE, "all own workloads on the sizes that their files give", grids)
+    return Suite(USER_SUITE, "all own workloads, with the sizes given in their files", grids)

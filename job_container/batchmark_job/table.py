@@ -1,4 +1,4 @@
-"""A result document as a table of 80 columns."""
+"""Formats a result document as a table that is 80 characters wide."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """The rows with their figures, then remarks that several rows share, and reasons."""
+    """Yield the rows with their figures, then remarks on several rows together, and reasons."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (

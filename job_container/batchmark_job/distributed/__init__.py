@@ -1,1 +1,1 @@
-"""Rows that several nodes measure together."""
+"""Measures rows on several nodes together."""

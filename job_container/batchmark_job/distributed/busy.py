@@ -1,4 +1,4 @@
-"""GPU utilisation of a node while its ranks run."""
+"""Samples a node's GPU utilisation while its ranks run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_READINGS = 10_000
 
 
 class GpuUtilisation:
-    """Samples the GPUs' utilisation through NVML, without loading torch."""
+    """Samples GPU utilisation through NVML, without loading torch."""
 
     def __init__(self, gpus: Sequence[nvml.Gpu]) -> None:
         self._gpus = gpus
@@ -26,13 +26,13 @@ class GpuUtilisation:
 
     @classmethod
     def of(cls, device: str, devices: int) -> GpuUtilisation | None:
-        """Build one for this machine's first `devices` GPUs; None on the CPU or without NVML."""
+        """Return a sampler of the first `devices` GPUs, or None on the CPU or without NVML."""
         if device != "cuda":
             return None
         try:
             return cls(nvml.all_gpus()[:devices])
         except Exception as error:
-            warn(f"no GPU utilisation: {one_line(error)}")
+            warn(f"GPU utilisation is not recorded: {one_line(error)}")
             return None
 
     def start(self) -> None:
@@ -42,7 +42,7 @@ class GpuUtilisation:
         self._thread.start()
 
     def stop(self) -> tuple[tuple[float, float], ...]:
-        """Stop; return (seconds since the start, mean utilisation of the GPUs) for each reading."""
+        """Stop sampling, and return (seconds since the start, mean GPU utilisation) per reading."""
         self._stop.set()
         if self._thread:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The main node's control port, which admits only connections that present the job's proof."""
+"""The main node's control port, which accepts only authenticated connections from the job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AuthenticatingListener:
         let_in: called with each authenticated connection.
 
     Raises:
-        OSError: the address or the port is not available.
+        OSError: the address or port is not available.
     """
 
     def __init__(

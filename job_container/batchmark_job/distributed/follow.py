@@ -1,4 +1,4 @@
-"""Follower nodes: every node but the main one joins it and runs ranks on its command."""
+"""Follower nodes: every node except the main one joins it and runs ranks at its command."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Follower:
         """Serve the main node until the job is over.
 
         Raises:
-            CannotMeasureError: the main node is late, lost or gives up, or sends an invalid
-                message.
+            CannotMeasureError: the main node does not respond, is lost, gives up, or sends
+                an invalid message.
         """
         lines = self._lines = _connect(self._node, self._port)
         try:
@@ -87,7 +87,7 @@ def decline(node: Node, reason: str, port: int = CONTROL_PORT) -> None:
     """Tell the main node that this one can't take part, and why.
 
     Raises:
-        CannotMeasureError: the main node did not answer in time.
+        CannotMeasureError: the main node did not respond in time.
     """
     lines = _connect(node, port)
     lines.send({"kind": "declined", "index": node.index, "reason": reason})

@@ -1,6 +1,6 @@
-"""JSON messages between the launchers of two nodes, one per line, with heartbeats.
+"""Exchanges JSON messages, one per line, and heartbeats between the launchers of two nodes.
 
-JSON rather than pickle: unpickling would let anyone who reaches the port run code.
+They are not pickled, because unpickling would let anyone who reaches the port run code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NodeConnection:
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message; if the other side is gone, `receive` reports it."""
+        """Send a message; if the connection is lost, only `receive` reports it."""
         with contextlib.suppress(OSError), self._lock:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
@@ -87,7 +87,7 @@ def connect(address: str, port: int, seconds: float, proof: bytes) -> NodeConnec
     """Connect once the address accepts connections, and present the proof.
 
     Raises:
-        LostError: nothing accepted the connection in time.
+        LostError: the connection was not accepted in time.
     """
     end = time.monotonic() + seconds
     while True:
@@ -98,6 +98,6 @@ def connect(address: str, port: int, seconds: float, proof: bytes) -> NodeConnec
         except OSError as error:
             if time.monotonic() > end:
                 raise LostError(
-                    f"did not answer at {address}:{port} within {seconds:.0f} s: {one_line(error)}"
+                    f"did not respond at {address}:{port} within {seconds:.0f} s: {one_line(error)}"
                 ) from error
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""This node's ranks: starts, watches and ends torchrun and the processes below it."""
+"""Starts, watches and ends torchrun and its ranks on this node."""
 
 from __future__ import annotations
 
@@ -93,23 +93,23 @@ class LocalRanks:
             busy.start()
 
     def wait(self) -> Ended:
-        """Wait for torchrun to end, and free everything except the answer."""
+        """Wait for torchrun to end, and return how it ended."""
         code = self._process.wait()
         self._reader.join(KILL_SECONDS)
         busy = self._busy.stop() if self._busy else ()
         return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
-        """Return rank 0's answer; only on the node that ran rank 0.
+        """Return rank 0's answer; this works only on the node that ran rank 0.
 
         Raises:
             OSError: rank 0 wrote nothing.
-            ValidationError: what it wrote is not an answer.
+            ValidationError: rank 0 wrote an invalid answer.
         """
         return Answer.model_validate_json(self._answer.read_bytes())
 
     def kill(self) -> None:
-        """End torchrun and its ranks within seconds, including ranks that outlived it."""
+        """Kill torchrun and its ranks within seconds, including ranks that outlived it."""
         self._killed = True
         end = time.monotonic() + KILL_SECONDS
         # Repeat until no process is left: torchrun may start one during the search.
@@ -130,7 +130,7 @@ class LocalRanks:
         self._folder.cleanup()
 
     def usage(self) -> tuple[float, int]:
-        """CPU seconds so far and resident bytes of the processes running now."""
+        """Return the CPU seconds used so far and the resident bytes of the running processes."""
         seconds, resident = 0.0, 0
         for process in self._found():
             with contextlib.suppress(psutil.Error):
@@ -140,7 +140,7 @@ class LocalRanks:
         return seconds, resident
 
     def _found(self) -> Iterator[psutil.Process]:
-        """Find this launch's processes by environment: torchrun starts each in its own session."""
+        """Find this launch's processes by environment, as torchrun gives each its own session."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(TASK_VARIABLE) == self._task:
@@ -155,7 +155,7 @@ class LocalRanks:
                 say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
-        """Build the outcome from the rank that failed first; the others fail as a consequence."""
+        """Return the outcome of the rank that failed first; others fail as a consequence."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         own = next((each for each in told if not each.lost_another), None)
         # an error that a rank reported came before torchrun ended it

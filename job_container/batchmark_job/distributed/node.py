@@ -1,4 +1,4 @@
-"""Which node of a multi-node job this is, and how the others reach it."""
+"""Determines which node of a multi-node job this is, and how the other nodes can reach it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JOINING_SECONDS = 1200.0
 
 @dataclass(frozen=True)
 class Node:
-    """This node of the job."""
+    """The node of the job on which this process runs."""
 
     index: int
     count: int
@@ -49,11 +49,11 @@ class Node:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
-        """Read the variables that Batch sets; outside a multi-node job, this is the only node.
+        """Read the node from Batch's variables; outside a multi-node job, it is the only one.
 
         Raises:
-            InputError: they contradict each other, the main node is not the first, the joining time
-                is not positive, or the job has no secret token.
+            InputError: the variables are invalid or contradictory, the main node is not node 0, the
+                joining time is not positive, or the job has no secret token.
         """
         if COUNT not in environment:
             return cls(0, 1)
@@ -85,7 +85,7 @@ class Node:
 
 
 class Greeting(Model):
-    """What a node tells the main node when it joins."""
+    """A node's description of itself, sent to the main node when it joins."""
 
     index: int
     address: str  # this node's own
@@ -112,7 +112,7 @@ def _proof(environment: Mapping[str, str]) -> bytes:
     """Derive the proof of membership from the job's id and secret token.
 
     Raises:
-        InputError: the token is missing or short enough to guess.
+        InputError: the token is missing or too short.
     """
     token = environment.get(NODES_TOKEN, "")
     if len(token) < LEAST_CHARACTERS:
@@ -133,9 +133,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """This container's address from ECS, else the local address of the route to `towards`.
+    """Return this container's address from ECS, or else the local address used to reach `towards`.
 
-    None if there is neither. ECS reports no address in the host's network mode.
+    Return None if there is neither. ECS reports no address in host network mode.
     """
     for _ in range(ASKED):
         for network in ecs_metadata().get("Networks") or ():
@@ -150,7 +150,7 @@ def own_address(towards: str | None = None) -> str | None:
 
 
 def interface_of(address: str) -> str | None:
-    """Name of the network interface with this address; any 127.* address counts as loopback."""
+    """Name the network interface with this address; any 127.* address counts as loopback."""
     wanted = LOOPBACK if address.startswith("127.") else address
     found = psutil.net_if_addrs().items()
     return next(

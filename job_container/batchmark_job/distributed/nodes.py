@@ -1,4 +1,4 @@
-"""All nodes of a job, as the main node controls them: they join and run ranks on its command."""
+"""Lets the main node control all nodes of a job, which join it and run ranks at its command."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _JoinedNode:
 
 
 class Nodes:
-    """The main node's own ranks and the other nodes. Losing one node fails all rows.
+    """Controls the main node's own ranks and the other nodes; losing a node fails all later rows.
 
     Leaving the context releases the other nodes and tells them the error, if there was one.
     """
@@ -56,10 +56,10 @@ class Nodes:
         """Start listening if other nodes are expected.
 
         Args:
-            address: this node's own; the port is open only there. None in a single-node job.
+            address: this node's own, the only one to listen on; None in a single-node job.
 
         Raises:
-            CannotMeasureError: the port is taken, or this node has no address.
+            CannotMeasureError: the port is not available, or this node has no address.
         """
         self._node, self._own = node, address or LOOPBACK
         self._began = time.monotonic()
@@ -88,10 +88,10 @@ class Nodes:
         """Wait until all nodes have joined, and check that each has the required devices.
 
         Args:
-            machine: the main node's.
+            machine: description of the main node.
 
         Raises:
-            CannotMeasureError: a node is late, lost, or differs from the main node.
+            CannotMeasureError: a node did not join, was lost, or lacks the required devices.
         """
         mine = self._mine = Greeting.of(0, self._own, machine)
         self._busy = GpuUtilisation.of(mine.device, devices)
@@ -137,7 +137,7 @@ class Nodes:
 
     @property
     def device(self) -> str:
-        """cpu or cuda; the same on all nodes."""
+        """The device that all nodes use: cpu or cuda."""
         return self._mine.device
 
     def records(self, devices: int) -> tuple[ScalingNode, ...]:
@@ -156,11 +156,10 @@ class Nodes:
         )
 
     def run(self, task: Task, devices: int, seconds: float) -> Answer:
-        """Run one launch of ranks on all nodes, for `seconds` at most.
+        """Run one launch of ranks on all nodes, for at most `seconds`.
 
         Raises:
-            StepError: a rank failed, a node was lost (`lost`) or the ranks hung (`hung`); names the
-                node.
+            StepError: a rank failed, a node was lost (`lost`), or the ranks hung (`hung`).
         """
         self._wait_if_closed()
         self._refuse_lost()
@@ -181,7 +180,7 @@ class Nodes:
             answer = here.answer()
         except (OSError, ValidationError) as error:
             self._wait_if_closed()
-            raise StepError(f"rank 0 gave no answer: {one_line(error)}") from error
+            raise StepError(f"rank 0 wrote no valid answer: {one_line(error)}") from error
         finally:
             here.remove()
             self._here = None
@@ -189,12 +188,12 @@ class Nodes:
         return answer.model_copy(update={"busy_share": busy_share})
 
     def _wait_if_closed(self) -> None:
-        """Block forever if closed: the thread that writes the document ends the process."""
+        """Block forever once closed; the thread that writes the document ends the process."""
         if self._closed.is_set():
             threading.Event().wait()
 
     def usage(self) -> tuple[float, int]:
-        """CPU seconds and resident bytes of the ranks running on this node."""
+        """Return the CPU seconds and resident bytes of the ranks running on this node."""
         here = self._here
         return here.usage() if here else (0.0, 0)
 
@@ -223,7 +222,7 @@ class Nodes:
         threading.Thread(target=self._follow, args=(lines,), name="node", daemon=True).start()
 
     def _follow(self, lines: NodeConnection) -> None:
-        """Handle everything that one node sends."""
+        """Handle all messages from one node."""
         joined: _JoinedNode | None = None
         try:
             message = self._first_word(lines)
@@ -263,7 +262,7 @@ class Nodes:
                     self._coming.remove(lines)
 
     def _refusal(self, greeting: Greeting) -> str | None:
-        """Why a node may not join; None if it may."""
+        """Return why a node can't join, or None if it can."""
         if not 0 < greeting.index < self._node.count:
             return f"node {greeting.index} is not one of the job's {self._node.count}"
         if greeting.index in self._joined:
@@ -274,7 +273,7 @@ class Nodes:
         """Wait until every node's ranks have ended without an error.
 
         Raises:
-            StepError: a node failed; the ranks of all nodes have been ended.
+            StepError: a node failed or the time is up; all ranks have been stopped.
         """
         end = time.monotonic() + seconds
         own: list[Ended] = []
@@ -313,7 +312,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """How the ranks ended on each node where they have ended, by node index."""
+        """Return how the ranks ended, by node index; nodes with running ranks are left out."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -348,8 +347,8 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
     where = f"node {greeting.index} ({greeting.address})"
     if greeting.device != mine.device:
         raise CannotMeasureError(
-            f"{where} measures on {greeting.device}, but the main node on {mine.device}; use one "
-            "instance type for all nodes"
+            f"{where} measures on {greeting.device}, but the main node measures on {mine.device}; "
+            "use the same instance type for all nodes"
         )
     if greeting.device == "cuda" and greeting.gpus < devices:
         raise CannotMeasureError(
@@ -359,7 +358,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Mean utilisation while sampling; each node's readings count from its own launch."""
+    """Return the mean GPU utilisation while sampling; nodes time readings from their launch."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

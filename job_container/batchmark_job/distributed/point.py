@@ -71,12 +71,12 @@ class ReadingPoint:
 
     @property
     def seconds(self) -> float | None:
-        """Time limit of a launch; None for a cold pass, which takes as long as S3 does."""
+        """Time limit of a cold pass, which has to wait for S3; None means the usual limit."""
         return COLD_SECONDS if self.cold else None
 
     @property
     def launches(self) -> int:
-        """Launches of the row; a cold pass has only one, as a second would be warm."""
+        """Number of launches; a cold pass has only one, because a second would be warm."""
         return 1 if self.cold else LAUNCHES
 
     def parameters(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ Measured = TrainingPoint | AllReducePoint | ReadingPoint
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """One row: what to measure, on how many nodes with how many devices each."""
+    """One row: what to measure, on how many nodes, and with how many devices on each."""
 
     nodes: int
     devices: int
@@ -104,7 +104,7 @@ class ScalingPoint:
 
 
 def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingPoint]:
-    """All rows, reading first so that its cold pass is cold, then training, then all-reduces.
+    """Return all rows: reading first, while the files are cold, then training and all-reduces.
 
     Raises:
         InputError: a row reads files, but no folder is given.

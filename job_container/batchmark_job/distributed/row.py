@@ -1,4 +1,4 @@
-"""One row of the suite `scaling`, measured by all ranks of all nodes, launch by launch."""
+"""One row of the suite `scaling`, measured in several launches by all ranks of all nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from batchmark_job.result.scaling import Scaling, StepSplit
 
 STARTING_SECONDS = 600.0  # time limit for processes, libraries and first call of all ranks
 STARTING = "processes and libraries, 10 to 60 s"
-NOTHING_TO_REDUCE = "a single device has nothing to all-reduce with"
+NOTHING_TO_REDUCE = "all-reduce needs more than one device"
 LEAST_SAMPLES = 6  # with fewer samples a median has no interval
 
 
@@ -133,7 +133,7 @@ class ScalingRow(MeasuredRow):
 
 
 def _middle(splits: list[StepSplit]) -> StepSplit:
-    """The median of each part over the launches."""
+    """Return the median of each part over the launches."""
     parts = {
         name: statistics.median(getattr(each, name) for each in splits)
         for name in StepSplit.model_fields

@@ -1,6 +1,6 @@
-"""What the ranks of one torchrun launch are asked to do, and what rank 0 answers.
+"""The task of the ranks in one torchrun launch, and rank 0's answer.
 
-Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another.
+Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ ERROR_SUFFIX = ".error"  # each rank's RankError file, beside the answer
 
 
 class Ranks(Model):
-    """What all tasks have in common: the device and how to sample."""
+    """The fields that all tasks share: the device and how to sample."""
 
     device: Literal["cpu", "cuda"]
     dtype: str = Field(
-        default="float32", description="also tf32, bfloat16 or float64; weights stay float32"
+        default="float32",
+        description="float32, tf32, bfloat16 or float64; weights are float32, except in float64",
     )
     threads: int = Field(description="CPU threads of each rank")
     samples: int = Field(description="samples to take in this launch")
@@ -32,7 +33,7 @@ class Ranks(Model):
 
 
 class Train(Ranks):
-    """Train ResNet-50, each rank on batches of its own; a sample is a step."""
+    """Train ResNet-50, each rank on its own batches; a sample is a step."""
 
     kind: Literal["train"] = "train"
     batch: int = Field(description="images per rank and step")
@@ -56,8 +57,8 @@ class Read(Ranks):
     kind: Literal["read"] = "read"
     folder: Path
     cold: bool = Field(
-        description="time the file system's first pass, which loads from S3 what it lacks; "
-        "otherwise later passes, with the files dropped from the nodes' page caches"
+        description="whether to time the first pass over the file system, which loads the files "
+        "from S3, instead of later passes, before which the nodes drop them from their page caches"
     )
 
 
@@ -66,17 +67,17 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 
 
 class RankError(Model):
-    """Written by a rank before it ends with an error, to find out which rank failed first."""
+    """A rank's error, written before it exits, to find out which rank failed first."""
 
     at: float = Field(description="when it failed, by its machine's clock, in seconds since 1970")
     rank: int
     error: str
-    lost_another: bool = Field(description="whether it failed only because another rank was gone")
+    lost_another: bool = Field(description="whether it failed only because another rank had ended")
     out_of_memory: bool = False
 
 
 class Answer(Model):
-    """What all ranks did in one launch, as rank 0 measured it."""
+    """The results of all ranks in one launch, as measured by rank 0."""
 
     implementation: Implementation
     cold_seconds: float = Field(description="duration of the first call")

@@ -1,7 +1,7 @@
-"""torchrun on one node: its arguments, its environment, and its start.
+"""Starts torchrun on one node, with its arguments and environment.
 
-Run as a program, this unblocks the signals that the job blocks in all its threads, and then runs
-torchrun.
+When run as a program, this module unblocks the signals that the job blocks in all its threads, and
+then runs torchrun.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOPBACK_INTERFACE = "lo"  # on a single node, since NCCL would listen on anothe
 
 
 class Launch(NamedTuple):
-    """One start of all ranks, as sent to each node."""
+    """The parameters of one launch of all ranks, sent to each node."""
 
     number: int
     nodes: int
@@ -49,7 +49,7 @@ class Launch(NamedTuple):
 
 
 def environment(own: str, threads: int, task: Path, answer: Path) -> dict[str, str]:
-    """The variables that a node's ranks need besides those that torchrun sets.
+    """Return the variables that a node's ranks need in addition to those that torchrun sets.
 
     Args:
         own: the node's own address. gloo would otherwise resolve the host's name, and fall back to
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End all ranks once the job has ended in any way, which closes the pipe on stdin."""
+    """Kill all ranks when the job ends for any reason, which closes the pipe on stdin."""
     while os.read(sys.stdin.fileno(), 4096):  # not through a buffer: its lock would block the exit
         pass
     for process in psutil.Process().children(recursive=True):

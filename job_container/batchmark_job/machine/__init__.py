@@ -1,1 +1,1 @@
-"""What the job runs on: CUDA, NVML, memory, threads, and their state while measuring."""
+"""The machine that the job runs on: CUDA, NVML, memory, threads, and its state."""

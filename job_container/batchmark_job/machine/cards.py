@@ -1,4 +1,4 @@
-"""EC2's GPUs, and which of them a torch build supports."""
+"""The GPU models that EC2 offers, and which of them a torch build supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUILT_FOR = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 
 
 class Card(NamedTuple):
-    """A GPU model: words in its CUDA name, and the EC2 instance families that have it."""
+    """A GPU model: part of its CUDA name, its capability, and the EC2 families that have it."""
 
     model: str
     capability: Capability
@@ -43,16 +43,16 @@ CARDS = (
 
 
 def card_of(model: str) -> Card | None:
-    """The card with this CUDA name, such as NVIDIA A100-SXM4-40GB."""
+    """Return the card with this CUDA name, such as NVIDIA A100-SXM4-40GB, or None."""
     return next((card for card in CARDS if re.search(rf"\b{card.model}\b", model)), None)
 
 
 def runs_on(capability: Capability, built_for: Iterable[str]) -> bool:
-    """Whether a build has code for a GPU.
+    """Return whether a torch build has code for a GPU.
 
-    Binary code (sm_) runs on its major version from its minor version on, architecture-specific
-    code (sm_90a) on its own version only, and PTX (compute_) on all later ones. Source: CUDA
-    programming guide, "Compute capabilities" and "Binary compatibility".
+    Binary code (sm_) runs on the same major version with the same or a later minor version.
+    Architecture-specific code (sm_90a) runs only on its own version, and PTX (compute_) also on all
+    later ones. Source: CUDA programming guide, "Compute capabilities" and "Binary compatibility".
     """
     return any(_covers(name, capability) for name in built_for)
 

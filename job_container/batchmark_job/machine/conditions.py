@@ -1,7 +1,7 @@
 """The machine's state while measuring, and whether something slowed it down during a sample.
 
 GPU clocks, power, temperature and event reasons come from NVML, CPU steal from /proc/stat, the wait
-for a CPU from each thread's schedstat, CPU frequency from cpufreq. Many virtual machines have no
+for a CPU from each thread's schedstat, and CPU frequency from cpufreq. Many virtual machines lack
 cpufreq; the "cpu MHz" in their /proc/cpuinfo is constant and is not used.
 """
 
@@ -42,13 +42,13 @@ class CpuTicks:
     stolen: int
 
     def stolen_since(self, earlier: CpuTicks) -> tuple[int, int]:
-        """Ticks stolen by the hypervisor, and ticks in which CPUs had work; idle CPUs lose none."""
+        """Return the ticks stolen by the hypervisor, and those in which CPUs had work to do."""
         stolen = max(0, self.stolen - earlier.stolen)
         return stolen, stolen + max(0, self.busy - earlier.busy)
 
 
 class ThreadTime(NamedTuple):
-    """Nanoseconds that a thread has spent running on a CPU, and waiting for one."""
+    """A thread's time in nanoseconds: running on a CPU, and waiting for one."""
 
     ran: int
     waited: int
@@ -70,7 +70,7 @@ class Reading:
 class Monitor:
     """Samples the machine's state at intervals, and reports on any span of time afterwards.
 
-    Spans are in time.perf_counter()'s seconds. Nothing here raises; what can't be read is None.
+    Spans are in seconds of time.perf_counter(). Nothing raises; values that can't be read are None.
     """
 
     def __init__(self, device: str, gpu: nvml.Gpu | None = None, root: Path = Path("/")) -> None:
@@ -102,27 +102,27 @@ class Monitor:
             self._thread.join(LAST_READING_SECONDS)
 
     def now(self) -> Conditions:
-        """A fresh reading; steal covers the last STEAL_WINDOW_SECONDS or slightly more."""
+        """Take a reading; its steal covers the last STEAL_WINDOW_SECONDS or slightly more."""
         self._read()
         return self.at(time.perf_counter())
 
     def at(self, moment: float) -> Conditions:
-        """The nearest reading, and the steal up to that moment."""
+        """Return the nearest reading, and the steal up to that moment."""
         return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
-        """Means over a span, and every slowdown seen in it."""
+        """Return the means over a span, and every slowdown seen in it."""
         readings = self._kept()
         return _conditions(_near(readings, start, end), _stolen(readings, start, end))
 
     def throttled(self, start: float, end: float) -> bool:
-        """Whether something other than the measured code slowed the machine down during a span.
+        """Return whether something other than the measured code slowed the machine in a span.
 
         A span counts as throttled only if one of these holds.
 
         - The GPU reported one of nvml.DISTURBANCES in the span, or at the nearest reading if the
           span is too short to have one.
-        - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
+        - The hypervisor took more than STEAL_LIMIT of the time in which CPUs had work, over the
           span or, if longer, the STEAL_WINDOW_SECONDS before its end, less one tick for rounding.
         - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
         """
@@ -162,7 +162,7 @@ class Monitor:
 
 
 def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Reading]:
-    """The readings in a span, or the one nearest to it."""
+    """Return the readings in a span, or the nearest one if there are none."""
     first = bisect_left(readings, start, key=attrgetter("at"))
     last = bisect_right(readings, end, key=attrgetter("at"))
     if first < last:
@@ -172,7 +172,7 @@ def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Rea
 
 
 def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int, int] | None:
-    """CpuTicks.stolen_since() up to the end of a span; None if the readings are too recent."""
+    """Return CpuTicks.stolen_since() up to a span's end, or None if readings began too late."""
     last = min(bisect_left(readings, end, key=attrgetter("at")), len(readings) - 1)
     since = min(start, readings[last].at - STEAL_WINDOW_SECONDS)
     first = bisect_right(readings, since, key=attrgetter("at")) - 1
@@ -185,7 +185,7 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 def wait_share(
     before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
 ) -> float | None:
-    """Share of the threads' runnable time that they spent waiting for a CPU."""
+    """Return the share of their runnable time that the threads spent waiting for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
@@ -214,7 +214,7 @@ def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> 
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:
-    """Mean of the values that are not None; None if there are none."""
+    """Return the mean of the values that are not None, or None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
@@ -242,7 +242,7 @@ def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
 
 
 def thread_times(root: Path = Path("/")) -> dict[str, ThreadTime] | None:
-    """This process's threads by id, from schedstat (Linux: Documentation/scheduler/sched-stats)."""
+    """Read this process's thread times by id (Linux: Documentation/scheduler/sched-stats)."""
     found = {}
     for file in (root / "proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError):  # the thread has ended meanwhile

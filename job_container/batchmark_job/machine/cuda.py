@@ -1,4 +1,4 @@
-"""Whether CUDA can be used here, and if not, why and what to do about it."""
+"""Checks whether CUDA can be used, and if not, explains why and what to do about it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Obstacle(NamedTuple):
-    """Why there is no CUDA device, and what to check or change."""
+    """The reason for a missing CUDA device, and what to check or change."""
 
     what: str
     remedy: str
 
 
 def find_obstacle() -> Obstacle | None:
-    """Why torch sees no CUDA device, as far as the driver can tell; None if it sees one."""
+    """Find out why torch sees no CUDA device; return None if it sees one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
@@ -56,7 +56,7 @@ def start() -> None:
     """Initialise CUDA on the first GPU without running a kernel, so that cold calls stay cold.
 
     Raises:
-        CannotMeasureError: this torch lacks code for the GPU, or the GPU is full or in error.
+        CannotMeasureError: torch has no code for the GPU, its memory is full, or CUDA fails.
     """
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
@@ -109,7 +109,7 @@ def _shown(variable: str) -> str:
 
 
 def _refuse_other_gpus() -> None:
-    """Refuse a GPU that this torch has no code for: its first kernel would fail."""
+    """Reject a GPU that torch has no code for, because its first kernel would fail."""
     built_for = torch.cuda.get_arch_list()
     capability = torch.cuda.get_device_capability(0)
     if built_for and not cards.runs_on(capability, built_for):
@@ -137,7 +137,7 @@ def _name_the_gpu() -> None:
 
 
 def _memory_used() -> str:
-    """The GPU's memory in use, in parentheses; empty without NVML."""
+    """Return the GPU memory in use, in parentheses, or an empty string without NVML."""
     try:
         used = nvml.visible_gpus()[0].memory_used_bytes()
         total = torch.cuda.get_device_properties(0).total_memory

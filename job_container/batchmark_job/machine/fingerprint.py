@@ -1,4 +1,4 @@
-"""The fingerprint of the machine; a field is None if it can't be determined quickly."""
+"""Collects the machine's fingerprint; a field is None if it can't be determined quickly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ THREAD_VARIABLES = (
 
 
 def describe(compute_threads: int, device: Device) -> Environment:
-    """The fingerprint of this machine, with the last-level cache of the measured device."""
+    """Return the fingerprint of this machine, with the last-level cache of the measured device."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -69,20 +69,20 @@ def describe(compute_threads: int, device: Device) -> Environment:
 
 
 def thread_settings() -> tuple[str, ...]:
-    """The variables of THREAD_VARIABLES that are set, as NAME=value."""
+    """Return the THREAD_VARIABLES that are set, as NAME=value."""
     found = ((name, os.environ.get(name)) for name in THREAD_VARIABLES)
     return tuple(f"{name}={value}"[:MOST_CHARACTERS_OF_NAME] for name, value in found if value)
 
 
 def usable_threads(root: Path = Path("/")) -> int:
-    """Logical CPUs that this process may use, by affinity and cgroup quota."""
+    """Count the logical CPUs that this process may use, by affinity and cgroup quota."""
     threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Physical cores that this process may use; equals usable_threads() without SMT.
+    """Count the physical cores that this process may use; equals usable_threads() without SMT.
 
     If the kernel does not say which logical CPUs share a core, each counts as one.
     """
@@ -93,7 +93,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
-    """A GPU's L2 cache, or the sum of the last-level caches of the usable CPUs."""
+    """Return the size of the GPU's L2 cache, or of the usable CPUs' last-level caches together."""
     if device == Device.CUDA:
         import torch
 
@@ -121,7 +121,7 @@ def _usable_cpus() -> set[int]:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """The CPU quota of the control group (version 2 or 1), in CPUs."""
+    """Return the CPU quota of the control group (version 2 or 1) in CPUs, or None."""
     with contextlib.suppress(OSError, ValueError):
         quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
@@ -144,14 +144,14 @@ def cpu_model(root: Path = Path("/")) -> str:
 
 
 def driver_version() -> str | None:
-    """The NVIDIA driver's version; None if NVML does not respond."""
+    """Return the NVIDIA driver's version, or None if NVML does not respond."""
     with contextlib.suppress(Exception):
         return nvml.driver().version
     return None
 
 
 def gpu_application_clock_hz() -> float | None:
-    """The first GPU's application clock; None if it has none or NVML does not respond."""
+    """Return the first GPU's application clock, or None if there is none or NVML is missing."""
     with contextlib.suppress(Exception):
         return nvml.visible_gpus()[0].application_clock_hz()
     return None
@@ -169,9 +169,9 @@ def _command_output(*command: str) -> str | None:
 
 @cache
 def code_version(package: Path = Path(__file__).parents[1]) -> str:
-    """First 12 hex digits of the SHA-256 of all source files in a package.
+    """Return the first 12 hex digits of the SHA-256 of all source files in a package.
 
-    It is the same in an image and in a checkout.
+    The value is the same in an image and in a checkout.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""The host below a job's container: what its kernel reports, and what may affect timings."""
+"""The host of a job's container: what its kernel reports, and what may affect timings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONTAINER_ENGINE = re.compile(r".*/(docker|containerd)\.sock")
 
 
 def text_of(file: Path) -> str:
-    """Content of a kernel file; empty if it does not exist or can't be read."""
+    """Return the content of a kernel file, or an empty string if it can't be read."""
     try:
         return file.read_text()
     except OSError:
@@ -28,10 +28,10 @@ def text_of(file: Path) -> str:
 
 
 def gpu_daemons(root: Path = Path("/")) -> str | None:
-    """Which of GPU_DAEMONS run on the host, or "none"; None if its sockets can't be seen.
+    """Return which GPU_DAEMONS run on the host, or "none"; None if its sockets can't be seen.
 
     Linux shows a network namespace's sockets to every process in it, and Batch runs single-node
-    jobs in the host's namespace. If the Docker socket is missing, this is a different namespace.
+    jobs in the host's namespace. If no Docker socket is listed, this is a different namespace.
     """
     lines = text_of(root / "proc/net/unix").splitlines()
     paths = [words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8]
@@ -42,5 +42,5 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
 
 
 def python_path() -> str:
-    """PYTHONPATH with which another process finds this package."""
+    """Return the PYTHONPATH with which another process finds this package."""
     return os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))

@@ -1,4 +1,4 @@
-"""What a job measures on: the device, its threads, and the machine's fingerprint."""
+"""Determines the device and threads that a job measures with, and the machine's fingerprint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
 
     Args:
         requested: auto, cpu or cuda.
-        threads: for the math libraries; 0 uses all available.
+        threads: CPU threads for the math libraries; 0 uses all available.
 
     Raises:
         CannotMeasureError: the requested device is missing or can't be used.
@@ -39,7 +39,7 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
     device = _choose_device(requested, allow_cpu_fallback=allow_cpu_fallback)
     usable = fingerprint.usable_threads()
     if threads > usable:
-        say(f"batchmark-job: {threads} threads requested, but only {usable} usable: using those")
+        say(f"batchmark-job: {threads} threads requested, but only {usable} usable: using {usable}")
     given = min(threads or usable, usable)
     uuid = multiprocessors = None
     if device is Device.CUDA:

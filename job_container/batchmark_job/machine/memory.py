@@ -1,4 +1,4 @@
-"""The memory a row needs, the memory available, the peak used, and out-of-memory errors."""
+"""Determines needed, available and peak memory, and recognises out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shortage(
     dtype: str,
     device: str,
 ) -> str | None:
-    """Why the row does not fit, with both sizes; None if it does."""
+    """Return why the row does not fit, with needed and available sizes, or None if it fits."""
     working_set = implementation.working_set_bytes(parameters, dtype)
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")
@@ -50,13 +50,13 @@ def shortage(
 
 
 def has_room(needed_bytes: int, device: str) -> bool:
-    """Whether the device has this many more bytes available."""
+    """Return whether this many more bytes fit on the device."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
-    """Peak memory of this process so far: torch's on CUDA, all of it on the CPU."""
+    """Return this process's peak memory so far: torch's on CUDA, all of it on the CPU."""
     if device == "cuda":
         import torch
 
@@ -94,16 +94,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """The error in one line, with out-of-memory errors worded as such."""
+    """Return the error in one line; if memory ran out, the line begins by saying so."""
     if is_out_of_memory(error):
         return f"ran out of memory: {first_line(error)}"
     return one_line(error)
 
 
 def kills_for_memory(root: Path = Path("/")) -> int:
-    """How often the kernel's OOM killer has struck in this process's control group.
+    """Count the processes of this control group that the kernel's OOM killer has killed.
 
-    Without a version 2 group the count is the whole machine's, and includes other containers.
+    Without a version 2 group, the count covers the whole machine, including other containers.
     """
     events = [folder / "memory.events" for folder, v2 in _cgroup_folders(root) if v2]
     counts = (_field(file, "oom_kill") for file in (*events, root / "proc/vmstat"))
@@ -111,13 +111,13 @@ def kills_for_memory(root: Path = Path("/")) -> int:
 
 
 def available_host_bytes(root: Path = Path("/")) -> int:
-    """Memory available on the machine, or less if a control group allows less."""
+    """Return the memory available on the machine, or less if a control group limits it."""
     machine_bytes: int = psutil.virtual_memory().available
     return max(0, min([machine_bytes, *_cgroup_headrooms(root)]))
 
 
 def host_memory_bytes(root: Path = Path("/")) -> int:
-    """The machine's memory, or the control group's limit if that is lower."""
+    """Return the machine's memory, or the control group's limit if that is lower."""
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])
@@ -126,8 +126,8 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
 def keep_freed_memory() -> None:
     """Make glibc's malloc keep freed pages, so that the next call reuses them.
 
-    Otherwise the state of the heap decides whether a call pays for mapping its output's pages
-    (docs/decisions/0011). Does nothing with another C library.
+    Otherwise the state of the heap decides whether a call spends time mapping its output's pages
+    (docs/decisions/0011). This does nothing with other C libraries.
     """
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(M_MMAP_MAX, 0)
@@ -145,7 +145,7 @@ def _cgroup_headrooms(root: Path) -> Iterator[int]:
 
 
 def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
-    """This process's memory control groups and their parents, with True for version 2."""
+    """Yield this process's memory control groups and their parents, with True for version 2."""
     for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -168,12 +168,12 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """The number behind a name in a file of "name number" lines; None if it is missing."""
+    """Return the number after a name in a file of "name number" lines, or None if missing."""
     lines = map(str.split, text_of(path).splitlines())
     return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 
 
 def _number(path: Path) -> int | None:
-    """The number in a file; None for "max" or a missing file."""
+    """Return the number in a file, or None for "max" or a missing file."""
     text = text_of(path).strip()
     return int(text) if text.isdecimal() else None

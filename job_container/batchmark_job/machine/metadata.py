@@ -1,4 +1,4 @@
-"""What EC2's and ECS's metadata services report about the machine and the container."""
+"""Reads EC2's and ECS's metadata about the machine and the container."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Category = Literal[
 
 
 def on_ec2(root: Path = Path("/")) -> bool:
-    """Whether the firmware identifies EC2 (Nitro or Xen); elsewhere a metadata request hangs."""
+    """Return whether the firmware identifies EC2 (Nitro or Xen); elsewhere metadata calls hang."""
     if text_of(root / "sys/class/dmi/id/sys_vendor").strip() == "Amazon EC2":
         return True
     return text_of(root / "sys/hypervisor/uuid").lower().startswith("ec2")
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """URL of the instance metadata service, from the environment or EC2's own; None elsewhere."""
+    """Return the instance metadata URL from the environment, or EC2's own, or None off EC2."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """Query the instance metadata service, version 2; None off EC2 or if it has no such value."""
+    """Query the instance metadata service (version 2); return None if it has no such value."""
     url = url or imds_url()
     if url is None:
         return None
@@ -55,7 +55,7 @@ def image_digest() -> str | None:
 
 
 def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """The ECS agent's metadata of this container or its task; empty without an agent.
+    """Return the ECS agent's metadata on this container or its task; empty without an agent.
 
     Source: task metadata endpoint version 4, whose address the agent puts into the environment.
     """

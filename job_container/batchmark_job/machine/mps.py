@@ -1,7 +1,7 @@
 """Runs NVIDIA's Multi-Process Service with the job's own control daemon, in its own folder.
 
-A guard process starts the daemon, and ends it and its servers when its standard input closes: when
-the job stops the service, and when the job itself ends in any way.
+A guard process starts the daemon. It ends the daemon and its servers when the guard's standard
+input closes, because the job stopped the service or ended for any reason.
 
 Source: NVIDIA, Multi-Process Service, https://docs.nvidia.com/deploy/mps/.
 """
@@ -43,7 +43,7 @@ CONTROL_PIPE = "control"  # created by the daemon in its folder
 def client_environment(
     pipes: str | None, thread_percentage: int | None, memory_bytes: int | None
 ) -> dict[str, str]:
-    """The variables that a client needs before CUDA starts; `pipes` is None if already set."""
+    """Return the variables a client needs before CUDA starts; `pipes` is None if already set."""
     found = {} if pipes is None else {PIPES: pipes}
     if thread_percentage is not None:
         found[THREAD_PERCENTAGE] = str(thread_percentage)
@@ -54,7 +54,7 @@ def client_environment(
 
 @contextlib.contextmanager
 def daemon(gpu_uuid: str | None) -> Iterator[str]:
-    """Run a control daemon for a GPU within the context; yields the folder of its pipes.
+    """Run a control daemon for a GPU within the context, and yield the folder of its pipes.
 
     Raises:
         CannotMeasureError: the daemon is not installed or does not respond.
@@ -102,7 +102,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
 def find_daemon() -> None:
     """Check that the host's daemon is mounted; otherwise CUDA would silently start without MPS.
 
-    Wait a while for it: on a host that has just started, the daemon may still be starting.
+    Wait up to READY_SECONDS, because on a new host the daemon may still be starting.
 
     Raises:
         CannotMeasureError: there is no daemon.
@@ -119,16 +119,16 @@ def find_daemon() -> None:
 
 
 def check_served(pipes: str | None) -> str | None:
-    """Check that the daemon serves a client: it starts a server for the first one.
+    """Check that the daemon has started a server, as it does for its first client.
 
     Args:
-        pipes: its folder; None for the one in this process's environment.
+        pipes: the daemon's folder; None for the one in this process's environment.
 
     Returns:
-        Why this could not be checked; None if it was.
+        Why this could not be checked, or None if it was checked.
 
     Raises:
-        CannotMeasureError: it serves no client, so the replicas run without MPS.
+        CannotMeasureError: the daemon serves no client, so the replicas run without MPS.
     """
     pipes = pipes or os.environ.get(PIPES, "")
     control = shutil.which(CONTROL)
@@ -147,7 +147,7 @@ def _guard(control: str, ready_seconds: float, said: Path) -> None:
     """Run the daemon until standard input closes.
 
     Args:
-        said: file for its output, kept out of the log because only a failure makes it useful.
+        said: file for the daemon's output, which is logged only after a failure.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # adopt the processes that it forks
     with said.open("wb") as file:
@@ -167,7 +167,7 @@ def _guard(control: str, ready_seconds: float, said: Path) -> None:
 
 
 def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> str:
-    """Wait for READY, or return why the daemon is not ready."""
+    """Wait for the daemon, and return READY or why it is not ready."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if process.poll() is not None:
@@ -179,7 +179,7 @@ def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> st
 
 
 def _ask(control: str, command: str, pipes: str | None = None) -> str | None:
-    """The daemon's reply to a command; None if it rejected it."""
+    """Return the daemon's reply to a command, or None if the command failed or timed out."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         asked = subprocess.run(
             [control],

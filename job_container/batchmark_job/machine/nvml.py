@@ -1,4 +1,4 @@
-"""NVML's readings in this package's units; None if the GPU or driver lacks one.
+"""Reads NVML in this package's units; a reading that the GPU or driver lacks is None.
 
 Every function raises an Exception if NVML is missing or can't reach a driver.
 
@@ -31,10 +31,10 @@ SLOWDOWNS = DISTURBANCES | {"sw_power_cap"}
 
 
 class Gpu:
-    """One GPU by its NVML handle; `nvml` is the module pynvml.
+    """One GPU, identified by its NVML handle; `nvml` is the module pynvml.
 
-    Methods return None for values that are not supported or not permitted, and raise NVMLError
-    otherwise.
+    Methods return None for values that are not supported or not permitted, and raise NVMLError for
+    any other failure.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
@@ -54,12 +54,12 @@ class Gpu:
         }
 
     def utilization_percent(self) -> float | None:
-        """Share of the last sample period, 1/6 to 1 s, in which a kernel ran."""
+        """Return the percentage of the last sample period (1/6 to 1 s) in which a kernel ran."""
         rates = self._ask(self._nvml.nvmlDeviceGetUtilizationRates)
         return None if rates is None else float(rates.gpu)
 
     def memory_used_bytes(self) -> int | None:
-        """Memory used by all processes and the driver."""
+        """Return the memory used by all processes and the driver."""
         memory = self._ask(self._nvml.nvmlDeviceGetMemoryInfo)
         return None if memory is None else int(memory.used)
 
@@ -67,11 +67,11 @@ class Gpu:
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetPowerUsage)
 
     def clock_hz(self) -> float | None:
-        """Clock of the streaming multiprocessors."""
+        """Return the clock of the streaming multiprocessors."""
         return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM)
 
     def application_clock_hz(self) -> float | None:
-        """Clock set for running kernels; the GPU may still run slower, or boost."""
+        """Return the clock set for running kernels; the GPU may still run slower or faster."""
         nvml = self._nvml
         return self._scaled(1e6, nvml.nvmlDeviceGetApplicationsClock, nvml.NVML_CLOCK_GRAPHICS)
 
@@ -88,16 +88,16 @@ class Gpu:
         return None
 
     def mig_enabled(self) -> bool | None:
-        """Whether MIG is on; None if the GPU doesn't support it."""
+        """Return whether MIG is on, or None if the GPU doesn't support it."""
         mode = self._ask(self._nvml.nvmlDeviceGetMigMode)
         return None if mode is None else bool(mode[0] == self._nvml.NVML_DEVICE_MIG_ENABLE)
 
     def energy_joules(self) -> float | None:
-        """Energy used since the driver was loaded; not available on all GPUs."""
+        """Return the energy used since the driver was loaded; not available on all GPUs."""
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def event_reasons(self) -> tuple[str, ...] | None:
-        """What limits the clocks, as keys of EVENT_REASONS; other reasons are left out.
+        """Return what limits the clocks, as keys of EVENT_REASONS; other reasons are left out.
 
         Needs driver 535 or newer.
         """
@@ -128,7 +128,7 @@ class Driver(NamedTuple):
 
 
 def driver() -> Driver:
-    """The driver of this machine or container, found without torch."""
+    """Return the driver of this machine or container, found without torch."""
     pynvml.nvmlInit()
     try:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
@@ -142,9 +142,9 @@ def driver() -> Driver:
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs or MIG slices that torch sees, in torch's order.
+    """Return the GPUs or MIG slices that torch sees, in torch's order.
 
-    Looked up by UUID, because NVML's indexes differ if CUDA_VISIBLE_DEVICES is set. Raises
+    They are looked up by UUID, because NVML's indexes differ if CUDA_VISIBLE_DEVICES is set. Raises
     NVMLError if NVML does not know one of them.
     """
     import torch
@@ -154,14 +154,14 @@ def visible_gpus() -> list[Gpu]:
 
 
 def all_gpus() -> list[Gpu]:
-    """The GPUs of this machine or container, found without torch."""
+    """Return the GPUs of this machine or container, found without torch."""
     pynvml.nvmlInit()
     count = int(pynvml.nvmlDeviceGetCount())
     return [Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]
 
 
 def find_gpu(uuid: str) -> Gpu:
-    """A GPU or MIG slice, found without torch; raises NVMLError if none has this UUID."""
+    """Find a GPU or MIG slice without torch; raise NVMLError if none has this UUID."""
     pynvml.nvmlInit()
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")

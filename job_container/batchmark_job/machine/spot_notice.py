@@ -1,4 +1,4 @@
-"""Watches for Spot's interruption notice; no signal announces it to a container."""
+"""Watches for Spot's interruption notice, which no signal announces to a container."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Poll the metadata service, if any, for the notice in a thread; it comes two minutes ahead.
+    """Start a thread that polls the metadata service for the notice, given two minutes ahead.
 
-    Batch does not pass it on: SIGTERM comes when Docker shuts down, SIGKILL soon after. A rebalance
-    recommendation, which may come earlier or never, is only logged.
+    Batch does not pass it on: SIGTERM comes only when Docker shuts down, with SIGKILL soon after. A
+    rebalance recommendation, which may come earlier or never, is only logged.
 
     Source: EC2 User Guide, "Spot Instance interruption notices".
 
@@ -33,7 +33,7 @@ def _look_out(url: str, on_notice: Callable[[], None], poll_seconds: float) -> N
     advice = None
     while not (action := instance_metadata("spot/instance-action", url)):
         if not advice and (advice := instance_metadata("events/recommendations/rebalance", url)):
-            warn(f"Spot may interrupt this host soon; the job goes on: {advice}")
+            warn(f"Spot may interrupt this host soon; the job continues: {advice}")
         time.sleep(poll_seconds)
     warn(f"Spot is interrupting this host: {action}")
     on_notice()

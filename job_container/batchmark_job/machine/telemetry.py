@@ -1,12 +1,12 @@
-"""How busy a job keeps its machine: sampled while measuring, summarised in the document.
+"""Samples how busy a job keeps its machine, and summarises it in the document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
 MemoryUsed       resident memory of the job's processes, shared pages counted once
 GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
 GPUMemoryUsed    used memory of the GPU, including the driver's share
-GPUPower         of the whole board
-GPUClock         of the streaming multiprocessors
-GPUTemperature   of the chip
+GPUPower         power drawn by the whole board
+GPUClock         clock of the streaming multiprocessors
+GPUTemperature   temperature of the chip
 
 A megabyte is 10^6 bytes. GPU metrics are those of the measured GPU, the first one visible, and
 exist only with NVML. With a namespace, all metrics also go to CloudWatch at the end.
@@ -60,11 +60,11 @@ class Meter(Protocol):
     """One source of samples."""
 
     def read(self) -> dict[str, float]:
-        """Values by metric, in the units of UNITS; must be cheap, as measurements are running."""
+        """Return values by metric, in UNITS; must be cheap, because measurements are running."""
 
 
 class ProcessMeter:
-    """This process and its workers; `usage` returns their CPU seconds so far and resident bytes."""
+    """Meter of this process and its workers; `usage` returns the workers' CPU seconds and bytes."""
 
     def __init__(self, compute_threads: int, usage: Callable[[], tuple[float, int]]) -> None:
         self._compute_threads = compute_threads
@@ -84,7 +84,7 @@ class ProcessMeter:
 
 
 class GpuMeter:
-    """One GPU; metrics that it does not have are left out."""
+    """Meter of one GPU; metrics that the GPU does not have are left out."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -110,7 +110,7 @@ def meters_for(
 
 @dataclass
 class StatisticSet:
-    """Samples of one metric over a minute or a job, in CloudWatch's form."""
+    """Statistics of one metric over a minute or a whole job, as CloudWatch accepts them."""
 
     count: int = 0
     total: float = 0.0
@@ -127,7 +127,7 @@ class StatisticSet:
 class Telemetry:
     """Samples its meters every PERIOD_SECONDS; with a namespace it also publishes.
 
-    Neither sampling nor publishing ever fails the job: an error is one line in the log.
+    Neither sampling nor publishing can fail the job; an error is only logged.
     """
 
     def __init__(self, meters: Sequence[Meter], namespace: str | None, target: str) -> None:
@@ -143,19 +143,19 @@ class Telemetry:
         self._published = False
 
     def start(self) -> None:
-        """Take the first sample, and leave the others to a thread."""
+        """Take the first sample, and start a thread that takes the others."""
         if self._meters:
             self._sample()
             self._thread.start()
 
     def stop(self) -> None:
-        """Take the last sample; may be called again, from any thread."""
+        """Stop after a last sample; can be called again, from any thread."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(LAST_SAMPLE_SECONDS)
 
     def summary(self) -> tuple[MetricSummary, ...]:
-        """Each metric over all samples so far; final after stop()."""
+        """Summarise each metric over all samples so far; final after stop()."""
         with self._recording:
             return tuple(
                 MetricSummary(
@@ -186,7 +186,7 @@ class Telemetry:
                 warn(f"metrics not published: timed out after {PUBLISH_SECONDS:g} s")
 
     def datums(self) -> list[dict[str, Any]]:
-        """PutMetricData's MetricData: for each metric and minute one set of statistics."""
+        """Return PutMetricData's MetricData: one set of statistics per metric and minute."""
         with self._recording:
             return [
                 {

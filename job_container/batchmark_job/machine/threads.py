@@ -1,4 +1,4 @@
-"""How many CPU threads the math libraries use, and on which cores they run."""
+"""Controls how many CPU threads the math libraries use, and on which cores they run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LOOK_SECONDS = 0.008  # minimum, since a running thread's time is updated every 
 
 
 class WorkingThreads:
-    """Finds the threads that do the work of a process's calls, at each call anew.
+    """Finds the threads that do the work in a process's calls, again for each call.
 
-    One look is not enough: threads that checked or copied something spin for 10 ms afterwards.
+    Once is not enough: threads that checked or copied something spin for another 10 ms.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,7 +33,7 @@ class WorkingThreads:
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Pin the threads found during the last calls to one core each within the context."""
+        """Within the context, pin each thread found during the last calls to one core."""
         before, began = thread_times() or {}, time.perf_counter()
         with pinned_to_cores(self._found):
             yield
@@ -53,7 +53,7 @@ def set_threads(count: int) -> None:
 
 @cache
 def _pools(modules: int) -> threadpoolctl.ThreadpoolController:  # noqa: ARG001
-    """Controllers of all loaded pools; cached, since finding them takes a new process 10 ms."""
+    """Return the controllers of all loaded pools; cached, because finding them takes 10 ms."""
     return threadpoolctl.ThreadpoolController()
 
 
@@ -63,9 +63,9 @@ def find_pools() -> None:
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
-    """All the job's threads, one per core, and repeated halves of that down to 1.
+    """Return these thread counts: all threads, one per core, and repeated halves of that down to 1.
 
-    Small work is slower on many threads: each has to be woken, and all wait for the last one.
+    Small tasks are slower on many threads: each has to be woken, and all wait for the last one.
     """
     cores = min(fingerprint.usable_cores(), count)
     halves = {cores >> times for times in range(cores.bit_length())}
@@ -74,10 +74,10 @@ def thread_counts_to_try(count: int) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
-    """Pin these threads of this process to one core each within the context.
+    """Within the context, pin each of these threads of this process to one core.
 
     Threads that have just started, were stopped or sleep between calls may share a core for 60 ms
-    and more until the scheduler separates them. Threads pinned by somebody else are left alone.
+    or more until the scheduler separates them. Threads that are already pinned are left alone.
     """
     allowed = _cores(0)
     free = [thread for thread in threads if _cores(thread) == allowed]
@@ -92,7 +92,7 @@ def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
 
 
 def busiest(before: Mapping[str, ThreadTime], after: Mapping[str, ThreadTime]) -> list[int]:
-    """The threads that worked between two moments, busiest first."""
+    """Return the threads that worked between two moments, busiest first."""
     nothing = ThreadTime(0, 0)
     ran = {int(id_): now.since(before.get(id_, nothing)).ran for id_, now in after.items()}
     most = max(ran.values(), default=0)

@@ -1,1 +1,1 @@
-"""The contract between the job and the rest: what a result document holds."""
+"""The contract between the job and the rest of Batchmark: what a result document contains."""

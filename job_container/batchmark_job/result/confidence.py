@@ -1,4 +1,4 @@
-"""The confidence level of every interval."""
+"""The confidence level of all intervals."""
 
 from __future__ import annotations
 

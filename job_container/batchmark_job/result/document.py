@@ -1,7 +1,7 @@
-"""The result document: the only thing a job hands to the rest of Batchmark.
+"""The result document, which is all that a job passes on to the rest of Batchmark.
 
 The job writes it, Airflow reads it, and nothing rewrites it. Every duration is in seconds and every
-size in bytes. `job_container/result.schema.json` is this module exported (`make schema`).
+size in bytes. `make schema` exports this module as `job_container/result.schema.json`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _Row = TypeVar("_Row", bound=Hashable)
 
 
 class ResultError(ValueError):
-    """A result document that can't be used; the message says why."""
+    """A result document is unusable; the message says why."""
 
 
 class Device(StrEnum):
@@ -81,14 +81,14 @@ class MeasurementStatus(StrEnum):
 
 
 class Environment(Model):
-    """What the measurements ran on; null if a value does not exist or is unknown."""
+    """The machine and software that were measured; missing and unknown values are null."""
 
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
     availability_zone: Name | None = optional("null off EC2")
     cpu_model: Name
     cpu_cores: PositiveCount = Field(description="physical cores of the machine")
     cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
-    compute_threads: PositiveCount = Field(description="threads the math libraries were given")
+    compute_threads: PositiveCount = Field(description="threads that the math libraries may use")
     memory_bytes: PositiveSize
     gpu_model: Name | None = Field(description="starts with 'simulated' if tests imitate a GPU")
     gpu_count: Count
@@ -102,13 +102,13 @@ class Environment(Model):
         description="container image digest; null outside a container"
     )
     image: Name | None = optional(
-        "image of a job that was not written for Batchmark, as its definition names it"
+        "image of a job not written for Batchmark, as named in its job definition"
     )
     compute_environment: Name | None = optional("AWS Batch compute environment; null outside Batch")
     last_level_cache_bytes: Size | None = optional("last-level cache of the device measured")
     ami_id: Name | None = optional("machine image; null off EC2")
     thread_settings: Few[Name] = optional(
-        "variables set that control how the math libraries' threads wait and where they run, as "
+        "variables that are set to control how math libraries' threads wait and where they run, as "
         "NAME=value",
         (),
     )
@@ -136,7 +136,7 @@ class Implementation(Model):
 
 
 class Phases(Model):
-    """Where a call spends its time, as medians over several calls; null where unknown."""
+    """How long each phase of a call takes, as medians over several calls; null if unknown."""
 
     allocate_seconds: Seconds | None = optional("allocating memory for the inputs, without reuse")
     host_to_device_seconds: Seconds | None = None
@@ -146,7 +146,7 @@ class Phases(Model):
         "GPU time of calls that waited in its queue; null if calls are long or can't be queued"
     )
     latency_seconds: Seconds | None = optional(
-        "on an idle GPU, until the host sees that the work is done"
+        "time on an idle GPU until the host sees that the work is done"
     )
 
 
@@ -165,7 +165,7 @@ Outcome = Literal["chosen", "slower", "wrong", "failed", "refused"]
 
 
 class Trial(Model):
-    """An implementation's short trial before the measurement, all on the same inputs."""
+    """A short trial of an implementation before the measurement; all use the same inputs."""
 
     implementation: Implementation
     outcome: Outcome
@@ -179,7 +179,7 @@ Criterion = Literal["precise", "max_samples", "max_seconds"]
 
 
 class Stopping(Model):
-    """Why sampling ended."""
+    """The reason why sampling ended."""
 
     criterion: Criterion
     relative_half_width: Ratio | None = Field(
@@ -189,12 +189,12 @@ class Stopping(Model):
 
 
 class Conditions(Model):
-    """The machine's state at a moment or while the samples were taken; null where unknown."""
+    """The machine's state at a moment or while the samples were taken; null if unknown."""
 
     cpu_frequency_hz: Amount | None = optional("mean over the CPUs")
     cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor took away")
     cpu_wait_share: Share | None = optional(
-        "share of its threads' runnable time that they spent waiting for a CPU"
+        "share of their runnable time that the row's threads spent waiting for a CPU"
     )
     gpu_clock_hz: Amount | None = optional("streaming multiprocessors")
     gpu_memory_clock_hz: Amount | None = None
@@ -208,23 +208,24 @@ class Conditions(Model):
 class Measurement(Model):
     """One workload at one point of its grid.
 
-    `samples_seconds` are the warm calls, grouped by process and in the order they ran.
-    `cold_seconds` is the implementation's first call, in a process that has loaded the libraries
-    and called nothing yet.
+    `samples_seconds` are the durations of warm calls, grouped by process and in the order in which
+    they ran. `cold_seconds` is the duration of the implementation's first call, in a process that
+    has loaded the libraries but called nothing yet.
 
     If tasks share a device (`sharing`), the parameters also name `mode` and `replicas`, and `form`
-    and `disturbance` unless they are the defaults. A sample is then a window of time divided by the
-    steps that all replicas made in it: the seconds per step of all of them together. With a
-    disturbance only the steps of the other replicas count.
+    and `disturbance` unless they are the defaults. A sample is then the length of a time window
+    divided by the number of steps that all replicas together made in it. With a disturbance, only
+    the steps of the other replicas count.
 
     If several nodes measure together (`scaling`), the parameters also name `nodes` and `devices`
     (per node). A sample is then one call of all of them: a training step on the batches of all
-    devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
+    devices, an all-reduce, or a pass over all files; its items and bytes are totals over all nodes.
 
-    For a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
-    the seconds from start to stop; or it is a metric that the job reported, and the parameters name
-    its unit and which way is better. A sample is then the value, or 1 value if higher is better, so
-    that less is better in every row. The parameter `start` separates cold and warm instances.
+    For a job that was not written for Batchmark (`check`), a row is either the whole job, whose
+    sample is the seconds from start to stop, or a metric that the job reported. The parameters then
+    name the metric's unit and whether higher or lower is better. Its samples are the values, or
+    their reciprocals if higher is better, so that lower is better in every row. The parameter
+    `start` separates cold and warm instances.
     """
 
     workload: Name
@@ -244,7 +245,7 @@ class Measurement(Model):
         (),
     )
     turn_samples: OfSamples[PositiveCount] = optional(
-        "samples taken in each turn, process by process; other rows' turns lie between them; "
+        "samples taken in each turn, process by process; other rows have turns in between; "
         "empty if each process took one turn",
         (),
     )
@@ -258,13 +259,13 @@ class Measurement(Model):
     check: OwnersCheck | None = optional(
         "replaces `correctness` for a job not written for Batchmark"
     )
-    timer: Literal["monotonic", "cuda_events"] | None = optional("what timed the samples")
+    timer: Literal["monotonic", "cuda_events"] | None = optional("clock that timed the samples")
     calls_per_sample: PositiveCount | None = optional(
         "number of calls averaged in a sample, if calls are short"
     )
     trials: Few[Trial] = optional("trials of all implementations, including the chosen one", ())
     input_sets: PositiveCount | None = optional(
-        "inputs used in rotation, so that caches don't hold them"
+        "number of inputs used in rotation, so that caches don't hold them"
     )
     caches_filled: Amount | None = optional(
         "bytes of all input sets, or of what is written between calls if those are too few, "
@@ -294,7 +295,7 @@ class Measurement(Model):
         "energy of the GPU per warm call, including the idle moment after it; null without "
         "NVML's counter, or if something is written between calls"
     )
-    sharing: Sharing | None = optional("how tasks shared the device; null if one had it to itself")
+    sharing: Sharing | None = optional("how tasks shared the device; null if a single task used it")
     scaling: Scaling | None = optional(
         "the nodes of a multi-node job; null for any other suite's rows"
     )
@@ -347,7 +348,7 @@ class Marks(Model):
 
 
 class Ceiling(Model):
-    """The best rate that this device reached in this job, to compare rows with."""
+    """The highest rate that this device reached in this job, for comparison with rows."""
 
     kind: Literal["compute", "copy", "read"]
     dtype: Name | None = Field(description="dtype of the matrix product; null for copy and read")
@@ -370,7 +371,7 @@ class MetricSummary(Model):
 
 
 class ResultDocument(Model):
-    """Everything one job attempt measured."""
+    """Everything that one attempt of a job measured."""
 
     schema_version: Literal[1, 2] = SCHEMA_VERSION
     run_id: Name
@@ -429,7 +430,7 @@ class ResultDocument(Model):
 
 
 def first_twice(rows: Iterable[_Row]) -> _Row | None:
-    """The first row that appears a second time; None if there is none."""
+    """Return the first row that appears a second time, or None."""
     seen: set[_Row] = set()
     for row in rows:
         if row in seen:
@@ -439,10 +440,10 @@ def first_twice(rows: Iterable[_Row]) -> _Row | None:
 
 
 def parse_document(text: str | bytes) -> ResultDocument:
-    """Read a result document.
+    """Parse a result document.
 
     Raises:
-        ResultError: it is not JSON, is too large, has an unknown schema version, or breaks the
+        ResultError: the text is not JSON, is too large, has an unknown version, or breaks the
             schema.
     """
     if len(text) > MOST_BYTES:
@@ -473,7 +474,7 @@ def parse_document(text: str | bytes) -> ResultDocument:
 
 
 def _most_keys(value: Any) -> int:
-    """The number of keys of the largest object in a JSON value."""
+    """Return the number of keys of the largest object in a JSON value."""
     most, left = 0, [value]
     while left:
         value = left.pop()

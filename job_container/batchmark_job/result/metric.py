@@ -1,7 +1,7 @@
-"""The lines with which any job reports metrics, in a file or on standard output.
+"""Metric lines, with which any job reports metrics in a file or on standard output.
 
-`metric-line.schema.json` is MetricLine exported (`make schema`). Each line is a JSON object: alone
-in the file that the variable BATCHMARK_METRICS names, or after PREFIX on standard output.
+Each line is a JSON object: in the file named by the variable BATCHMARK_METRICS, or after PREFIX on
+standard output. `make schema` exports MetricLine as `metric-line.schema.json`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Unit = Annotated[
 
 
 class MetricLine(Model):
-    """One value of a metric; each repetition of its name is another sample."""
+    """One value of a metric; each further line with the same name is another sample."""
 
     metric: MetricName
     value: Annotated[float, Field(ge=1e-9, le=1e9)] = Field(
-        description="above 0, as figures are compared by their ratios; use another unit if it "
-        "exceeds the bounds"
+        description="above 0, because figures are compared by their ratios; use another unit if "
+        "it is out of bounds"
     )
     unit: Unit = Field(description="such as images/s; units that end in /s are rates")
     higher_is_better: bool
@@ -41,7 +41,7 @@ class MetricLine(Model):
 
 
 class MetricLineError(ValueError):
-    """A line that can't be used; the message says why."""
+    """A metric line is unusable; the message says why."""
 
 
 def parse_metric_line(text: str) -> MetricLine:

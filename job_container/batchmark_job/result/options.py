@@ -27,11 +27,11 @@ def option(
     """Return the model field for an option.
 
     Args:
-        description: its text in the form; None keeps it off the form.
-        command: its help on the command line; None keeps it off the command line.
-        flag: its name on the command line, if it differs from the field's.
+        description: help text shown in the form, or None to hide the option there.
+        command: help text on the command line, or None to leave the option out there.
+        flag: name on the command line, if it differs from the field's.
         form: further settings of the form's field: its `section`, a label for each choice (`says`),
-            and `must` for a field that users have to fill in even though its default is empty.
+            and `must` for a field that users have to fill in although its default is empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}
@@ -42,13 +42,13 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Why these options can't be combined, or None; `name` gives the user's name of a field."""
+        """Return why options contradict each other, or None; `name` gives a field's public name."""
         return None
 
 
 @cache
 def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
-    """The JSON Schema of each option by its name, without references.
+    """Return the JSON Schema of each option by name, without references.
 
     If a field is itself a record, each of its fields is an option.
     """
@@ -65,7 +65,7 @@ def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
 
 
 def flags(model: type[Model]) -> dict[str, str]:
-    """The command-line flags of a model's options, by name."""
+    """Return the command-line flags of a model's options, by option name."""
     return {
         name: "--" + schema.get("flag", name).replace("_", "-")
         for name, schema in schemas(model).items()
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """The options as command-line arguments; options that are empty by default are left out."""
+    """Return options as command-line arguments, without those that are empty by default."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []
@@ -89,12 +89,12 @@ def arguments(options: Options) -> list[str]:
 
 
 def text(value: object) -> str:
-    """A value as a command-line argument."""
+    """Return a value as a command-line argument."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
-    """Which option is invalid, and what it accepts; `name` gives an option's name for the user."""
+    """Say which option is invalid and what it accepts; `name` gives an option's public name."""
     where = error.errors()[0]["loc"][:2]
     # A union has an error for each of its types.
     *_, first = (each for each in error.errors() if each["loc"][:2] == where)

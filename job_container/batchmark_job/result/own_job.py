@@ -1,4 +1,4 @@
-"""What is known of a whole job that was not written for Batchmark, observed from outside."""
+"""Records of a whole job that was not written for Batchmark, observed from outside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Start = Literal["cold", "warm"]
 
 
 class OwnersCheck(Model):
-    """The owner's check of whether the job's result is correct."""
+    """The owner's check that the job's result is correct."""
 
     kind: Literal["exit_code", "command", "checksum"]
     passed: bool
@@ -43,7 +43,7 @@ class BadLine(Model):
 
 
 class OwnJob(Model):
-    """A whole job as seen by Batch, its host and its own log lines; null if unknown."""
+    """A whole job as seen by Batch, its host and its own log lines; unknown values are null."""
 
     image: Name | None = Field(description="as named in its job definition")
     command: Text | None = Field(description="command that ran; null for the image's own")
@@ -53,18 +53,18 @@ class OwnJob(Model):
         description="from submission to start; null if Batch's times are impossible"
     )
     running_seconds: Seconds | None = Field(
-        description="from start to stop according to Batch; null as for waiting_seconds"
+        description="from start to stop according to Batch; null if Batch's times are impossible"
     )
     command_seconds: Seconds | None = optional("duration of the command alone")
     start: Start | None = optional(
-        "warm: its instance existed before it was submitted; null off EC2 or if unknown"
+        "warm if the instance existed before the job was submitted; null off EC2 or if unknown"
     )
     host: Name | None = optional("ARN of its container instance")
     purchase_option: Literal["spot", "on_demand"] | None = None
     check: OwnersCheck
     bad_lines: Few[BadLine] = ()
     bad_lines_left_out: Count = 0
-    metrics_left_out: Count = Field(default=0, description="lines dropped beyond the limit")
+    metrics_left_out: Count = Field(default=0, description="lines dropped because of the limit")
     doubts: Few[Text] = optional(
         "reasons to read its figures with care, such as a log that lost lines", ()
     )

@@ -12,7 +12,7 @@ _PICTURES = {number: 0x2400 + number for number in range(0x20)} | {_DELETE: 0x24
 
 
 def printable(text: str) -> str:
-    """The text with a visible sign in place of each such character; its length stays the same."""
+    """Replace control and format characters by visible ones; the text's length stays the same."""
     if text.isprintable():
         return text
     return "".join(

@@ -21,10 +21,10 @@ from batchmark_job.result.values import (
 
 
 class ScalingNode(Model):
-    """One machine of those that measured the row."""
+    """One of the machines that measured the row."""
 
     index: Count = Field(description="0 is the main node")
-    host: Name = Field(description="its address, as the other nodes reach it")
+    host: Name = Field(description="address at which the other nodes reach it")
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
     device_model: Name = Field(description="model of its GPUs, or of its CPU")
     devices: PositiveCount = Field(description="GPUs, or processes on the CPU, that took part")
@@ -47,12 +47,12 @@ class TrainingSettings(Model):
 
 
 class StepSplit(Model):
-    """Where a training step's time goes, as medians over the ranks' own means.
+    """How a training step spends its time: the median over the ranks of each rank's mean.
 
-    The parts need not add up to the step, as each is measured separately.
+    The parts need not add up to the step, because each is measured separately.
     """
 
-    data_seconds: Seconds = Field(description="waiting for the next batch, on the device")
+    data_seconds: Seconds = Field(description="time waiting for the next batch, on the device")
     compute_seconds: Seconds = Field(description="duration of steps that exchange no gradients")
     communication_seconds: Seconds = Field(
         description="a whole step without waiting for data, minus compute_seconds: what exchanging "
@@ -61,12 +61,12 @@ class StepSplit(Model):
 
 
 class Scaling(Model):
-    """How many nodes measured a row together, and what a step of it consists of."""
+    """The nodes that measured a row together, and details of what they measured."""
 
     nodes: Annotated[tuple[ScalingNode, ...], FailFast(), Field(min_length=1, max_length=1_000)]
     backend: Name = Field(description="torch.distributed's backend: nccl, or gloo on the CPU")
     settings: TrainingSettings | None = optional("null if nothing is trained")
-    split: StepSplit | None = optional("null as for settings")
+    split: StepSplit | None = optional("parts of a step; null if nothing is trained")
     losses: Few[Reading] = optional(
         "mean over all ranks, at up to 100 steps spread evenly from the first to the last", ()
     )
@@ -74,7 +74,7 @@ class Scaling(Model):
         "mean over all GPUs while the samples were taken; null on the CPU"
     )
     gradient_bytes: Size | None = optional(
-        "bytes of gradients that each rank contributes per step; null as for settings"
+        "bytes of gradients that each rank contributes per step; null if nothing is trained"
     )
 
     @property

@@ -65,8 +65,8 @@ class _Step(Options):
 class _Nodes(Options):
     node_counts: Annotated[tuple[Nodes, ...], Field(min_length=1)] = _of_nodes(
         (1, 2, 4, 8, 16, 20),
-        "How many nodes train together, one number per line. Each number is a job; they run one "
-        "after the other. Include 1, as the others are compared with it.",
+        "How many nodes train together, one number per line. Each number is a separate job, and "
+        "the jobs run one after the other. Include 1, because the others are compared with it.",
     )
     devices: Devices | None = _of_nodes(
         None,
@@ -86,12 +86,12 @@ class _Nodes(Options):
 
 
 class ScalingRun(_Step, _Nodes):
-    """Options of a run: jobs on several numbers of nodes. The form shows _Nodes's fields first."""
+    """Options of a run whose jobs differ in node count. The form shows _Nodes's fields first."""
 
     learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,
-        f"For {IMAGES_OF_RATE} images per step, after the warm-up. It is scaled linearly with "
-        "the images of all devices (linear scaling rule).",
+        f"Learning rate after the warm-up for {IMAGES_OF_RATE} images per step. It is scaled "
+        "linearly with the number of images on all devices (linear scaling rule).",
     )
     momentum: Annotated[Amount, STRICT] = _of_training(
         0.9, "Momentum of stochastic gradient descent."
@@ -103,7 +103,7 @@ class ScalingRun(_Step, _Nodes):
         90, "Epochs over which the rate decays quadratically to 0."
     )
     warmup_epochs: Annotated[Count, STRICT] = _of_training(
-        10, "Epochs over which the rate rises first."
+        10, "Epochs at the start, over which the rate rises."
     )
     images_per_epoch: Annotated[PositiveCount, STRICT] = _of_training(
         1_281_167, "Images per epoch; ImageNet has 1,281,167."
@@ -116,7 +116,7 @@ class ScalingRun(_Step, _Nodes):
 
     @property
     def settings(self) -> TrainingSettings:
-        """The training settings for a step of IMAGES_OF_RATE images."""
+        """Training settings for a step of IMAGES_OF_RATE images."""
         return TrainingSettings(**self.model_dump(include=set(TrainingSettings.model_fields)))
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:
@@ -124,15 +124,15 @@ class ScalingRun(_Step, _Nodes):
 
 
 class ScalingOptions(_Step):
-    """What the nodes of one job measure together."""
+    """Options of one job: what its nodes measure together."""
 
     nodes: Nodes = Field(default=1, description="number of nodes, which the job reads from Batch")
     devices: Devices = option(1, command="GPUs per node, or processes on its CPU")
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)] = option(
         (64,),
         command=(
-            "images per device and step; each is a separate row: a run's first one is for weak "
-            "scaling, a second one for strong scaling"
+            "images per device and step, each value a separate row: in a run, the first is for "
+            "weak scaling and the second for strong scaling"
         ),
     )
     data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = option(

@@ -61,8 +61,7 @@ class Replica(Model):
     step_seconds_p95: PositiveSeconds | None = None
     step_seconds_p99: PositiveSeconds | None = None
     longest_gap_seconds: Seconds | None = optional(
-        "longest time without a finished step, from the common start; in exclusive mode from the "
-        "start of its turn"
+        "longest time without a finished step while the replica was measured"
     )
     startup_seconds: Seconds | None = optional(
         "from its process's start to its first finished step, while all others start too; median "

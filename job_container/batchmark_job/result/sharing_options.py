@@ -36,7 +36,7 @@ SAYS_OF_DISTURBANCES = {
 
 
 class SharingOptions(Options):
-    """Which task runs as replicas on one device, how many, and how they share it."""
+    """The task that runs as replicas on one device, their number, and how they share it."""
 
     task: Annotated[str, Field(min_length=1), IN_A_LINE] = _of_task(
         "cnn_training_step",
@@ -59,8 +59,8 @@ class SharingOptions(Options):
     )
     replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = _of_sharing(
         (1, 2, 5, 10, 20),
-        "How many share it at once, one number per line. Include 1, as the others are compared "
-        "with it.",
+        "How many replicas share the device at once, one number per line. Include 1, because the "
+        "others are compared with it.",
         command="numbers of replicas at once; a single one for jobs and pods",
     )
     disturbances: tuple[Disturbance, ...] = _of_sharing(

@@ -1,4 +1,4 @@
-"""Bounds of what a result document holds, and the types of its values."""
+"""The types of a result document's values, and their bounds."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ class Model(BaseModel):
 
 
 def optional(description: str, default: tuple[()] | None = None) -> Any:
-    """Return the field of a value that some documents lack; it is then null, or `default`."""
+    """Return a field that some documents lack; its value is then null, or `default`."""
     return Field(default=default, description=description)

@@ -38,6 +38,6 @@ class GivenVersion(Options):
     )
 
     def over(self, other: GivenVersion | None) -> Self:
-        """This version, with the other's fields where it has none."""
+        """Return this version, with missing fields taken from the other."""
         own = self.model_dump(exclude_none=True)
         return type(self)(**(other.model_dump(exclude_none=True) if other else {}) | own)

@@ -1,1 +1,1 @@
-"""Several tasks at once on one device: their total throughput, and each one's slowdown."""
+"""Measures tasks that run at once on one device: total throughput, and each task's slowdown."""

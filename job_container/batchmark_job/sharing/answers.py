@@ -1,4 +1,4 @@
-"""Answers of a worker that holds replicas."""
+"""Answers from a worker that runs replicas."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class StartedReplica(NamedTuple):
 
     @property
     def step_seconds(self) -> float:
-        """Duration of its fastest warm step so far, or else of its first step."""
+        """Duration of its fastest warm step so far, or of its first step if there is none."""
         return min(self.first.warm_seconds, default=self.first.seconds)
 
 
 class ReplicaRun(NamedTuple):
-    """What a replica did in one run; its memory is None if it shares its process."""
+    """A replica's steps and memory in one run; memory is None if it shares its process."""
 
     steps: Steps
     peak_memory_bytes: int | None
 
 
 class ReplicaFailure(NamedTuple):
-    """How a replica ended that did not complete its run."""
+    """How and why a replica failed to complete its run."""
 
     outcome: ReplicaOutcome
     reason: str

@@ -1,4 +1,4 @@
-"""How a replica disturbs the others in an experiment; runs in the replica's own process."""
+"""Disturbs the other replicas in an experiment; runs in the disturbing replica's process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _crash(device: str) -> NoReturn:
 
 
 def _hang(device: str) -> NoReturn:
-    """Keep the device busy and never answer."""
+    """Keep the device busy forever, without responding."""
     if device == "cuda":
         torch.cuda._sleep(SPIN_CYCLES)  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""A group: the replicas of a row in fresh processes, run at once or one after the other."""
+"""Runs a group: a row's replicas in fresh processes, at once or one after the other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE_STEPS = 2 * SLOW_CALLS
 
 @dataclass(frozen=True)
 class Task:
-    """What each replica does."""
+    """The task that each replica runs."""
 
     problem: Problem
     implementation: int
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass
 class Group:
-    """What a group's replicas did, ordered by number."""
+    """The results of a group's replicas, ordered by replica number."""
 
     started: list[StartedReplica] = field(default_factory=list)
     ran: list[ReplicaRun | ReplicaFailure] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Group:
     remark: str | None = None  # remarks for readers of the row
 
     def was_late(self) -> bool:
-        """Whether a replica was not yet running at its first window."""
+        """Return whether a replica was not yet running when its first window began."""
         return any(
             isinstance(one, ReplicaRun) and one.steps.began > span.start
             for one, span in zip(self.ran, self.spans, strict=True)
@@ -82,7 +82,7 @@ def measure(
     hear: Hear,
     gpu_uuid: str | None,
 ) -> Group:
-    """Run a group for about `seconds`; all its processes have ended on return.
+    """Run a group for about `seconds`; all of its processes have ended on return.
 
     Raises:
         StepError: a replica did not start.
@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """The replicas' extra environment variables; runs MPS within the context if needed."""
+    """Yield the replicas' extra environment variables; run MPS within the context if needed."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -134,7 +134,7 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Add replicas that run at once, measured in `windows` windows; retry if one began late."""
+        """Run replicas at once and add them to the group; retry if one began late."""
         for lead in LEADS_SECONDS:
             part = self._run_once(len(group.started), replicas, windows, seconds, lead)
             if not part.was_late():
@@ -215,11 +215,11 @@ class _Runner:
         return ran
 
     def _memory_used(self) -> int | None:
-        """GPU memory used by all processes."""
+        """Return the GPU memory that all processes use."""
         return self._ask_gpu(nvml.Gpu.memory_used_bytes)
 
     def _ask_gpu(self, question: Callable[[nvml.Gpu], _Answer | None]) -> _Answer | None:
-        """Query the GPU; None if there is none or NVML does not respond."""
+        """Query the GPU; return None if there is none or NVML does not respond."""
         if self.gpu_uuid is not None:
             with contextlib.suppress(Exception):
                 return question(nvml.find_gpu(self.gpu_uuid))
@@ -227,14 +227,14 @@ class _Runner:
 
 
 def _replicas(tell: Tell, *arguments: Any) -> Replicas:
-    """Build the object that a worker holds; loads libraries only in the worker."""
+    """Build a worker's replicas; the libraries are loaded only in the worker."""
     from batchmark_job.sharing.replicas import Replicas
 
     return Replicas(tell, *arguments)
 
 
 def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
-    """These seconds, or more if steps are slow, plus one window to warm up."""
+    """Return `seconds`, or longer if steps are slow; both include one window to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
     at_worst = typical * len(started)  # in which only one of them progresses at a time
     needed = STEPS_IN_WINDOW * (windows + 1) * at_worst
@@ -242,7 +242,7 @@ def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float
 
 
 def _patience(started: Sequence[StartedReplica]) -> float:
-    """How long to wait for the last steps after time is up."""
+    """Return how long to wait for the last steps after the time is up."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 
@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Final checks by the first process that completed its run; None if none did."""
+    """Return the final checks by the first process that completed its run, or None."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

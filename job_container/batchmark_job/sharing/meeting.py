@@ -44,7 +44,7 @@ class Place(NamedTuple):
         """Read the variables that Batch or Kubernetes sets.
 
         Raises:
-            InputError: there is no folder, or the number is out of range.
+            InputError: no folder is set, or the number is out of range.
         """
         array, completion = (
             environment.get(name) for name in ("AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX")
@@ -65,13 +65,13 @@ class Place(NamedTuple):
 
 
 class ReplicaRendezvous:
-    """Starts the first worker of each group in this container, and the rest in the others."""
+    """Starts each group's first worker in this container, and the rest in the other containers."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
         """Start listening.
 
         Raises:
-            InputError: the folder can't be written to.
+            InputError: the folder can't be used.
         """
         self._here, self._others = here, replicas - 1
         self._folder = place.folder
@@ -94,10 +94,10 @@ class ReplicaRendezvous:
         threading.Thread(target=self._receive, name="meeting", daemon=True).start()
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Worker:
-        """Start a group's first worker here, and the next ones in the other containers in turn.
+        """Start a group's first worker here, and each further worker in the next container.
 
         Raises:
-            CannotMeasureError: not all of them join in time.
+            CannotMeasureError: a container does not join in time.
         """
         self._wait_for_all()
         place, self._started = self._started, (self._started + 1) % (self._others + 1)
@@ -184,7 +184,7 @@ def lend_workers(place: Place, workers: ForkedWorkers) -> None:
     """Lend this container's workers to the first replica until it releases them.
 
     Raises:
-        CannotMeasureError: the first replica is late, has ended already, or dies.
+        CannotMeasureError: the first replica is late, has already ended, or ends unexpectedly.
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
@@ -230,7 +230,7 @@ def _connect(place: Place) -> Connection:
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """A short path to the socket, since an address may have 107 bytes at most."""
+    """Yield a short path to the socket, because an address can have at most 107 bytes."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{handle}/{SOCKET}"

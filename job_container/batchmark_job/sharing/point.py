@@ -1,4 +1,4 @@
-"""How many tasks share the device, and how: what a row of the suite requests."""
+"""The rows of the suite `sharing`: how many tasks share the device, and how."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SharingPoint:
     limits: MpsLimits = MpsLimits()
 
     def parameters(self) -> dict[str, str | int]:
-        """The parameters that distinguish rows; a default form or disturbance is omitted."""
+        """Return the parameters that distinguish rows; a default form or disturbance is omitted."""
         named: dict[str, str | int] = {"mode": self.mode.value, "replicas": self.replicas}
         if self.form != "processes":
             named["form"] = self.form
@@ -48,7 +48,7 @@ class SharingPoint:
 
 
 def sharing_points(options: SharingOptions) -> list[SharingPoint]:
-    """The points of the curves, then the experiments."""
+    """Return the points of the curves, followed by the disturbance experiments."""
     limits = MpsLimits(options.mps_threads, options.mps_memory_mib)
     points = [
         SharingPoint(mode, replicas, None, options.form, limits)

@@ -1,4 +1,4 @@
-"""The replicas in one worker: a single one, or all of them as threads in streams mode."""
+"""Runs the replicas in one worker: a single one, or all of them as threads in streams mode."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Replicas:
         """Start CUDA and make the first steps.
 
         Args:
-            index: of the implementation.
-            count: of the replicas.
+            index: index of the implementation.
+            count: number of replicas.
             environment: variables to set before CUDA starts, such as the MPS daemon's folder.
             memory_limit_bytes: limit that MPS must enforce on this process.
 
@@ -83,7 +83,7 @@ class Replicas:
     def run(
         self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
     ) -> list[ReplicaRun | ReplicaFailure]:
-        """Make steps between two moments, all replicas at once.
+        """Make steps from `start` to `end`, with all replicas at once.
 
         Args:
             disturbance: what the first replica does from `disturb_at` on.
@@ -141,12 +141,12 @@ class Replicas:
         return ReplicaRun(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
 
     def look_back(self) -> LastLook:
-        """Check the first replica's last output; makes no more calls."""
+        """Check the first replica's last output, without making further calls."""
         return self._all[0].look_back(phases=False)
 
 
 def _streams(count: int) -> list[torch.cuda.Stream | None]:
-    """A stream for each replica if several share the process, else the default one."""
+    """Return a stream for each replica if several share the process, or else the default one."""
     if count == 1:
         return [None]
     return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]
@@ -167,7 +167,7 @@ def _check_limit(limit_bytes: int) -> None:
 
 
 def _gpu(device: str) -> tuple[str | None, int | None]:
-    """UUID and number of multiprocessors, as CUDA shows them to this process."""
+    """Return the GPU's UUID and number of multiprocessors, as CUDA shows them to this process."""
     if device != "cuda":
         return None, None
     properties = torch.cuda.get_device_properties(0)

@@ -30,11 +30,11 @@ NEEDS_GPU = {
 
 @dataclass
 class SharingRow(Row):
-    """A row in which each turn is a group of fresh processes and each sample a window of time.
+    """A row in which each turn is a group of fresh processes and each sample is a time window.
 
-    `parameters` also name mode and replicas. In an experiment the disturbing replica's steps don't
-    count. `task` is what one replica does, as a row of its own; rows with the same `task` choose
-    its implementation only once.
+    `parameters` also include mode and replicas. In an experiment, the disturbing replica's steps
+    don't count. `task` is the row of one replica alone; rows with the same `task` choose its
+    implementation only once.
     """
 
     task: Row = field(kw_only=True)
@@ -84,7 +84,7 @@ class SharingRow(Row):
                 self._finish()
 
     def _check_start(self, bench: Bench, group: Group) -> None:
-        """Fail the row if a replica computes a wrong result or ran on another GPU."""
+        """Fail the row if a replica's result is wrong or the replicas ran on different GPUs."""
         first = group.started[0].first
         self.found.setdefault("cold_seconds", first.seconds)
         if not self.groups and first.correctness is not None:
@@ -100,7 +100,7 @@ class SharingRow(Row):
         self._remark = group.remark or self._limit_that_does_not_show(bench, group)
 
     def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
-        """A remark if the thread limit has no visible effect; the driver decides how it counts."""
+        """Return a remark if the driver applies the thread limit without a visible effect."""
         asked, all_of_them = self.point.limits.thread_percentage, bench.multiprocessors
         seen = group.started[0].multiprocessors
         if self.point.mode is not SharingMode.MPS or asked in (None, 100) or seen is None:
@@ -125,7 +125,7 @@ class SharingRow(Row):
             reason = f"replica {number} of {len(group.ran)}: {lost[0].reason}"
             self.give_up(MeasurementStatus.FAILED, reason)
         elif None in seconds:
-            reason = "no replica but the disturbing one completed another step"
+            reason = "only the disturbing replica completed another step"
             if not disturbed:
                 reason = "in one window no replica completed a step"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -150,7 +150,7 @@ class SharingRow(Row):
             self.give_up(MeasurementStatus.UNSETTLED, apart)
             return
         few = (
-            (f"only {count} samples, as the steps are too long for {least}")
+            (f"only {count} samples instead of {least}, because the steps take too long")
             if count < least
             else None
         )
@@ -159,7 +159,7 @@ class SharingRow(Row):
 
 
 def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
-    """What each replica did over all groups, for the result document."""
+    """Build the result document's record of what each replica did in all groups."""
     memory = [
         group.device_memory_bytes for group in groups if group.device_memory_bytes is not None
     ]

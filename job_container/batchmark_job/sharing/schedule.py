@@ -1,6 +1,6 @@
-"""Throughput, step times and gaps, derived from when replicas completed their steps.
+"""Derives throughput, step times and gaps from the times at which replicas completed steps.
 
-Moments are of time.perf_counter(), the same clock in all processes of a machine.
+Times are from time.perf_counter(), which uses the same clock in all processes of a machine.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Steps:
-    """A replica's consecutive steps: when the first began, and when each ended."""
+    """A replica's consecutive steps: when the first one began, and when each one ended."""
 
     began: float
     ends: Sequence[float]
 
     def within(self, window: Window) -> float:
-        """Steps made in a window; steps that cross its edges count by the share inside."""
+        """Count the steps in a window; a step that crosses an edge counts by its share inside."""
         moments = [self.began, *self.ends]
         done = np.interp(window, moments, np.arange(len(moments)))
         return float(done[1] - done[0])
 
     def whole_within(self, window: Window) -> int:
-        """Steps that ended in a window."""
+        """Count the steps that ended in a window."""
         return len(self.seconds_within(window))
 
     def seconds_within(self, window: Window) -> np.ndarray:
-        """Durations of the steps that ended in a window."""
+        """Return the durations of the steps that ended in a window."""
         ends = np.asarray(self.ends)
         seconds = np.diff([self.began, *self.ends])
         return seconds[(ends > window.start) & (ends <= window.end)]
 
     def longest_gap(self, window: Window) -> float:
-        """The longest time within a window in which no step ended."""
+        """Return the longest time within a window in which no step ended."""
         inside = [end for end in self.ends if window.start < end < window.end]
         return float(np.diff([window.start, *inside, window.end]).max())
 
@@ -58,6 +58,6 @@ def split(window: Window, count: int) -> list[Window]:
 
 
 def seconds_per_step(replicas: Sequence[Steps], window: Window) -> float | None:
-    """Seconds per step of all replicas together; None if they made no step."""
+    """Return the seconds per step of all replicas together, or None if they made no step."""
     made = sum(steps.within(window) for steps in replicas)
     return window.seconds / made if made else None

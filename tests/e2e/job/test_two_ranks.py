@@ -125,4 +125,4 @@ def test_all_bytes_of_all_shards_are_read_in_each_pass(left):
 def test_a_lost_rank_is_an_error_that_says_so(left):
     code, _, message = (left / "lost.txt").read_text().partition(" ")
     assert int(code) == LOST_CODE
-    assert message.startswith("another rank is gone, or did not answer in time: ")
+    assert message.startswith("another rank has ended, or did not respond in time: ")

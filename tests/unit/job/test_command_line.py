@@ -29,7 +29,7 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         (["--suite", "Ref::suite"], "unknown suite 'Ref::suite'"),
         ([], "give either --suite"),
         ([*SMOKE, *MATMUL], "give either --suite"),
-        ([*SMOKE, "--axis", "size=8"], "--axis goes with --workload"),
+        ([*SMOKE, "--axis", "size=8"], "--axis requires --workload"),
         ([*MATMUL, "--axis", "size"], "--axis 'size' is not NAME=V1,V2"),
         ([*MATMUL, "--axis", "size=1", "--axis", "size=2"], "--axis size is given twice"),
         ([*MATMUL, "--axis", "size=-4"], "--axis size -4 is negative"),

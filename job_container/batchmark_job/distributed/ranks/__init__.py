@@ -1,1 +1,1 @@
-"""What runs on each rank of a distributed row."""
+"""The code that runs on each rank of a distributed row."""

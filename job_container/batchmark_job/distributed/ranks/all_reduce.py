@@ -1,6 +1,6 @@
-"""All-reduce: sums a tensor over all ranks, as training does with its gradients.
+"""Measures all-reduce, which sums a tensor over all ranks as training does with its gradients.
 
-The sums of known numbers must be exact.
+The result is correct if the sums of known numbers are exact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = 1e-7  # small enough for float32 to hold the sums exactly
 
 
 def all_reduce(task: AllReduce) -> Answer:
-    """Time back-to-back sums, without a pause between them, as NCCL's own tests do.
+    """Time consecutive sums without pauses between them, as NCCL's own tests do.
 
     Raises:
         InputError: the size is not a positive multiple of a float32's 4 bytes.
@@ -41,7 +41,7 @@ def all_reduce(task: AllReduce) -> Answer:
 
 
 def measure(task: AllReduce, world: World) -> Answer:
-    """Measure once the ranks have joined."""
+    """Take the measurement after the ranks have joined."""
     tensor = torch.empty(task.size_bytes // FLOAT_BYTES, device=world.device)
     _fill(tensor, world)
 
@@ -78,12 +78,12 @@ def measure(task: AllReduce, world: World) -> Answer:
 
 
 def own_values(count: int, rank: int) -> torch.Tensor:
-    """Whole numbers for a rank's tensor: they repeat after PERIOD and differ between ranks."""
+    """Return a rank's whole numbers, which repeat after PERIOD and differ between ranks."""
     return torch.arange(count).remainder_(PERIOD).add_(rank).float()
 
 
 def sums(count: int, ranks: int) -> torch.Tensor:
-    """The sum of all ranks' `own_values`."""
+    """Return the sum of all ranks' `own_values`."""
     return ranks * own_values(count, 0).double() + ranks * (ranks - 1) / 2
 
 

@@ -1,4 +1,4 @@
-"""Endless batches on the rank's device, synthetic or from files."""
+"""Supplies endless training batches on the rank's device, synthetic or from files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 @contextmanager
 def batches(task: Train, world: World) -> Iterator[Source]:
-    """Provide the task's batches; enter this before the ranks join, because loaders fork."""
+    """Provide the task's batches; enter the context before the ranks join, as loaders fork."""
     if task.data == "synthetic":
         yield Source(cycle(synthetic(task, world)))
         return
@@ -47,7 +47,7 @@ def batches(task: Train, world: World) -> Iterator[Source]:
 
 
 def synthetic(task: Train, world: World) -> list[Batch]:
-    """Make a few batches per rank: noise added to each class's pattern, the same on all ranks."""
+    """Make a few batches of noise added to class patterns, which are the same on all ranks."""
     patterns = _patterns(task)
     generator = torch.Generator().manual_seed(task.seed + 1 + world.rank)
     dtype = torch_calls.torch_dtype(task.dtype)
@@ -69,7 +69,7 @@ def _patterns(task: Train) -> Tensor:
 
 
 class Normaliser:
-    """Converts bytes to numbers on the device, so that loaders share and copy only bytes."""
+    """Normalises images on the device, so that loaders share and copy only bytes."""
 
     def __init__(self, dtype: str, device: torch.device) -> None:
         self._device, self._dtype = device, torch_calls.torch_dtype(dtype)

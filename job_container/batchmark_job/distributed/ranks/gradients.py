@@ -41,15 +41,15 @@ def check_gradients(
 ) -> Correctness:
     """Compare the averaged gradients with the mean of each rank's float64 gradients.
 
-    Each rank's batch repeats a few images, so that its statistics and mean loss equal those of the
-    few alone, and the float64 reference on the CPU computes only these. During the check
-    `smooth_weights` replace the weights. Rounding hides too much in large kernels; those are
-    compared with the mean of the gradients that each rank computes on its device without an
-    exchange.
+    Each rank's batch repeats a few images. Its statistics and mean loss are those of the few
+    images, which are all that the float64 reference on the CPU has to process. `smooth_weights`
+    replace the weights during the check. Because rounding hides too much in large kernels, all
+    kernels are also compared with the mean of the gradients that each rank computes on its device
+    without an exchange.
 
     Args:
-        backward: leaves the averaged gradients of images and labels in the network.
-        backward_alone: leaves this rank's own gradients there.
+        backward: computes gradients and leaves their average over the ranks in the network.
+        backward_alone: computes this rank's own gradients and leaves them in the network.
     """
     (pictures, labels), step = few_repeated(batch)
     workload = ResNet50Training()
@@ -85,7 +85,7 @@ def _gradient(weight: Tensor) -> Tensor:
 def _averaging_errors(
     averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
 ) -> Iterator[float]:
-    """Error of each kernel, relative to its own largest gradient."""
+    """Yield the error of each kernel, relative to the kernel's largest gradient."""
     for gradient, own in zip(averaged, alone, strict=True):
         mean = world.summed(own.double()) / world.size
         pair = reference.to_float64(gradient), reference.to_float64(mean)
@@ -93,15 +93,15 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """A strided sample of a gradient; an odd stride reaches every position of a kernel."""
+    """Take a strided sample of a gradient; the odd stride reaches every position of a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
 def smooth_weights(dtype: str) -> Tensor:
-    """Weights whose shifts are so large that hardly any ReLU has an input near or below 0.
+    """Return weights with shifts so large that hardly any ReLU has an input near or below 0.
 
-    Otherwise rounding moves some inputs across 0 and changes a few images' gradients by more than
-    the errors that the check must find: in float32, by 6e-2.
+    Otherwise rounding would move some inputs across 0. In float32 this changes a few images'
+    gradients by 6e-2, which is more than the errors that the check must find.
     """
     flat = initial_weights(SHAPES, weight_dtype(dtype), seed=0)
     for shift in views(flat, SHAPES, channels_last=False)[2 : 3 * len(LAYERS) : 3]:
@@ -110,9 +110,9 @@ def smooth_weights(dtype: str) -> Tensor:
 
 
 def few_repeated(batch: Batch) -> tuple[Batch, int]:
-    """A batch of the usual size that repeats a few images, and how often each occurs.
+    """Return a batch of the usual size that repeats a few images, and how often each occurs.
 
-    Small images are tiled until the last layers normalise over enough values to be more than noise.
+    Small images are tiled, because the last layers would otherwise normalise over too few values.
     """
     pictures, labels = batch
     size = pictures.shape[2]
@@ -125,7 +125,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """Count the weights that are not the same on all ranks."""
+    """Count the weight tensors that are not the same on all ranks."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

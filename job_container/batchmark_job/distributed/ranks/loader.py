@@ -1,8 +1,8 @@
-"""Endless images from shards, decoded and augmented on the CPU by worker processes.
+"""Loads endless images from shards; worker processes decode and augment them on the CPU.
 
-There is one worker per thread, but no more than shards. Workers finish their batches together, so
-one step may wait for all of them and the next for none: a sample is therefore the mean of as many
-steps as there are workers. Batches loaded before the warm-up are thrown away.
+There is one worker per thread, up to the rank's number of shards. Workers finish their batches
+at the same time, so one step may wait for all of them and the next for none. A sample is therefore
+the mean of as many steps as there are workers. Batches loaded before the warm-up are discarded.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ PREFETCHED = 2  # batches of each worker
 def loaded_batches(
     task: Train, world: World
 ) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
-    """Yield batches (N × height × width × RGB, uint8) with labels, and the number of workers.
+    """Yield an iterator of batches (N × height × width × RGB, uint8) and the number of workers.
 
-    Workers take turns, so the wait for one repeats after that many batches. They are forked here,
-    before the ranks join, because NCCL does not survive a fork.
+    Workers take turns, so waiting times repeat after as many batches as there are workers. They are
+    forked here, before the ranks join, because NCCL does not survive a fork.
 
     Raises:
-        InputError: there are too few shards, or, from the iterator, a shard is invalid.
+        InputError: there are too few shards, or the iterator reads an invalid shard.
     """
     if task.folder is None:
         raise InputError("training on files needs a folder; give one with --files")
@@ -77,10 +77,10 @@ def loaded_batches(
 
 
 class Images(IterableDataset[tuple[Pixels, int]]):
-    """An endless stream of one worker's share of a rank's images, reshuffled on each pass.
+    """Streams one worker's share of a rank's images endlessly, reshuffled on each pass.
 
     Workers split one common order of the shards, so that all shards are read equally often,
-    whatever the number of workers.
+    regardless of the number of workers.
     """
 
     def __init__(self, shards: list[Path], size: int, seed: tuple[int, ...]) -> None:
@@ -98,7 +98,7 @@ class Images(IterableDataset[tuple[Pixels, int]]):
 
 
 def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
-    """A random crop, scaled to size × size, and mirrored half of the time."""
+    """Return a random crop, scaled to size × size and mirrored half of the time."""
     top, left, height, width = _crop(pixels.shape[0], pixels.shape[1], rng)
     part = pixels[top : top + height, left : left + width]
     shrinks = height > size and width > size
@@ -109,7 +109,7 @@ def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
 
 
 def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Top, left, height and width of a random crop; the whole image if none drawn fits."""
+    """Return the top, left, height and width of a random crop, or of the image if none fits."""
     for _ in range(TRIES):
         area = height * width * rng.uniform(*AREAS)
         ratio = np.exp(rng.uniform(*np.log(RATIOS)))
@@ -126,7 +126,7 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield samples; drop each shard from the page cache first, so that it is really read."""
+    """Yield all samples; drop each shard from the page cache first, so that it is really read."""
     for shard in shards:
         count = 0
         try:
@@ -147,8 +147,8 @@ def _decoded(sample: dict[str, Any]) -> Pixels:
         pixels = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_COLOR_RGB)
     if pixels is None:
         raise InputError(
-            f"{sample['shard']} holds no {sample['__key__']}.jpg that can be decoded; a shard "
-            "must hold pairs of NAME.jpg and NAME.cls"
+            f"{sample['shard']} contains no decodable {sample['__key__']}.jpg; a shard must "
+            "consist of pairs of NAME.jpg and NAME.cls"
         )
     decoded: Pixels = pixels
     return decoded
@@ -167,7 +167,7 @@ def _label(sample: dict[str, Any]) -> int:
 def _with_plain_errors(
     batches: Iterator[tuple[Tensor, Tensor]],
 ) -> Generator[tuple[Tensor, Tensor], None, None]:
-    """Reduce a worker's error to its last line; torch puts the whole traceback into its text."""
+    """Shorten a worker's error to its last line, because torch includes the whole traceback."""
     try:
         yield from batches
     except InputError as error:

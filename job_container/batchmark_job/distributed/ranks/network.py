@@ -29,7 +29,7 @@ CLASSIFIER_DEVIATION = 0.01  # by Goyal et al., section 5.1
 
 
 class ResNet50(nn.Module):
-    """A ResNet-50 with the same initial weights on every rank; each normalises by its own batch.
+    """ResNet-50 with the same initial weights on all ranks; each rank normalises by its own batch.
 
     Weights and gradients are stored channels-last; gradients are exchanged in that layout.
     """
@@ -50,7 +50,7 @@ class ResNet50(nn.Module):
 
     @contextmanager
     def other_weights(self, flat: Tensor) -> Iterator[None]:
-        """Use these weights within the context: one flat tensor, each in torch's default layout."""
+        """Use these weights within the context; `flat` has them in torch's default layout."""
         own = [weight.detach().clone() for weight in self.weights]
         self._load(views(flat, SHAPES, channels_last=False))
         yield
@@ -63,7 +63,7 @@ class ResNet50(nn.Module):
 
 
 def starting_weights(dtype: str, seed: int) -> Tensor:
-    """He initialisation for kernels; scales are 1, or 0 at a block's end; shifts and bias are 0.
+    """Return He-initialised kernels, scales of 1 (0 at a block's end), and shifts and a bias of 0.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 5.1.
     """

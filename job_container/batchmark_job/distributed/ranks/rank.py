@@ -1,7 +1,7 @@
-"""One rank of a multi-node row, started by torchrun.
+"""The program of one rank of a multi-node row, started by torchrun.
 
-It reads the task file named by BATCHMARK_TASK; rank 0 writes its answer to the file named by
-BATCHMARK_ANSWER. An error is reported as the last line on stderr.
+It reads its task from the file named by BATCHMARK_TASK. Rank 0 writes its answer to the file named
+by BATCHMARK_ANSWER. An error is printed as the last line on stderr.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def read_task() -> Train | AllReduce | Read:
     try:
         return TASK.validate_json(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{TASK_VARIABLE} names {path}: {error.strerror}") from None
+        raise InputError(
+            f"{TASK_VARIABLE} names {path}, which can't be read: {error.strerror}"
+        ) from None
     except ValidationError as error:
         raise InputError(
             f"{TASK_VARIABLE} names {path}, which is not a valid task: {error}"
@@ -88,7 +90,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """The exit code, and one line that says what went wrong and how to fix it."""
+    """Return the exit code, and one line that says what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -96,22 +98,22 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
         return 1, f"{line}. {_smaller(task)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return 1, (
-            f"{line}: the file system of {error.filename or 'a file'} is full; free some space, "
-            "or create a larger one"
+            f"{line}: the file system that holds {error.filename or 'a file'} is full; free some "
+            "space, or create a larger file system"
         )
     if _of_exchange(error) and LOST.search(str(error)):
-        return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
+        return LOST_CODE, f"another rank has ended, or did not respond in time: {line}"
     if "shared memory" in str(error):
         who = "NCCL needs" if _of_exchange(error) else "the loader's processes need"
         return 1, (
             f"{line}: {who} more shared memory; give the container more (Batch: "
-            "linuxParameters.sharedMemorySize), or a smaller batch"
+            "linuxParameters.sharedMemorySize), or use a smaller batch"
         )
     return 1, line
 
 
 def _line(error: Exception) -> str:
-    """The error in one line, including NCCL's reason from a later line of its message."""
+    """Return the error in one line, including the reason that NCCL gives in a later line."""
     _, _, reason = str(error).partition("Last error:")
     return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
 
@@ -126,16 +128,16 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _smaller(task: Train | AllReduce | Read | None) -> str:
     if isinstance(task, Train):
         return (
-            f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit a "
+            f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit on a "
             "device; give a smaller batch"
         )
     if isinstance(task, AllReduce):
-        return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
+        return f"A tensor of {task.size_bytes:,} bytes does not fit on a device; give a smaller one"
     return "Use a machine with more memory"
 
 
 def _of_exchange(error: Exception) -> bool:
-    """Whether the error came from communication: gloo raises plain RuntimeErrors."""
+    """Return whether communication caused the error; gloo raises plain RuntimeErrors."""
     torch_distributed = sys.modules.get("torch.distributed")
     if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
         return True
@@ -150,7 +152,7 @@ def _from_environment(variable: str) -> str:
 
 
 def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
-    """Exit immediately: torch's own shutdown may wait for ranks that are gone."""
+    """Report the error and exit; torch's own shutdown may wait for ranks that have ended."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
     with contextlib.suppress(OSError, JobError, ValueError):

@@ -1,6 +1,6 @@
-"""Each pass reads all shards once; every rank reads its own share.
+"""Times passes that read all shards; each rank reads its own share.
 
-Together the ranks must get as many bytes as the files have. Before a warm pass the files are
+Together, the ranks must read as many bytes as the files contain. Before a warm pass, the files are
 dropped from the page cache as far as possible; the file system's servers may still cache them.
 """
 
@@ -36,7 +36,7 @@ def read(task: Read) -> Answer:
     """Time passes over all files.
 
     Raises:
-        InputError: there are too few shards, or one doesn't match its size or checksum.
+        InputError: there are too few shards, or a shard can't be read or has changed.
     """
     world = World.from_environment(task.device)
     shards = find_shards(task.folder, world)
@@ -45,10 +45,10 @@ def read(task: Read) -> Answer:
 
 
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
-    """Measure once the ranks have joined.
+    """Take the measurement after the ranks have joined.
 
-    An extra pass precedes the warm ones: it loads from S3 what the file system lacks, and compares
-    checksums.
+    An extra pass precedes the warm ones. It loads files from S3 that the file system still lacks,
+    and verifies checksums.
     """
     mine = own_shards(shards, world)
     expected = sum(shard.size_bytes for shard in shards)
@@ -104,7 +104,7 @@ def read_all(shards: list[ShardFile], threads: int, *, check: bool = False) -> i
     """Read the shards, several at a time, and return the number of bytes read.
 
     Args:
-        check: compare checksums where the manifest has them.
+        check: verify the checksums that the manifest lists.
 
     Raises:
         InputError: a file can't be read, or doesn't match its size or checksum.
@@ -132,7 +132,7 @@ def _read(shard: ShardFile, *, check: bool) -> int:
         )
     if check and shard.sha256 and checksum.hexdigest() != shard.sha256:
         raise InputError(
-            f"{shard.path} has SHA-256 {checksum.hexdigest()} instead of {shard.sha256} as in "
-            f"{FILE}; copy it again"
+            f"{shard.path} has SHA-256 {checksum.hexdigest()}, but {FILE} lists {shard.sha256}; "
+            "copy it again"
         )
     return found

@@ -1,4 +1,4 @@
-"""The shards in a folder: listing, sharing out among ranks, and dropping from the page cache."""
+"""Lists a folder's shards, divides them among ranks, and drops them from the page cache."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class ShardFile(NamedTuple):
 
 
 def find_shards(folder: Path, world: World) -> list[ShardFile]:
-    """All shards sorted by name, at least one per rank.
+    """Return all shards sorted by name; there is at least one per rank.
 
     Raises:
-        InputError: there are too few, or one is missing, truncated, or not part of the set.
+        InputError: the folder can't be read, has too few shards, or differs from its manifest.
     """
     try:
         found = [ShardFile(path, path.stat().st_size) for path in sorted(folder.glob(f"*{SUFFIX}"))]
         if not folder.is_dir():
             raise InputError(
-                f"the images' folder {folder} does not exist; check that the file system is "
+                f"the image folder {folder} does not exist; check that the file system is "
                 "mounted and that --files names a folder on it"
             )
         manifest = _manifest(folder)
     except OSError as error:
         raise InputError(
-            f"the images' folder {folder} can't be read ({error.strerror}); check that the file "
+            f"the image folder {folder} can't be read ({error.strerror}); check that the file "
             "system is mounted and that this user may read it"
         ) from error
     if manifest is not None:
@@ -51,14 +51,14 @@ def find_shards(folder: Path, world: World) -> list[ShardFile]:
 
 
 def own_shards(shards: list[ShardFile], world: World) -> list[ShardFile]:
-    """A rank's share of the shards: every `world.size`-th one."""
+    """Return this rank's share of the shards: every `world.size`-th one."""
     return shards[world.rank :: world.size]
 
 
 def drop_from_page_cache(path: Path) -> None:
     """Ask the kernel to drop this file from the page cache.
 
-    Mapped and dirty pages stay, and so do caches of the file system's servers.
+    Mapped and dirty pages stay cached, and so does what the file system's servers cache.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -68,7 +68,7 @@ def drop_from_page_cache(path: Path) -> None:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """Why a shard can't be read, and what to do about it."""
+    """Explain why a shard can't be read, and what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
             f"{path} can't be read: the file system is full, so it can't load the file from S3; "
@@ -85,7 +85,7 @@ def unreadable(path: Path, error: Exception) -> str:
 
 
 def _manifest(folder: Path) -> Manifest | None:
-    """The set's manifest; None for shards that `batchmark-job images` did not make."""
+    """Return the set's manifest, or None if `batchmark-job images` did not make the shards."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -117,7 +117,7 @@ def _compared(folder: Path, found: list[ShardFile], manifest: Manifest) -> list[
         if size != shard.bytes:
             seen = "is missing" if size is None else f"has {size:,} bytes"
             raise InputError(
-                f"{folder / shard.name} {seen} instead of {shard.bytes:,} as in {FILE}; copy it "
-                "again"
+                f"{folder / shard.name} {seen}, but {FILE} lists it with {shard.bytes:,} bytes; "
+                "copy it again"
             )
     return [shard._replace(sha256=sums[shard.path.name]) for shard in found]

@@ -1,4 +1,4 @@
-"""Times calls that all ranks make together, one by one on the device."""
+"""Times each of the calls that all ranks make together, on the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_SAMPLES = 3
 
 
 class Stopwatch:
-    """Records marks in device time; the host waits for the device only when they are read."""
+    """Records marks in device time; the host waits for the device only when marks are read."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -33,7 +33,7 @@ class Stopwatch:
         self._marks.append(event)
 
     def seconds(self) -> list[float]:
-        """Seconds between consecutive marks."""
+        """Return the seconds between consecutive marks."""
         if not self._cuda:
             return [end - start for start, end in pairwise(self._marks)]
         for event in self._marks:
@@ -42,7 +42,7 @@ class Stopwatch:
 
 
 class Timed(NamedTuple):
-    """How long calls took, over all ranks and on this one."""
+    """Durations of calls, over all ranks and on this rank."""
 
     samples: list[float]  # seconds per call; they add up to the elapsed time of all ranks
     starts: list[float]  # of each sample, by this rank's own clock
@@ -64,17 +64,17 @@ def time_calls(
     expected_seconds: float,
     window: int = 1,
 ) -> Timed:
-    """Make calls in rounds, during which no rank does anything else.
+    """Time calls in rounds, during which no rank does anything else.
 
     A sample ends when the last rank finishes its calls, and starts where the previous one ended.
-    Taking the slowest rank's time per call instead would count delays twice when one rank is held
-    up and then another.
+    Taking the slowest rank's time per call instead would count a delay twice if it holds up first
+    one rank and then another.
 
     Args:
         call: marks the end of each of its laps; the number of laps must not change.
         count: samples to take.
-        max_seconds: no round starts later than this, once there are a few samples.
-        expected_seconds: duration of a call, the same on all ranks.
+        max_seconds: no round starts after this time, once there are LEAST_SAMPLES samples.
+        expected_seconds: expected duration of a call; must be the same on all ranks.
         window: calls per sample; a sample is their mean.
     """
     timed = Timed([], [], time.perf_counter(), [])
@@ -105,7 +105,7 @@ def time_calls(
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
-    """Duration of one call on the slowest rank, by the host's clock."""
+    """Return the duration of one call on the slowest rank, by the host's clock."""
     world.wait_for_all()
     began = time.perf_counter()
     stopwatch = Stopwatch(world.device)

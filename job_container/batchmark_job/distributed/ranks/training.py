@@ -1,10 +1,10 @@
-"""ResNet-50 trained by all ranks together, each on its own batches.
+"""Trains ResNet-50 on all ranks together, each on its own batches.
 
-Ranks use DistributedDataParallel; a single rank trains without it. SGD has momentum, and weight
-decay on all weights; normalisation is by each rank's own batch. Steps are timed on the device
-without a stop between them. `compute` is measured on later steps that wait for their data but
-exchange nothing; `communication` is how much longer a normal step takes, its data wait excluded.
-Each part is the median over the ranks of their mean per step.
+Ranks use DistributedDataParallel; a single rank trains without it. SGD uses momentum, and weight
+decay on all weights. Each rank normalises by its own batch. Steps are timed on the device without
+pauses between them. `compute` is measured in later steps that wait for data but exchange no
+gradients. `communication` is how much longer a normal step takes, excluding the wait for data.
+Each part is the median over the ranks of the mean per step.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def train(task: Train) -> Answer:
 
 
 def measure(task: Train, world: World, source: Source) -> Answer:
-    """Measure once the ranks have joined."""
+    """Take the measurement after the ranks have joined."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
         world.say(f"{count(world.size, 'rank')} joined; making the network and its weights")
         trainer = Trainer(task, world, source)
@@ -150,7 +150,7 @@ class Trainer:
         )
 
     def step(self, stopwatch: Stopwatch) -> None:
-        """Make a step of two laps: the wait for a batch, and everything else."""
+        """Make a step in two laps: waiting for a batch, and everything else."""
         batch = next(self._batches)
         stopwatch.mark()
         self._losses.append(self.forward_and_backward(*batch))
@@ -166,7 +166,7 @@ class Trainer:
         stopwatch.mark()
 
     def forward_and_backward(self, pictures: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss; leaves gradients averaged over all ranks, exchanged during the pass."""
+        """Return the loss; the backward pass leaves gradients averaged over all ranks."""
         self._optimiser.zero_grad()
         with self._autocast:
             logits = (self._ddp or self.network)(pictures)
@@ -175,12 +175,12 @@ class Trainer:
         return loss.detach()
 
     def forward_and_backward_alone(self, pictures: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss; leaves this rank's own gradients."""
+        """Return the loss; the backward pass leaves this rank's own gradients."""
         with self._ddp.no_sync() if self._ddp is not None else nullcontext():
             return self.forward_and_backward(pictures, labels)
 
     def mean_losses(self) -> tuple[float, ...]:
-        """Losses averaged over ranks, at steps spread evenly from first to last.
+        """Return losses averaged over ranks, at steps spread evenly from the first to the last.
 
         Raises:
             InputError: training has diverged.
@@ -209,13 +209,13 @@ class Trainer:
 
 
 def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
-    """Rises linearly over the warm-up epochs, then decays quadratically to 0 after the last one.
+    """Return the rate: it rises linearly in the warm-up epochs, then decays quadratically to 0.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 2.2, and the "poly" policy of
     Liu et al., https://arxiv.org/abs/1506.04579.
 
     Args:
-        images_seen: by all ranks, including this step, so that the first step counts.
+        images_seen: images seen by all ranks, including this step's, so that no rate starts at 0.
     """
     epoch = images_seen / settings.images_per_epoch
     if epoch < settings.warmup_epochs:
@@ -236,7 +236,7 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
-    """Warm up; return the median seconds per step of the slowest rank."""
+    """Warm up, and return the median seconds per step of the slowest rank."""
     seconds = _warmup_seconds(task, world)
     most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 
@@ -257,9 +257,9 @@ def _warmup_seconds(task: Train, world: World) -> float:
 
 
 def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:
-    """Split a step into its parts; run last, as it makes the ranks' weights differ.
+    """Split a step into its parts; call this last, because it makes the ranks' weights differ.
 
-    Each rank's parts are means, since a slow loader delays only a few steps; the result is their
+    Each rank's parts are means, because a slow loader delays only a few steps. The result is the
     median over the ranks.
     """
     data, rest = timed.mean_laps()

@@ -20,7 +20,7 @@ WAIT_SECONDS = 600.0  # how long to wait for another rank: longer than any step 
 
 @dataclass(frozen=True)
 class World:
-    """This rank among all ranks. All ranks must call each method, at the same time."""
+    """This rank's place among all ranks; all ranks must call each method at the same time."""
 
     rank: int
     size: int
@@ -52,7 +52,7 @@ class World:
 
     @contextmanager
     def joined(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-        """Join the other ranks, at the address in torchrun's environment.
+        """Join the other ranks at the address in torchrun's environment.
 
         Args:
             wait_seconds: how long any call waits before another rank counts as lost.
@@ -67,12 +67,12 @@ class World:
         dist.destroy_process_group()
 
     def say(self, text: str) -> None:
-        """Log what all ranks do next; only rank 0 prints it."""
+        """Print what all ranks do next, on rank 0 only."""
         if self.rank == 0:
             say(text)
 
     def peak_bytes(self, device: str) -> int | None:
-        """The most memory that any rank has used so far; None if unknown."""
+        """Return the highest peak memory of any rank so far, or None if unknown."""
         (peak,) = self.largest([float(memory.peak_bytes(device) or 0)])
         return int(peak) or None
 

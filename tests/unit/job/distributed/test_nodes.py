@@ -273,12 +273,14 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
 
 def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
     node = Node(1, 2, MAIN, 0.3, PROOF)
-    with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
+    with pytest.raises(CannotMeasureError, match=f"did not respond at {MAIN}:{port} within 0 s"):
         Follower(node, GREETING, None, port).follow()
 
 
 def test_nodes_must_be_alike(main, followers):
     all_nodes = main(2)
     followers.start(1, 2, device="cuda", gpus=1)
-    with pytest.raises(CannotMeasureError, match="measures on cuda, but the main node on cpu"):
+    with pytest.raises(
+        CannotMeasureError, match="measures on cuda, but the main node measures on cpu"
+    ):
         all_nodes.gather(CPU, devices=1)

@@ -93,7 +93,7 @@ def test_a_wrong_result_fails_the_row(row, bench, monkeypatch):
 def test_one_device_has_nothing_to_reduce(row, bench):
     measured = row(AllReducePoint(16)).measure(bench)
     assert measured.status == "skipped"
-    assert measured.reason == "a single device has nothing to all-reduce with"
+    assert measured.reason == "all-reduce needs more than one device"
     assert measured.parameters == {"nodes": 1, "devices": 1, "mib": 16}
 
 

@@ -71,7 +71,7 @@ def test_advice_is_said_once_and_ends_nothing(noticed, capfd):
     asked = noticed(Metadata(notice_after=4, advice=ADVICE))
     assert asked.count(ADVICE_PATH) == 1
     said = "".join(capfd.readouterr())
-    assert said.count(f"Spot may interrupt this host soon; the job goes on: {ADVICE}") == 1
+    assert said.count(f"Spot may interrupt this host soon; the job continues: {ADVICE}") == 1
 
 
 def test_a_service_that_fails_is_asked_again(noticed):

@@ -129,10 +129,10 @@ def cut_off(path):
         (cut_off, r"0\.tar is not a complete tar file .*; copy it again"),
         (lambda path: path.write_bytes(b"text"), r"0\.tar is not a complete tar file"),
         (lambda path: write_shard(path, {}), r"0\.tar holds no images"),
-        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no 0\.jpg"),
+        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar contains no decodable 0\.jpg"),
         (
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
-            r"0\.tar holds no 0\.jpg that can be decoded",
+            r"0\.tar contains no decodable 0\.jpg",
         ),
         (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar has '' in 0\.cls"),
         (

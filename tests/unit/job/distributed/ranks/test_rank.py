@@ -34,19 +34,19 @@ def nccl(kind, last):
             a_task(batch=256, image=224, dtype="bfloat16"),
             1,
             "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.. 256 images of "
-            "224 x 224 in bfloat16 don't fit a device; give a smaller batch",
+            "224 x 224 in bfloat16 don't fit on a device; give a smaller batch",
         ),
         (
             torch.OutOfMemoryError("CUDA out of memory."),
             REDUCE,
             1,
-            "A tensor of 1,073,741,824 bytes does not fit a device; give a smaller one",
+            "A tensor of 1,073,741,824 bytes does not fit on a device; give a smaller one",
         ),
         (
             OSError(errno.ENOSPC, "No space left on device", "/fsx/images"),
             None,
             1,
-            "the file system of /fsx/images is full",
+            "the file system that holds /fsx/images is full",
         ),
         (
             RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"),
@@ -58,7 +58,7 @@ def nccl(kind, last):
             RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] closed by peer"),
             None,
             LOST_CODE,
-            "another rank is gone, or did not answer in time",
+            "another rank has ended, or did not respond in time",
         ),
         (
             nccl(
@@ -95,7 +95,7 @@ def nccl(kind, last):
             torch.distributed.DistStoreError("Timed out after 601 seconds waiting for clients."),
             None,
             LOST_CODE,
-            "another rank is gone",
+            "another rank has ended",
         ),
         (
             RuntimeError("[enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr"),
@@ -185,7 +185,7 @@ def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
 def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(fails, tmp_path):
     code, said = fails(a_task(data="files", folder=tmp_path / "away"))
     assert code == 2
-    assert said[-1].startswith("batchmark-job: error: rank 0: the images' folder ")
+    assert said[-1].startswith("batchmark-job: error: rank 0: the image folder ")
     assert not any("Traceback" in line for line in said)
     assert not (tmp_path / "answer.json").exists()
 
@@ -197,4 +197,4 @@ def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
     assert code == 1, said
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
     assert left.out_of_memory
-    assert "bytes does not fit a device; give a smaller one" in left.error
+    assert "bytes does not fit on a device; give a smaller one" in left.error

@@ -55,7 +55,7 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
     [
         (
             lambda folder: os.truncate(folder / "shard-000001.tar", 1000),
-            r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ as in manifest\.json",
+            r"shard-000001\.tar has 1,000 bytes, but manifest\.json",
         ),
         (
             lambda folder: write_shards(folder, shards=1),
@@ -63,7 +63,7 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
         ),
         (
             lambda folder: (folder / "shard-000002.tar").unlink(),
-            r"shard-000002\.tar is missing instead of",
+            r"shard-000002\.tar is missing, but ",
         ),
     ],
     ids=["truncated", "one too many", "one missing"],
