@@ -78,9 +78,7 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
 def test_a_disturbance_is_named_bounded_and_leaves_the_others(
     bench, disturbance, outcome, said, monkeypatch
 ):
-    if (
-        disturbance == "hang"
-    ):  # the others may take a busy machine longer
+    if disturbance == "hang":  # the others may take a busy machine longer
         monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 3.0)
     began = time.monotonic()
     measured = make_row(disturbance=Disturbance(disturbance)).measure(bench)
