@@ -51,7 +51,7 @@ def test_how_many_runs_a_change_needs():
     assert f"{needed} runs to show one: {LEAST_BEFORE} before it" in regressions
     assert f"and {LEAST_AFTER} from it on" in regressions
     assert f"With fresh jobs {with_fresh_jobs} will do: {LEAST_BEFORE} before" in regressions
-    assert f"needs a history of {needed} runs, {with_fresh_jobs} where" in words("own-jobs.md")
+    assert f"needs a history of {needed} runs, or {with_fresh_jobs} if" in words("own-jobs.md")
     assert f"fewer than {needed} runs ({with_fresh_jobs} with fresh jobs)" in words("runbook.md")
 
 

@@ -140,7 +140,7 @@ class KnownChanges:
         return len(self.missing(change)) < len(change.points)
 
     def missing(self, change: Change) -> tuple[ChangePoint, ...]:
-        """Return the change's points that are not known yet."""
+        """Return the change's points that no earlier change includes."""
         return tuple(
             point
             for point in change.points

@@ -46,5 +46,5 @@ def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(sched
     schedule.max_cost_usd = 0.01
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (0, 0)
-    assert "max_cost_usd leaves 0.01" in capsys.readouterr().out
+    assert "max_cost_usd leaves only 0.01" in capsys.readouterr().out
     assert left(schedule) == before
