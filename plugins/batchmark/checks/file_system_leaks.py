@@ -43,7 +43,7 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
     if run is None:
         if live_jobs:
             return seen
-        unused = "No job of the installation is live."
+        unused = "None of the installation's jobs is live."
         return judge.leaked(seen, unused, "file_systems", hours=limits.file_system_hours)
     # As nodes of EKS: what a run has stood up for itself is its own to end.
     endable: Endable = "run_file_systems"
