@@ -53,7 +53,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     Raises:
         PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.
     """
-    hint = f"download the list for {region} with `curl -O {LISTS}/current/{region}/index.csv`"
+    hint = f"download the region's list with `curl -O {LISTS}/current/{region}/index.csv`"
     asked = set(instance_types)
     families = {family_of(name) for name in asked} | {
         name for name, family in instance_families().gpu_families.items() if not family.refused

@@ -74,10 +74,7 @@ def too_early(runs: int) -> str | None:
     """Return why no change can be found if the longest series has `runs` runs; None if one can."""
     if (missing := runs_missing(runs)) is None:
         return None
-    return (
-        "It is too early to know: the longest history has "
-        f"{formatting.count(runs, 'run')}. {missing}"
-    )
+    return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
 
 
 def runs_missing(runs: int) -> str | None:
