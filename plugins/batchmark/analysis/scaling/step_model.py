@@ -129,8 +129,8 @@ def fit(
     else:
         if hiding := next(filter(_hides_all, remote), None):
             return (
-                "the exchange time is unknown: all-reduces of two sizes were not measured, and on "
-                f"{hiding.nodes} nodes it is hidden by computation"
+                "the exchange time is unknown because all-reduces of two sizes were not "
+                f"measured, and on {hiding.nodes} nodes it is hidden by computation"
             )
         loads = [load(step.ranks, size_bytes) for step in remote]
         ring = fit_ring(loads, [np.maximum(step.exchange, HARDLY * step.total) for step in remote])
