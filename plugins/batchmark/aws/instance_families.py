@@ -35,7 +35,9 @@ class GpuFamily(Record):
         description="oldest NVIDIA driver branch that supports the GPU; null if the driver in "
         "every AMI does",
     )
-    refused: str | None = Field(default=None, description="key of the reason in `refusals`")
+    refused: str | None = Field(
+        default=None, description="key of the reason in `refusals`; null if the family is supported"
+    )
 
 
 class FamilyQuotas(Record):

@@ -200,7 +200,8 @@ class Confirmation(Record):
     job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
-        default=None, description="how many of these the run itself did not use; null if unknown"
+        default=None,
+        description="how many of these instances the run itself did not use; null if unknown",
     )
     outcome: RerunOutcome
     reason: Shown

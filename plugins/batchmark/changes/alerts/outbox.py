@@ -60,7 +60,7 @@ class RunMessage(Record):
     recoveries: tuple[Recovery, ...]
     improvements: tuple[Improvement, ...]
     mentions: tuple[str, ...] = Field(
-        default=(), description="runs that may not have been announced, as this message reports"
+        default=(), description="runs that this message reports as possibly unannounced"
     )
     hold_until: object = Field(
         default=None,

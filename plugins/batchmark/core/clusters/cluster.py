@@ -31,7 +31,7 @@ class Cluster(Published):
     namespace: Line
     service_account: Line
     image: Line
-    target: Line = Field(description="target name of the node in results")
+    target: Line = Field(description="target name used for the node in results")
     instance_type: Line
     gpus: PositiveCount = Field(
         description="number of GPUs in its only node; vcpus and memory_mib also describe this node"

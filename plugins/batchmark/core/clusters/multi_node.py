@@ -26,7 +26,7 @@ class FileSystem(Record):
     deployment_type: Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
     storage_gib: PositiveCount
     throughput: PositiveCount | None = Field(
-        description="MB/s per TiB; null for scratch, whose throughput is fixed"
+        description="MB/s per TiB; null for scratch file systems, whose throughput is fixed"
     )
     version: Line = Field(description="Lustre version")
     subnet: Line
@@ -60,7 +60,7 @@ class MultiNode(Published):
     schema_version: Literal[1]
     name: Line = Field(description="name of the installation that it belongs to")
     region: Line
-    target: Line = Field(description="target name of the nodes in results")
+    target: Line = Field(description="target name used for the nodes in results")
     device: Literal["cpu", "cuda"]
     instance_type: Line
     vcpus: PositiveCount = Field(description="vCPUs per instance, as counted by quotas")

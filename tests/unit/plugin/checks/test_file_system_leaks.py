@@ -73,7 +73,10 @@ def test_a_file_system_is_deleted_although_the_parameter_can_not_be_read(clients
     clients.refuse("ssm", "get_parameter", "AccessDeniedException", "")
     clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
     done = end_by_default(found, clients, nodes=NODES)["file system"]
-    assert done.startswith("Deleted. Nodes may still try to mount it: AccessDeniedException")
+    assert done.startswith(
+        "Deleted. Nodes may still try to mount it, because the SSM parameter could not be reset: "
+        "AccessDeniedException"
+    )
 
 
 @pytest.mark.parametrize(
