@@ -63,17 +63,18 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare",
         help="compare result documents by the same rules as a run's report",
-        description="Compare result documents by the same rules as a run's report. Each side is "
-        "a document, a folder of repeats, or a target's folder from a run. Measuring noise takes "
-        f"at least {ENOUGH_REPEATS} repeats per side; {MINIMUM_SAMPLES} or more are recommended.",
+        description="Compare result documents by the same rules as a run's report. Each side "
+        "is a document, a folder of repeats, or a target's folder from a run. "
+        f"Measuring noise requires at least {ENOUGH_REPEATS} repeats per side; "
+        f"{MINIMUM_SAMPLES} or more are recommended.",
     )
     compare.add_argument("baseline", type=Path, help="document or folder to compare with")
     compare.add_argument("new", type=Path, help="document or folder to judge")
     compare.add_argument(
         "--gate",
         action="store_true",
-        help="exit with 1 if a row is missing or clearly slower than the baseline, and with 2 if "
-        "no row could be compared",
+        help="exit with code 1 if a row is missing or clearly slower than the "
+        "baseline, or with code 2 if no row could be compared",
     )
     compare.add_argument(
         "--allow-missing",
@@ -157,12 +158,12 @@ def _refuse_same(
     same = [file for file, document in new.items() if identity(document) in files]
     if len(same) == len(new) == len(baseline):
         which = "document" if len(same) == 1 else "documents"
-        raise CollectError(f"both sides are the same {which}; give two different measurements")
+        raise CollectError(f"both sides are the same {which}; compare two different measurements")
     if same:
         document = new[same[0]]
         raise CollectError(
-            f"{files[identity(document)]} and {same[0]} contain documents of the same job, "
-            f"{job_label(document)}; remove it from one side"
+            f"{files[identity(document)]} and {same[0]} contain documents from the "
+            f"same job, {job_label(document)}; remove the job from one side"
         )
 
 
@@ -209,7 +210,7 @@ def _repeats(documents: Sequence[ResultDocument]) -> str:
     sizes = Counter(size_of(row.parameters) for row in own)
     if len(sizes) < 2:
         return formatting.count(len(documents), "repeat")
-    return f"{len(documents)} jobs ({extent(sizes.values(), str)} of each of {len(sizes)} sizes)"
+    return f"{len(documents)} jobs ({extent(sizes.values(), str)} for each of {len(sizes)} sizes)"
 
 
 if __name__ == "__main__":

@@ -80,7 +80,10 @@ class Chosen:
             names = {job.planned.target for job in self.run.jobs}
             names |= {lost.planned.target for lost in self.run.lost}
             known = ", ".join(sorted(names, key=target_order))
-            raise CollectError(f"run {self.run.run_id} has no target {self.target}; it has {known}")
+            raise CollectError(
+                f"run {self.run.run_id} has no target {self.target}: choose one of its targets "
+                f"({known})"
+            )
         run = self.run.model_copy(update={"jobs": jobs, "lost": lost})
         tables = [
             table.model_copy(update={"target": self.label})
@@ -108,9 +111,9 @@ class SideBySide(Record):
     suite: str
     first: TargetRecord
     second: TargetRecord
-    refused: str | None = Field(description="why nothing is compared")
+    refused: str | None = Field(description="why nothing was compared")
     rows: tuple[Row, ...] = Field(
-        description="rows, whose speedup is the second's time / the first's"
+        description="rows; a row's speedup is the second target's time divided by the first's"
     )
     uncompared: tuple[UncomparedRow, ...]
 
@@ -134,7 +137,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     if not suites:
         raise NoCommonSuiteError(
             f"{first.label} measured {', '.join(ours)}, and {second.label} measured "
-            f"{', '.join(theirs)}: no suite in common"
+            f"{', '.join(theirs)}: they have no suite in common"
         )
     return [_compared(suite, ours[suite], theirs[suite]) for suite in suites]
 

@@ -154,7 +154,12 @@ def submit_job(
         except (BotoCoreError, ClientError) as error:
             if not is_passing(error):
                 raise
-            log.warning("Submitting %s again in %.0f s: %s", request["jobName"], seconds, error)
+            log.warning(
+                "Could not submit %s; trying again in %.0f s: %s",
+                request["jobName"],
+                seconds,
+                error,
+            )
         sleep(seconds)
         if job_id := find():
             return job_id

@@ -32,10 +32,12 @@ class GpuFamily(Record):
     whole_gpus: bool = True
     least_driver: int | None = Field(
         default=None,
-        description="oldest NVIDIA driver branch that supports the GPU; null if the drivers of all "
-        "AMIs do",
+        description="oldest NVIDIA driver branch that supports the GPU; null if the driver in "
+        "every AMI does",
     )
-    refused: str | None = Field(default=None, description="key of the reason in `refusals`")
+    refused: str | None = Field(
+        default=None, description="key of the reason in `refusals`; null if the family is supported"
+    )
 
 
 class FamilyQuotas(Record):
@@ -43,13 +45,13 @@ class FamilyQuotas(Record):
         description="regular expression that matches the beginning of an instance type's name"
     )
     on_demand: Quota
-    spot: Quota | None = Field(description="null if AWS documents none")
+    spot: Quota | None = Field(description="null if AWS documents no Spot quota")
 
 
 class InstanceFamilies(Record):
     sources: dict[str, str] = Field(description="source and date of each kind of fact")
-    ecs_gpu_ami_driver: int = Field(description="branch of the ECS-optimised GPU AMI's driver")
-    refusals: dict[str, str] = Field(description="clauses that give the reason and the alternative")
+    ecs_gpu_ami_driver: int = Field(description="driver branch of the ECS-optimised GPU AMI")
+    refusals: dict[str, str] = Field(description="clauses that state the reason and an alternative")
     gpu_families: dict[str, GpuFamily]
     quotas: tuple[FamilyQuotas, ...]
 

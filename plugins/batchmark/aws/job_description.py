@@ -220,7 +220,7 @@ def failure_message(
         text = f"{text}: {'; '.join(filter(None, (*_facts(job), problem)))}"
     lines = [text, *_child_lines(job), *_attempt_lines(job)]
     if location := log_location(job):
-        where = f"log stream {location.stream} of {location.group}"
+        where = f"log stream {location.stream} in log group {location.group}"
         lines.append(
             f"Last {len(log_lines)} lines of {where}:" if log_lines else f"The {where} is empty."
         )

@@ -104,7 +104,11 @@ def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str,
     try:
         return next(iter(find()), {})
     except NO_ANSWER as error:
-        log.info("Parts of the job's host are unknown; AWS did not return %s: %s", what, error)
+        log.info(
+            "Some details of the job's host are unknown because AWS did not return %s: %s",
+            what,
+            error,
+        )
         return {}
 
 

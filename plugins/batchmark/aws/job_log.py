@@ -56,7 +56,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
         kept = _last_that_fit(lines, left)
         pages.appendleft(b"".join(kept))
         if len(kept) < len(lines):
-            where = f"log stream {location.stream} of {location.group}"
+            where = f"log stream {location.stream} in log group {location.group}"
             pages.appendleft(f"(earlier lines are omitted; see {where})\n".encode())
             break
         left -= sum(map(_size, lines))

@@ -53,7 +53,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     Raises:
         PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.
     """
-    hint = f"`curl -O {LISTS}/current/{region}/index.csv` fetches it"
+    hint = f"download the region's list with `curl -O {LISTS}/current/{region}/index.csv`"
     asked = set(instance_types)
     families = {family_of(name) for name in asked} | {
         name for name, family in instance_families().gpu_families.items() if not family.refused
@@ -64,7 +64,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
             rows = csv.reader(file)
             about, columns = _head(rows)
             if about.get("OfferCode") != "AmazonEC2" or not {*about, *columns} >= NEEDED:
-                raise PriceError(f"{path.name} is not a CSV price list of AmazonEC2; {hint}")
+                raise PriceError(f"{path.name} is not a CSV price list for AmazonEC2; {hint}")
             published = datetime.fromisoformat(about["Publication Date"]).date()
             for name, price in _offers(rows, columns, region):
                 if family_of(name) in families and price > 0:  # else prepaid by a reservation
@@ -72,7 +72,7 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise PriceError(f"{path.name} can't be read: {error}") from error
     if not found:
-        raise PriceError(f"{path.name} has no On-Demand price in {region}; {hint}")
+        raise PriceError(f"{path.name} contains no On-Demand price for {region}; {hint}")
     notes = {
         name: f"The file lists no On-Demand price for {name} in {region}."
         for name in sorted(asked - set(found))
@@ -80,7 +80,10 @@ def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) ->
     for name, prices in sorted(found.items()):
         if len(prices) > 1:
             listed = ", ".join(f"{price:g}" for price in sorted(prices))
-            notes[name] = f"No On-Demand price for {name}: the file lists several ({listed})."
+            notes[name] = (
+                f"The On-Demand price for {name} is unknown because the file lists several "
+                f"({listed})."
+            )
     return PriceTable(
         region=region,
         as_of=published,

@@ -61,7 +61,7 @@ def fetch_prices(
     """
     names = sorted(set(instance_types))
     if not names:
-        raise PriceError("no instance type was given")
+        raise PriceError("no instance type was specified")
     on_demand: dict[str, float] = {}
     an_offer: str | None = None
     type_notes: dict[str, str] = {}
@@ -157,14 +157,14 @@ def _clause(error: Exception) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Update a region's committed table with current prices; return 1 if they can't be obtained."""
     parser = Parser(prog="make prices", description=__doc__)
-    parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
+    parser.add_argument("--region", default="us-east-1", help="AWS region (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="table to write (default: the committed one)")
     parser.add_argument(
         "--from",
         dest="offers",
         type=Path,
         metavar="FILE",
-        help="CSV price list of AmazonEC2 for the region, plain or gzipped, to read instead of "
+        help="AmazonEC2 CSV price list for the region, plain or gzipped, to read instead of "
         "querying AWS",
     )
     parser.add_argument(
@@ -173,7 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.region not in (known := boto3.Session().get_available_regions("ec2")):
         say(
-            f"prices: boto3 has no region {options.region!r}; choose one of {', '.join(known)}",
+            f"prices: {options.region!r} is not a region that boto3 knows; choose one of "
+            f"{', '.join(known)}",
             error=True,
         )
         return 1
@@ -198,8 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for note in table.all_notes:
         say(note)
     say(
-        f"{path.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
-        f"of {table.region}, {table.as_of}; review the diff and commit it"
+        f"{path.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices for "
+        f"{table.region}, dated {table.as_of}; review the diff and commit it"
     )
     return 0
 

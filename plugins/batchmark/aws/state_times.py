@@ -50,7 +50,9 @@ def state_times(
             for entry in entries:
                 _note(entry["message"], job_ids, seen)
     except (BotoCoreError, ClientError) as error:
-        log.warning("RUNNABLE and STARTING times are missing: can't read %s: %s", group, error)
+        log.warning(
+            "RUNNABLE and STARTING times are missing because %s can't be read: %s", group, error
+        )
     fields = {"runnable_at": "RUNNABLE", "starting_at": "STARTING"}
     return {
         job_id: {name: seen[job_id].get(status) for name, status in fields.items()}
@@ -68,7 +70,7 @@ def _note(message: str, job_ids: Collection[str], seen: dict[str, dict[str, date
             of_job = seen[detail["jobId"]]
             of_job[detail["status"]] = max(at, of_job.get(detail["status"], at))
     except (ValueError, KeyError, TypeError) as error:
-        log.warning("Skipping an unreadable Batch event: %r: %.200s", error, message)
+        log.warning("Skipping an unreadable Batch event (%r): %.200s", error, message)
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -32,14 +32,17 @@ class DetectorSettings(Record):
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
-        description="relative; smaller shifts are not changes, however certain they are",
+        description="smallest relative shift that counts as a change, however certain "
+        "smaller ones are",
     )
     false_alerts_a_month: float = Field(
         default=1.0,
         gt=0,
-        description="number of regressions that noise alone may cause in the series of a suite",
+        description="number of regressions a month that noise alone may cause in a suite's series",
     )
-    runs: int = Field(default=200, ge=20, description="number of a series' newest runs to search")
+    runs: int = Field(
+        default=200, ge=20, description="number of each series' most recent runs to search"
+    )
 
 
 def detect_changes(
@@ -101,8 +104,9 @@ def detect(series: Sequence[float]) -> list[int]:
     values = np.asarray(series, dtype=float)
     if (values < 0).any() and not (values > 0).any():
         raise ValueError(
-            f"the figures range from {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
-            "give figures above 0, as changes are found in their logs"
+            f"the figures range from {float(np.nanmin(values)):g} to "
+            f"{float(np.nanmax(values)):g}: use figures above 0, because changes are "
+            "found in their logarithms"
         )
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
     return [int(places[change.index]) for change in search([np.log(values[places])])[0]]

@@ -61,7 +61,7 @@ class SeriesKey(Record):
     )
     dtype: Shown | None = None
     against: Shown | None = Field(
-        default=None, description="the CPU target of a speedup; null for other metrics"
+        default=None, description="CPU target that a speedup is relative to; null for other metrics"
     )
 
     @property
@@ -133,10 +133,9 @@ class Level(Record):
 
     median: float = Field(
         ge=0,
-        description="median over its runs, in seconds (time), USD per hour (price), interquartile "
-        "range / "
-        "median (noise) or CPU time / GPU time (speedup); for an own job's metric, its "
-        "value, or 1 / value if higher is better",
+        description="median of its runs, in seconds (time), USD per hour (price), "
+        "interquartile range / median (noise) or CPU time / GPU time (speedup); "
+        "for a metric of an own job, its value, or 1 / value if higher is better",
     )
     spread: float | None = Field(
         ge=0,
@@ -150,18 +149,18 @@ class ChangePoint(Record):
 
     series: SeriesKey
     metric: Metric
-    first_run_id: Shown = Field(description="first run of the new level")
+    first_run_id: Shown = Field(description="ID of the first run at the new level")
     first_recorded_at: AwareDatetime
-    last_run_id: Shown = Field(description="last run of the old level")
+    last_run_id: Shown = Field(description="ID of the last run at the old level")
     near_run_ids: tuple[Shown, ...] = Field(
-        description="runs around the first one; a later run may find that the change began at "
-        "another of these"
+        description="IDs of the runs around the first one; a later run may find that the "
+        "change began at one of these instead"
     )
     before: Level
     after: Level
-    change: float = Field(gt=-1, description="after / before - 1, of the medians")
+    change: float = Field(gt=-1, description="relative change of the median: after / before - 1")
     p_value: float = Field(
-        ge=0, le=1, description="probability that equal levels look this different"
+        ge=0, le=1, description="probability that equal levels would look this different"
     )
     drift: float | None = Field(
         default=None,
@@ -169,7 +168,8 @@ class ChangePoint(Record):
     )
     common: bool = Field(
         default=False,
-        description="whether only the target's rows together show it, not this row alone",
+        description="whether the change shows only in all of the target's rows together, not "
+        "in this row alone",
     )
 
     @property
@@ -186,20 +186,22 @@ class Confirmation(Record):
 
     series: SeriesKey
     kind: Literal["run", "level"] = Field(
-        description="a single run, or several in a row that may be on a slower level"
+        description="run: a single run; level: several consecutive runs that may be at a "
+        "slower level"
     )
-    run_id: Shown = Field(description="the run itself, or the first of several")
-    expected: float = Field(gt=0, description="the level before, in seconds")
+    run_id: Shown = Field(description="ID of the run, or of the first one if there are several")
+    expected: float = Field(gt=0, description="the previous level, in seconds")
     suspect: float = Field(
-        gt=0, description="the run's figure, or the median of several, in seconds"
+        gt=0, description="the run's figure, or the median figure of several runs, in seconds"
     )
     reruns: tuple[float, ...] = Field(
-        description="figures of the fresh jobs, in seconds and job order"
+        description="the fresh jobs' figures in job order, in seconds"
     )
     job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
-        default=None, description="how many of these the run itself did not use; null if unknown"
+        default=None,
+        description="how many of these instances the run itself did not use; null if unknown",
     )
     outcome: RerunOutcome
     reason: Shown
@@ -208,12 +210,12 @@ class Confirmation(Record):
 class Cause(Record):
     """Something that differs between the last run before a change and the first one after it."""
 
-    name: Shown = Field(description="such as 'image digest' or 'driver version'")
+    name: Shown = Field(description="what differs, such as 'image digest' or 'driver version'")
     before: Shown | None
     after: Shown | None
     run_id: Shown | None = Field(
         default=None,
-        description="first run with the difference, if that is not the change's first run",
+        description="ID of the first run with the difference, if it is not the change's first run",
     )
 
     @property
@@ -225,19 +227,22 @@ class Change(Record):
     """An event in which one or more series moved together."""
 
     kind: ChangeKind
-    points: tuple[ChangePoint, ...] = Field(min_length=1, description="the largest change first")
+    points: tuple[ChangePoint, ...] = Field(
+        min_length=1, description="the series that moved, with the largest change first"
+    )
     environment: bool = Field(
         description="whether so many of a target's series moved that its environment must be the "
         "reason"
     )
     causes: tuple[Cause, ...] = Field(
-        description="what differs, the likeliest cause first; a hint, not proof"
+        description="what differs, with the most likely cause first; a hint, not proof"
     )
     version_before: Version = Field(
-        default=Version(), description="version measured by the last run before; empty for prices"
+        default=Version(),
+        description="version measured by the last run before the change; empty for prices",
     )
     version: Version = Field(
-        default=Version(), description="version measured by the first run since"
+        default=Version(), description="version measured by the first run after the change"
     )
     confirmations: tuple[Confirmation, ...] = ()
     speedups: tuple[ChangePoint, ...] = Field(
@@ -247,12 +252,12 @@ class Change(Record):
         default=(), description="GPU targets whose jobs ran on the CPU"
     )
     usd_per_hour: dict[Shown, float] = Field(
-        default={}, description="what an instance costs after the change, by target"
+        default={}, description="hourly cost of an instance after the change, by target"
     )
     usd_per_month: float | None = Field(
-        description="additional cost of an instance that is busy all month (730 hours), summed "
-        "over the targets, if the rows that moved take equal shares of its time; negative for a "
-        "saving; null without a price"
+        description="additional monthly cost of an instance that is busy all month (730 "
+        "hours), summed over the targets, assuming that the rows that moved take "
+        "equal shares of its time; negative for a saving; null without a price"
     )
     usd_reason: Shown | None = Field(default=None, description="why the cost is not known")
 
@@ -271,7 +276,8 @@ class RunChanges(Record):
     run_id: str
     changes: tuple[Change, ...]
     confirmations: tuple[Confirmation, ...] = Field(
-        default=(), description="for every suspect that was measured again, including refuted ones"
+        default=(),
+        description="one for every suspect that was measured again, including refuted ones",
     )
 
 

@@ -14,7 +14,9 @@ from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 class Rate(Record):
     hits: int = Field(ge=0)
     cases: int = Field(ge=1)
-    low: float = Field(ge=0, le=1, description=f"end of the {CONFIDENCE_TEXT} Wilson interval")
+    low: float = Field(
+        ge=0, le=1, description=f"lower end of the {CONFIDENCE_TEXT} Wilson interval"
+    )
     high: float = Field(ge=0, le=1)
 
     @classmethod

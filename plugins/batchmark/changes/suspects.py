@@ -46,10 +46,12 @@ class Suspect(Record):
     """One or more consecutive runs that may be on a slower level."""
 
     series: SeriesKey
-    run_id: str = Field(description="the run itself, or the first of several")
+    run_id: str = Field(description="ID of the run, or of the first one if there are several")
     kind: Literal["run", "level"]
-    expected: float = Field(gt=0, description="level before, in seconds")
-    seconds: float = Field(gt=0, description="the run's figure, or the median of several")
+    expected: float = Field(gt=0, description="the previous level, in seconds")
+    seconds: float = Field(
+        gt=0, description="the run's figure, or the median figure of several runs, in seconds"
+    )
 
     @property
     def log_shift(self) -> float:
@@ -82,9 +84,10 @@ def runs_missing(runs: int) -> str | None:
         return None
     sooner = f"or {if_measured_again}" if if_measured_again > 0 else "or none"
     return (
-        f"An alert needs {more} more, {sooner} if a slow run is measured again and stays slow. "
-        f"Daily, that takes {formatting.count(more, 'day')}; weekly, "
-        f"{formatting.count(more, 'week')}. More repeats reveal smaller changes."
+        f"An alert needs {more} more, {sooner} if a slow run is measured again "
+        f"and stays slow. That takes {formatting.count(more, 'day')} with daily "
+        f"runs or {formatting.count(more, 'week')} with weekly runs. More repeats "
+        "reveal smaller changes."
     )
 
 
@@ -118,10 +121,11 @@ def why_unwatchable(weighed: Mapping[SeriesKey, Newest]) -> str | None:
     if not found:
         return None
     return (
-        f"{len(found)} of {formatting.count(len(weighed), 'series', 'series')} can't be watched "
-        f"closely ({formatting.shortened_list(found)}): their slow runs cluster, so a change "
-        f"takes more than twice as many runs to show, and more alerts are noise. Pin the "
-        f"availability zone, or raise repeats."
+        f"{len(found)} of {formatting.count(len(weighed), 'series', 'series')} "
+        f"can't be watched closely ({formatting.shortened_list(found)}): their "
+        "slow runs occur in clusters, so a change takes more than twice as many "
+        "runs to detect, and more alerts are caused by noise. Pin the "
+        "availability zone, or increase repeats."
     )
 
 

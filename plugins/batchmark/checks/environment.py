@@ -27,8 +27,8 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
-APPLY = "Run `terraform apply`, because the SSM parameter and AWS differ."
-NAME_ANOTHER = "Choose another in the form."
+APPLY = "The SSM parameter does not match what exists in AWS: run `terraform apply`."
+NAME_ANOTHER = "Choose another one in the form."
 CHANGING = ("CREATING", "UPDATING")
 
 
@@ -115,7 +115,10 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
             check = _state("job queue", target_name, name, described, environment)
             seen = list(map(name_of, environment_names(described)))
             if check.status == "ok" and seen != order and not environment.foreign:
-                text = f"{name} tries {', '.join(seen)}, not {', '.join(order)} as published."
+                text = (
+                    f"{name} tries its compute environments in the order {', '.join(seen)}, "
+                    f"not in the published order {', '.join(order)}."
+                )
                 check = check.judged("fail", text, APPLY)
             yield check
 
@@ -236,7 +239,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
     for what, (seen, published) in pairs.items():
         if seen != published:
             shown = "no" if seen is None else f"{seen:g}"
-            yield f"it has {shown} {what}, but {published} are published"
+            yield f"it has {shown} {what}, but the published value is {published}"
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:

@@ -43,7 +43,7 @@ def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resour
     if run is None:
         if live_jobs:
             return seen
-        unused = "No job of the installation is live."
+        unused = "None of the installation's jobs is live."
         return judge.leaked(seen, unused, "file_systems", hours=limits.file_system_hours)
     # As nodes of EKS: what a run has stood up for itself is its own to end.
     endable: Endable = "run_file_systems"
@@ -85,7 +85,10 @@ def end_file_system(client: Clients, file_system_id: str, nodes: MultiNode | Non
             if file_systems.parameter(ssm, parameter).value == file_system_id:
                 file_systems.set_parameter(ssm, parameter, NO_FILE_SYSTEM)
         except NO_ANSWER as error:
-            problem = f" Nodes may still try to mount it: {why_unread(error)}"
+            problem = (
+                " Nodes may still try to mount it, because the SSM parameter could not be "
+                f"reset: {why_unread(error)}"
+            )
     file_systems.delete(client("fsx"), file_system_id)
     return f"Deleted.{problem}"
 

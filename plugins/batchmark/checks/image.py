@@ -34,7 +34,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
         check = partial(Check, name="image", target=shown)
         image = Image.parse(uri)
         if image is None or image.region != environment.config.region:
-            seen = f"{uri!r} is not an image in ECR in {environment.config.region}."
+            seen = f"{uri!r} is not an ECR image in {environment.config.region}."
             yield check(status="not checked", seen=seen)
             continue
         ecr = environment.client("ecr")
@@ -94,7 +94,7 @@ def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | Non
         return check(status="warn", seen=f"The scan is {status}: {reason}")
     counts = answer.get("imageScanFindings", {}).get("findingSeverityCounts", {})
     found = ", ".join(f"{counts.get(level, 0)} {level.lower()}" for level in SERIOUS)
-    seen = f"The scan found {found} finding(s)."
+    seen = f"Scan findings: {found}."
     if not any(counts.get(level) for level in SERIOUS):
         return check(status="ok", seen=seen)
     renewal = "; `make base-images` updates the base for `make image`" if is_ours else ""

@@ -43,7 +43,8 @@ class Judge:
         if self.is_younger(seen, hours=hours):
             return seen
         reason = (
-            f"Its run {run.run_id} has been live for over {hours:g} hours: cancel it if it hangs."
+            f"Its run {run.run_id} has been live for over {hours:g} hours: cancel it "
+            "if it is stuck."
         )
         return seen.judged("leaked", reason, endable)
 
@@ -74,4 +75,4 @@ def _instance(described: Mapping[str, Any]) -> Resource:
 
 
 def unknown_run(run_id: str) -> str:
-    return f"This Airflow has no run {run_id}: it was deleted or belongs to another Airflow."
+    return f"This Airflow has no run {run_id}: the run was deleted or belongs to another Airflow."

@@ -23,23 +23,27 @@ class LeakAges(Record):
     """The ages above which resources count as leaked."""
 
     grace_minutes: float = Field(
-        default=15, ge=0, description="Younger jobs, nodes and run file systems are kept."
+        default=15, ge=0, description="Jobs, nodes and run file systems younger than this are kept."
     )
     idle_minutes: float = Field(
         default=30,
         ge=0,
-        description="An instance has leaked if no job of its target has run for this long.",
+        description="An instance has leaked if none of its target's jobs has run for this long.",
     )
     file_system_hours: float = Field(
-        default=24, ge=0, description="Younger file systems without a known run are kept."
+        default=24,
+        ge=0,
+        description="File systems younger than this are kept even if their run is unknown.",
     )
     run_file_system_hours: float = Field(
         default=72,
         ge=0,
-        description="A run's file system older than this has leaked even if the run is live.",
+        description="A run's file system older than this has leaked even if its run is live.",
     )
     node_hours: float = Field(
-        default=6, ge=0, description="An EKS node older than this has leaked, even in a live run."
+        default=6,
+        ge=0,
+        description="An EKS node older than this has leaked even if its run is live.",
     )
 
 
@@ -62,9 +66,11 @@ class Resource(Record):
     verdict: LeakVerdict
     reason: str
     endable: Endable | None = Field(
-        default=None, description="permission needed to end it; null unless it has leaked"
+        default=None, description="permission required to end it; null unless it has leaked"
     )
-    ended: bool = Field(default=False, description="its end was requested, or it ended by itself")
+    ended: bool = Field(
+        default=False, description="whether its end was requested or it ended by itself"
+    )
     action: str = Field(default="", description="what the guard did, or why it did nothing")
 
     def judged(self, verdict: LeakVerdict, reason: str, endable: Endable | None = None) -> Self:

@@ -28,7 +28,7 @@ from batchmark_job.result.values import NO_RUN
 
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
-REASON = "Batchmark's leak guard: its Airflow run is over"
+REASON = "Terminated by Batchmark's leak guard: its Airflow run is over"
 
 Jobs = Mapping[str, list[JobDescription]]
 Ending = Callable[[Clients, str], str]  # ends a resource by its id, and says what it did
@@ -122,7 +122,7 @@ def end_leaks(
 def _end_job(client: Clients, job_id: str) -> str:
     batch = client("batch")
     if not any(map(is_live, describe_jobs(batch, [job_id]).values())):
-        return "It ended by itself in the meantime."
+        return "It had already ended by itself."
     terminate_job(batch, job_id, REASON)
     return "Ended."
 

@@ -43,8 +43,8 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
         nodes = all(environment.targets[name].most_nodes for name in targets)
         where = " in terraform/stacks/multi_node" if nodes else ""
         remedy = (
-            f"Change ami_release to any other text and `terraform apply`{where} between two runs; "
-            "results then show the new AMI as a change."
+            f"Set ami_release to any other value and run `terraform apply`{where} "
+            "between two runs; the results will then show the new AMI as a change."
         )
         yield check.judged("warn", seen, remedy)
         by_mps = [name for name in targets if environment.targets[name].sharing == "mps"]

@@ -87,5 +87,7 @@ def _judge(
 def _takes(environment: BatchEnvironment, name: str, vcpus: int) -> str:
     nodes = environment.instances_at_once(environment.targets[name])
     if nodes == 1:
-        return f"One instance of {name} takes {vcpus:,}."
-    return f"{nodes} nodes of {name} take {vcpus:,}: use fewer nodes or request a higher quota."
+        return f"One instance of {name} needs {vcpus:,} vCPUs."
+    return (
+        f"{nodes} nodes of {name} need {vcpus:,} vCPUs: use fewer nodes or request a higher quota."
+    )

@@ -18,7 +18,7 @@ class Check(Record):
     """One question, what AWS returned, and the remedy if something is wrong."""
 
     name: str
-    target: str = Field(description="one target, several, or 'all'")
+    target: str = Field(description="one or more targets, or 'all'")
     status: Status = Field(
         description="'not checked' if AWS did not respond, which never counts as ok"
     )

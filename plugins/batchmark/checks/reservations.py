@@ -33,7 +33,7 @@ def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
         if found:
             yield _judge(ok, wanted, target, found[0])
         else:
-            mend = "Set another one in target_overrides and `terraform apply`."
+            mend = "Set another one in target_overrides and run `terraform apply`."
             yield ok.judged("fail", f"{wanted} does not exist.", mend)
 
 
@@ -43,8 +43,8 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
     if is_block != (target.capacity_block is not None):
         right, wrong = reversed(settings) if is_block else settings
         kind = f"{'a' if is_block else 'not a'} Capacity Block"
-        seen = f"{wanted} is {kind}, so no instance starts in it as {wrong}."
-        mend = f"Set it as {right} in target_overrides instead and `terraform apply`."
+        seen = f"{wanted} is {kind}, so no instance can start in it while it is set as {wrong}."
+        mend = f"Set it as {right} in target_overrides instead and run `terraform apply`."
         return ok.judged("fail", seen, mend)
     kind, state = found["InstanceType"], found["State"]
     if kind != target.instance_type:
@@ -53,9 +53,9 @@ def _judge(ok: Check, wanted: str, target: Target, found: dict[str, Any]) -> Che
     if state in COMING:
         begins = found.get("StartDate")
         begun = f", and begins at {begins:%Y-%m-%d %H:%M %Z}" if begins else ""
-        mend = "Jobs would wait for it until they are cancelled: start later."
+        mend = "Jobs would wait for it until they are cancelled: start the run later."
         return ok.judged("warn", f"{wanted} is {state}{begun}.", mend)
     if state != "active":
-        mend = "Set another one or none in target_overrides and `terraform apply`."
+        mend = "Set another one, or none, in target_overrides and run `terraform apply`."
         return ok.judged("fail", f"{wanted} is {state}.", mend)
     return ok

@@ -104,7 +104,7 @@ def _offer(node: Object, pods: Iterable[Object]) -> str:
     ]
     taken = sum(int(_asked(pod).get(GPU, 0)) for pod in on_it)
     shown = {key: offered.get(key, "0") for key in ("cpu", "memory", GPU)}
-    return f"Node {name} offers: {_listed(shown)}; {len(on_it)} of the pods hold {taken} {GPU}."
+    return f"Node {name} offers {_listed(shown)}; {len(on_it)} of the pods hold {taken} {GPU}."
 
 
 def _last_event(name: str, events: Iterable[Object]) -> str:
@@ -125,8 +125,11 @@ def _remedy(cluster: Cluster, waiting: Sequence[Waiting], nodes: Sequence[Object
         "hostPath": f"end the node, so that a new one has the folder {cluster.sharing_folder}",
     }
     if not nodes:
-        return f"check node group {cluster.node_group} of {cluster.cluster}: it has started no node"
-    look = f"see `kubectl -n {cluster.namespace} describe pods`"
+        return (
+            f"check node group {cluster.node_group} of {cluster.cluster}: it has not "
+            "started any nodes"
+        )
+    look = f"run `kubectl -n {cluster.namespace} describe pods` for details"
     return next((remedy for problem, remedy in remedies.items() if problem in said), look)
 
 
@@ -141,10 +144,10 @@ def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
         return f"find out why the device plugin offers no GPU, or {MANIFESTS}"
     if offered < cluster.pods_at_once(shared=True):
         return (
-            f"ask for {offered} pods, or share the GPUs: time-slicing would offer "
+            f"request {offered} pods, or share the GPUs: time-slicing would allow "
             f"{cluster.pods_at_once(shared=True)}"
         )
-    return f"ask for {offered} pods, or raise the stack's replicas_per_gpu"
+    return f"request {offered} pods, or increase the stack's replicas_per_gpu"
 
 
 def failures(pods: Iterable[Object]) -> list[str]:
@@ -160,7 +163,9 @@ def _failure(pod: Object) -> str:
     if reason := status.get("reason"):  # by the node: it never ran, or was removed
         message = status.get("message", "no reason given")
         shared = "maximum request size for shared resources is 1" in message
-        hint = f" (a shared GPU is requested as 1 {GPU}; requesting more gives no larger share)"
+        hint = (
+            f" (a shared GPU is requested as 1 {GPU}; requesting more does not increase the share)"
+        )
         return f"{reason}: {message}{hint if shared else ''}"
     for container in status.get("containerStatuses", ()):
         if ended := container.get("state", {}).get("terminated"):

@@ -50,7 +50,8 @@ class ComputeEnvironments(Record):
     more: tuple[Line, ...] = Field(
         default=(),
         max_length=20,
-        description="additional environments; only queues not created by Terraform have them",
+        description="additional compute environments; only queues that Terraform did not "
+        "create have any",
     )
 
     @property
@@ -86,14 +87,15 @@ class Target(Record):
     most_nodes: PositiveCount | None = None
     given_ami: bool = Field(
         default=False,
-        description="whether Terraform was given an AMI instead of using the newest ECS one",
+        description="whether Terraform was given an AMI instead of using the latest "
+        "ECS-optimised one",
     )
     capacity_reservation: Line | None = Field(
         default=None,
-        description="capacity reservation for its instances: an id, or a resource group's ARN",
+        description="capacity reservation for its instances: an ID, or the ARN of a resource group",
     )
     capacity_block: Line | None = Field(
-        default=None, description="id of the Capacity Block for its instances"
+        default=None, description="ID of the Capacity Block for its instances"
     )
 
     @model_validator(mode="after")
@@ -117,14 +119,15 @@ class Config(Published):
     region: Line
     bucket: Line
     topic_arn: Line | None = Field(
-        default=None, description="topic for alerts; null if only existing jobs are compared"
+        default=None, description="SNS topic for alerts; null if only existing jobs are compared"
     )
     log_group: Line | None = Field(
         default=None,
         description="log group of the targets' jobs; null if only existing jobs are compared",
     )
     events_log_group: Line | None = Field(
-        default=None, description="log group of job state changes; null in older releases"
+        default=None,
+        description="log group for job state changes; null if published by an older release",
     )
     monthly_cap_usd: float | None = Field(
         default=None,

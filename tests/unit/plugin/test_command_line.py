@@ -198,11 +198,11 @@ def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
     new = repeats(tmp_path / "new", 0.012, count=2)
     (new / "copy.json").write_text((old / "1.json").read_text())
     for sides, says in (
-        ((old / "0.json", old / "0.json"), "both sides are the same document; give"),
-        ((old, old), "both sides are the same documents; give"),
+        ((old / "0.json", old / "0.json"), "both sides are the same document; compare"),
+        ((old, old), "both sides are the same documents; compare"),
         (
             (old, new),
-            f"{old}/1.json and {new}/copy.json contain documents of the same job, old/1, ",
+            f"{old}/1.json and {new}/copy.json contain documents from the same job, old/1, ",
         ),
     ):
         assert main(["compare", *map(str, sides)]) == BAD_INPUT

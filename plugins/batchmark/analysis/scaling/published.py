@@ -15,20 +15,20 @@ POINT = Path(__file__).with_name("published.json")
 
 class PublishedPoint(Record):
     name: str
-    read_on: date = Field(description="date of our copy")
+    read_on: date = Field(description="date on which the source was read")
     model: str
     instance_type: str
     gpu: str
     nodes: int
     gpus_per_node: int
-    batch: int = Field(description="images per GPU and step")
+    batch: int = Field(description="images per GPU per step")
     images_per_second: int = Field(
-        description="approximate total of all GPUs; no spread was published"
+        description="approximate total across all GPUs; no spread was published"
     )
-    claim: str = Field(description="the source's wording about scaling")
+    claim: str = Field(description="what the source says about scaling")
     claimed_from_gpus: int = Field(description="smallest number of GPUs that the claim covers")
     vendor_images_per_second: int = Field(
-        description="rate of one such GPU, as published by its vendor"
+        description="throughput of one such GPU, as published by its vendor"
     )
 
     @property

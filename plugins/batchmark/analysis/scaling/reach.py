@@ -25,19 +25,22 @@ Limit = Literal["data", "compute", "communication"]
 
 class Reach(Record):
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
-        description="judged by intervals. scales: the efficiency is at least 0.9 at some node "
-        "count and not less at any smaller one; falls_short: it is already less at the second "
-        "node count"
+        description="judged by confidence intervals. scales: the efficiency is at least 0.9 at "
+        "some node count and not clearly below 0.9 at any smaller one; falls_short: it is already "
+        "clearly below 0.9 at the second node count"
     )
     nodes: int | None = Field(
-        default=None, description="scales: the largest such count; falls_short: the second count"
+        default=None,
+        description="scales: the largest such node count; falls_short: the second node count",
     )
-    efficiency: Estimate | None = Field(default=None, description="efficiency on `nodes`")
+    efficiency: Estimate | None = Field(default=None, description="efficiency at `nodes` nodes")
     open_ended: bool = Field(
-        default=False, description="scales: efficiency is not less at any larger count either"
+        default=False,
+        description="scales: whether the efficiency is not clearly below 0.9 at any larger node "
+        "count either",
     )
     poor_from: int | None = Field(
-        default=None, description="node count from which every efficiency is below 0.8"
+        default=None, description="smallest node count from which the efficiency stays below 0.8"
     )
     above_one: int | None = Field(
         default=None, description="smallest node count with an efficiency above 1.05"
@@ -50,11 +53,13 @@ class Reach(Record):
     )
     limit_reason: str | None = Field(default=None, description="why the limit is not known")
     limit_nodes: int | None = Field(
-        default=None, description="least efficient node count; null if none clearly loses time"
+        default=None,
+        description="node count with the lowest efficiency; null if none clearly loses time",
     )
     waits_for_data: float | None = Field(
         default=None,
-        description="share of a step spent waiting for data on the smallest node count, if large",
+        description="share of a step spent waiting for data at the smallest node count; null if "
+        "it is small",
     )
     reason: str | None = Field(default=None, description="why the verdict is not known")
 
@@ -79,8 +84,11 @@ def _too_few(points: Sequence[TrainingPoint]) -> str:
         return "nothing was measured"
     if len(numbers) == 1:
         only = formatting.count(numbers[0], "node")
-        return f"it was measured on {only} only; scaling requires two different node counts"
-    return "no two node counts had the same batch per device"
+        return (
+            f"it was measured on {only} only; judging how it scales requires two different node "
+            "counts"
+        )
+    return "no two node counts had the same batch size per device"
 
 
 def _judged(curve: Curve) -> Reach:
@@ -138,6 +146,6 @@ def _limit(
         return {**found, "limit_reason": "no part of a step accounts for half of the lost time"}
     if added[name] > TOO_MUCH * lost:
         grew, by = formatting.seconds(added[name]), formatting.seconds(lost)
-        contradiction = f"{name} alone grew by {grew}, but the whole step only by {by}"
+        contradiction = f"{name} alone grew by {grew}, but the whole step grew by only {by}"
         return {**found, "limit_reason": contradiction}
     return {**found, "limit": name, "limit_share": min(1.0, added[name] / lost)}

@@ -71,9 +71,12 @@ class NodesSamples:
         for _, row in self.pooled.measured:
             told = [node.devices for node in row.scaling.nodes] if row.scaling else []
             if told != [devices] * nodes:
-                return f"its parameters name {nodes} x {devices} devices, but its nodes have {told}"
+                return (
+                    f"its parameters specify {nodes} x {devices} devices, but its nodes "
+                    f"reported {told}"
+                )
             if batch and row.items != self.ranks * batch:
-                return f"a step has {row.items} images, not {nodes} x {devices} x {batch}"
+                return f"a step has {row.items} images instead of {nodes} x {devices} x {batch}"
         return None
 
 

@@ -129,15 +129,15 @@ def fit(
     else:
         if hiding := next(filter(_hides_all, remote), None):
             return (
-                "without all-reduces of two sizes the exchange time is unknown, and on "
-                f"{hiding.nodes} nodes compute hides it"
+                "the exchange time is unknown because all-reduces of two sizes were not "
+                f"measured, and on {hiding.nodes} nodes it is hidden by computation"
             )
         loads = [load(step.ranks, size_bytes) for step in remote]
         ring = fit_ring(loads, [np.maximum(step.exchange, HARDLY * step.total) for step in remote])
         if ring is None:
             return (
-                "without all-reduces of two sizes it takes three node counts to separate the "
-                "network's latency from its bandwidth"
+                "all-reduces of two sizes were not measured; without them, separating the "
+                "network's latency from its bandwidth requires three node counts"
             )
         hidden, at_least = np.zeros_like(local), False
     return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least, by_all_reduce)
@@ -155,18 +155,18 @@ def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
         if _surely_off(step.local / model.local):
             least, most = (find(steps, key=lambda one: one.local[0]) for find in (min, max))
             short, long = (
-                f"{formatting.seconds(float(one.local[0]))} a step on {one.nodes}"
+                f"{formatting.seconds(float(one.local[0]))} per step on {one.nodes}"
                 for one in (least, most)
             )
             return (
-                f"compute and data take {short} and {long} nodes, but the model assumes that they "
-                f"are equal"
+                f"compute and data take {short} and {long} nodes, but the model assumes that these "
+                "times are equal"
             )
     for step in steps:
         off = model.seconds(step.nodes) / step.total
         if step.nodes > 1 and _surely_off(off):
             return (
-                f"on {step.nodes} nodes, which it was fitted to, the model's step is "
+                f"on {step.nodes} nodes, to which the model was fitted, its step time is "
                 f"{formatting.multiple(float(off[0]))} the measured one"
             )
     return None

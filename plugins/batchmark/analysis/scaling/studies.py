@@ -47,19 +47,26 @@ class Training(Record):
     """A training at one or more node counts and batches, with all other settings fixed."""
 
     workload: str
-    parameters: dict[str, Parameter] = Field(description="all parameters except nodes and batch")
+    parameters: dict[str, Parameter] = Field(
+        description="all parameters except `nodes` and `batch`"
+    )
     dtype: str
     settings: TrainingSettings | None = Field(
         description="settings of the first point; null if no job reported them"
     )
     learning_rate: float | None = Field(
-        default=None, description="scaled to 256 images per step, as in the run's settings"
+        default=None, description="scaled to 256 images per step, as it is in the run's settings"
     )
     codes: tuple[Implementation, ...]
-    points: tuple[TrainingPoint, ...] = Field(description="ordered by nodes, then batch")
-    weak: tuple[Curve, ...] = Field(description="curves with equal batches per device")
-    strong: tuple[Curve, ...] = Field(description="curves with equal batches over all devices")
-    reach: Reach = Field(description="reach of the first weak curve, else the first strong one")
+    points: tuple[TrainingPoint, ...] = Field(
+        description="ordered by node count, then by batch size"
+    )
+    weak: tuple[Curve, ...] = Field(description="curves with the same batch size per device")
+    strong: tuple[Curve, ...] = Field(description="curves with the same total batch size")
+    reach: Reach = Field(
+        description="reach of the first weak-scaling curve, or of the first strong-scaling "
+        "curve if there is none"
+    )
     prediction: Prediction
 
     @property
@@ -71,16 +78,16 @@ class Training(Record):
 class ScalingStudy(TargetStudy):
     """Everything that a target's multi-node jobs measured in one number format."""
 
-    dtype: str = Field(description="number format that its jobs were planned with")
+    dtype: str = Field(description="number format planned for its jobs")
     backend: str | None = Field(description="torch.distributed backend; null if no job reported it")
     loopback: bool = Field(
-        description="whether nodes shared one machine, as loopback addresses show"
+        description="whether the nodes shared one machine, as their loopback addresses show"
     )
-    price: PriceBasis = Field(description="price of one node; all nodes are paid for")
+    price: PriceBasis = Field(description="price of one node; every node is billed")
     file_system_usd_per_hour: float | None = Field(
         default=None,
-        description="included in the cost of trainings that read files; null and not included if "
-        "unknown",
+        description="included in the cost of training that reads files; if unknown, it is null "
+        "and not included",
     )
     refused: str | None = Field(description="why nothing was judged")
     trainings: tuple[Training, ...]

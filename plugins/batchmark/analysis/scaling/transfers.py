@@ -26,8 +26,8 @@ class AllReducePoint(Record):
     samples: int
     seconds: Estimate
     bus_bytes_per_second: Estimate = Field(
-        description="2(n-1)/n times its bytes per second on n ranks, which is what each link "
-        "carries"
+        description="rate at which each link carries data: 2(n-1)/n times the all-reduce's "
+        "bytes per second on n ranks"
     )
 
     @property
@@ -46,7 +46,7 @@ class ReadingPoint(Record):
     jobs: int
     samples: int
     seconds: Estimate
-    bytes_per_second: Estimate = Field(description="rate of all nodes together")
+    bytes_per_second: Estimate = Field(description="combined rate of all nodes")
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:

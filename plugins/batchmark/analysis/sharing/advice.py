@@ -22,28 +22,37 @@ class Choice(Record):
 
     replicas: int
     at_least: bool = Field(
-        description="whether more replicas could add more, as the knee isn't certain"
+        description="whether more replicas may increase throughput further because the knee is "
+        "uncertain"
     )
-    gain: Estimate = Field(description="throughput relative to one task alone")
-    price: Estimate = Field(description="price of a step relative to one task alone")
-    p95_seconds: float | None = Field(description="step time of the slowest replica")
-    p95_alone: float | None = Field(description="step time of one task alone, in seconds")
+    gain: Estimate = Field(description="throughput relative to that of one task alone")
+    price: Estimate = Field(description="price of a step relative to that of one task alone")
+    p95_seconds: float | None = Field(
+        description="95th percentile of the slowest replica's step times, in seconds"
+    )
+    p95_alone: float | None = Field(
+        description="95th percentile of the step times of one task alone, in seconds"
+    )
     usd_per_1000_steps: Estimate | None
     usd_alone: Estimate | None
 
 
 class Advice(Record):
     verdict: Verdict = Field(
-        description="share: sharing clearly adds throughput; alone: it clearly adds too little"
+        description="share: sharing clearly increases throughput; alone: it clearly does not "
+        "increase it enough"
     )
-    mode: SharingMode | None = Field(description="mode judged; null if none was measured")
+    mode: SharingMode | None = Field(description="mode that was judged; null if none was measured")
     form: Form = "processes"
-    choice: Choice | None = Field(default=None, description="null unless sharing pays")
+    choice: Choice | None = Field(default=None, description="null unless sharing pays off")
     equals: tuple[SharingMode, ...] = Field(
-        default=(), description="other modes that may add as much, as their intervals overlap"
+        default=(),
+        description="other modes that may increase throughput as much, because their intervals "
+        "overlap",
     )
     reason: str | None = Field(
-        default=None, description="why the verdict is not known, or what sharing adds"
+        default=None,
+        description="why the verdict is not known, or how much throughput sharing adds",
     )
 
 
@@ -62,7 +71,7 @@ def advise(curves: Sequence[Curve]) -> Advice:
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
             return found[0]
-    reason = "running several tasks at once was not measured"
+    reason = "no measurement ran several tasks at once"
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 
@@ -137,4 +146,4 @@ def _most_text(curve: Curve) -> str:
 
 
 def _times_text(gain: Estimate) -> str:
-    return f"{formatting.factor(gain)} the throughput of one alone"
+    return f"{formatting.factor(gain)} the throughput of one task alone"

@@ -30,14 +30,17 @@ class Point(Record):
     replicas: int
     jobs: int
     samples: int
-    throughput: Estimate = Field(description="steps per second of all replicas together")
-    items_per_second: Estimate | None = Field(description="images per second; null for other steps")
-    gain: Estimate | None = Field(
-        description="throughput relative to one task alone; null if none was measured alone"
+    throughput: Estimate = Field(description="combined steps per second of all replicas")
+    items_per_second: Estimate | None = Field(
+        description="images per second; null if the steps don't process images"
     )
-    usd_per_1000_steps: Estimate | None = Field(description="null without a price")
+    gain: Estimate | None = Field(
+        description="throughput relative to that of one task alone; null if no task was "
+        "measured alone"
+    )
+    usd_per_1000_steps: Estimate | None = Field(description="null if the price is unknown")
     interference: float | None = Field(
-        description="median step time of the slowest replica relative to a task alone"
+        description="median step time of the slowest replica, relative to that of a task alone"
     )
     figures: ReplicaFigures
     starved: tuple[Starved, ...]
@@ -63,15 +66,19 @@ class Alone(Record):
 class Curve(Record):
     mode: SharingMode
     form: Form
-    mps_threads: int | None = Field(description="percent of the GPU's threads per MPS client")
-    mps_memory_mib: int | None = Field(description="GPU memory per MPS client")
+    mps_threads: int | None = Field(
+        description="percentage of the GPU's threads available to each MPS client"
+    )
+    mps_memory_mib: int | None = Field(description="GPU memory available to each MPS client")
     alone: Alone | None = Field(
-        description="a task alone in exclusive mode, else in this mode; null if neither was "
-        "measured"
+        description="a task alone, measured in exclusive mode if possible, otherwise in this "
+        "mode; null if neither was measured"
     )
     points: tuple[Point, ...] = Field(description="ordered by number of replicas")
     unmeasured: tuple[Unmeasured, ...]
-    knee: Knee | None = Field(description="null in exclusive mode, where more replicas add nothing")
+    knee: Knee | None = Field(
+        description="null in exclusive mode, where more replicas add no throughput"
+    )
 
     def point(self, replicas: int) -> Point | None:
         return next((point for point in self.points if point.replicas == replicas), None)
@@ -215,7 +222,8 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     alone = place.replicas == 1 or place.mode is SharingMode.EXCLUSIVE
     whose = "the task alone" if alone else f"{place.replicas} replicas"
     return (
-        f"different implementation from {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
+        f"its implementation differs from that of {whose}: {' and '.join(used)} instead of "
+        f"{' and '.join(expected)}"
     )
 
 

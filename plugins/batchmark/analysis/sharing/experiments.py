@@ -24,13 +24,16 @@ class Experiment(Record):
     first: ReplicaEnd | None = Field(description="how the first replica ended; null if unknown")
     ended: tuple[ReplicaEnd, ...] = Field(description="other replicas that did not complete")
     others: Estimate | None = Field(
-        description="throughput of the other replicas relative to the same ones undisturbed"
+        description="throughput of the other replicas relative to the same replicas without a "
+        "disturbance"
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
-        description="others: one ended early, all stopped making steps, or together they clearly "
-        "made less than WORTH of their undisturbed steps"
+        description="others: another replica ended early, all of them stopped making steps, or "
+        "together they clearly made less than WORTH of the steps that they make undisturbed"
     )
-    reason: str | None = Field(default=None, description="why their throughput is not known")
+    reason: str | None = Field(
+        default=None, description="why the other replicas' throughput is not known"
+    )
 
 
 def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:

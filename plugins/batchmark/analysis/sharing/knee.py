@@ -22,18 +22,20 @@ class Knee(Record):
     """The smallest number of replicas that reaches WORTH of the curve's best throughput."""
 
     outcome: Literal["found", "still_rising", "not_known"] = Field(
-        description="still_rising: only the largest measured number reaches WORTH, so more "
-        "replicas may add more"
+        description="still_rising: only the largest measured number of replicas reaches WORTH, "
+        "so more replicas may increase throughput further"
     )
     replicas: int | None = Field(
-        description="found: the knee; still_rising: a lower bound; not_known: a guess from the "
-        "medians; null with fewer than two numbers of replicas"
+        description="found: the knee; still_rising: a lower bound; not_known: an estimate from the "
+        "medians; null if fewer than two numbers of replicas were measured"
     )
     low: int | None = Field(
-        default=None, description=f"lower end of its {CONFIDENCE_TEXT} interval"
+        default=None, description=f"lower end of the knee's {CONFIDENCE_TEXT} interval"
     )
     high: int | None = Field(
-        default=None, description="upper end; open if it is the largest number measured"
+        default=None,
+        description="upper end of the interval; open if it is the largest number of replicas "
+        "measured",
     )
     reason: str | None = Field(default=None, description="why the knee is not known")
 

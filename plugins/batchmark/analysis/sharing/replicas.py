@@ -37,22 +37,26 @@ class StepTimes(Record):
 class ReplicaFigures(Record):
     """Figures of a row's replicas; medians over the jobs unless noted otherwise."""
 
-    devices: int = Field(description="GPUs that they ran on (pods can be on several); 1 on a CPU")
-    slowest: StepTimes = Field(description="the largest of each quantile over the replicas")
-    typical: StepTimes = Field(description="the median of each quantile over the replicas")
-    fairness_worst: float | None = Field(
-        description="Jain's index of the steps within a group of processes; worst group"
+    devices: int = Field(
+        description="number of GPUs that they ran on (pods can run on several); 1 on a CPU"
     )
-    fairness_median: float | None = Field(description="the same; median over the groups")
+    slowest: StepTimes = Field(description="largest value of each quantile across the replicas")
+    typical: StepTimes = Field(description="median of each quantile across the replicas")
+    fairness_worst: float | None = Field(
+        description="Jain's fairness index of the steps in the least fair group of processes"
+    )
+    fairness_median: float | None = Field(
+        description="median of Jain's fairness index across the groups of processes"
+    )
     longest_gap_seconds: float | None = Field(
-        description="longest time without a finished step; largest over replicas and jobs"
+        description="longest time without a finished step in any replica of any job"
     )
     startup_seconds: float | None = Field(description="start-up time of the slowest replica")
     device_memory_bytes: float | None = Field(
-        description="GPU memory per replica, contexts included; largest over the jobs"
+        description="GPU memory per replica, including contexts; maximum over the jobs"
     )
     peak_memory_bytes: int | None = Field(
-        description="peak memory, of torch on CUDA or of the process on a CPU; largest over "
+        description="peak memory used by torch on CUDA or by the process on a CPU; maximum over "
         "replicas and jobs"
     )
 
@@ -76,14 +80,19 @@ class ReplicaFigures(Record):
 class Starved(Record):
     """A replica that got far less of the device than the others, or waited far too long."""
 
-    replica: int = Field(description="index, from 0")
+    replica: int = Field(description="index, starting at 0")
     job_id: str
     group: int | None = Field(
-        default=None, description="index of the group in which its share was too small, from 0"
+        default=None,
+        description="index, starting at 0, of the group in which its share was too small",
     )
-    share: float | None = Field(default=None, description="its share relative to the group's mean")
+    share: float | None = Field(
+        default=None, description="its number of steps relative to the group's mean"
+    )
     gap_steps: float | None = Field(
-        default=None, description="its longest gap in units of its median step, if too long"
+        default=None,
+        description="its longest gap as a multiple of its median step time; null if it is not "
+        "too long",
     )
 
     def __str__(self) -> str:
@@ -99,7 +108,7 @@ class Starved(Record):
 class ReplicaEnd(Record):
     """How a replica ended."""
 
-    replica: int = Field(description="index, from 0")
+    replica: int = Field(description="index, starting at 0")
     outcome: ReplicaOutcome
     reason: str | None
 

@@ -30,12 +30,13 @@ class SharedTask(TargetStudy):
     workload: str
     parameters: dict[str, Parameter] = Field(description="the task's own parameters")
     dtype: str
-    threads: int | None = Field(description="CPU threads of a replica; null if unknown")
+    threads: int | None = Field(description="CPU threads per replica; null if unknown")
     codes: tuple[Implementation, ...] = Field(
-        default=(), description="distinct code that replicas ran; each job chooses its own"
+        default=(),
+        description="different implementations that replicas ran; each job chooses its own",
     )
     mig_enabled: bool = Field(
-        default=False, description="whether MIG partitioned a GPU that its jobs used"
+        default=False, description="whether a GPU that its jobs used was partitioned with MIG"
     )
     refused: str | None = Field(description="why nothing was judged")
     curves: tuple[Curve, ...]

@@ -20,7 +20,7 @@ OUTSTANDING: tuple[DeliveryState, ...] = ("pending", "failed")
 
 
 class Delivery(Record):
-    channel: str = Field(description="'sns', or 'apprise:' and the connection's id")
+    channel: str = Field(description="'sns', or 'apprise:' followed by the connection's ID")
     state: DeliveryState = Field(
         default="pending",
         description="unsure: the attempt ended without a response, so the message may have "
@@ -33,11 +33,16 @@ class Delivery(Record):
         description="random ID by which a task recognises its own last attempt",
     )
     receipt: str | None = Field(
-        default=None, description="the channel's ID for the message, once sent"
+        default=None,
+        description="ID that the channel assigned to the message; null until it is sent",
     )
-    reason: str | None = Field(default=None, description="why the delivery failed or is unsure")
+    reason: str | None = Field(
+        default=None,
+        description="why the delivery failed or why it is unknown whether the message arrived",
+    )
     shown: bool = Field(
-        default=False, description="whether a task has already failed to report the unsure delivery"
+        default=False,
+        description="whether a task has already failed in order to report this unsure delivery",
     )
 
 
@@ -49,18 +54,18 @@ class RunMessage(Record):
     subject: str
     text: str
     attributes: dict[str, tuple[str, ...]] = Field(
-        description="attributes for subscribers' filters"
+        description="message attributes that subscribers can filter by"
     )
     opened: tuple[Alert, ...]
     recoveries: tuple[Recovery, ...]
     improvements: tuple[Improvement, ...]
     mentions: tuple[str, ...] = Field(
-        default=(), description="runs that this message reports as possibly not announced"
+        default=(), description="runs that this message reports as possibly unannounced"
     )
     hold_until: object = Field(
         default=None,
         exclude=True,
-        description="left over from the quiet hours of earlier releases; has no effect",
+        description="left over from quiet hours in earlier releases; has no effect",
     )
     deliveries: tuple[Delivery, ...]
 

@@ -50,7 +50,7 @@ class Transition(Record):
     at: AwareDatetime
     by: Shown = Field(description="a user's name, or 'the run'")
     note: Shown = ""
-    run_id: Shown = Field(description="the DAG run that made it")
+    run_id: Shown = Field(description="ID of the DAG run that made the transition")
 
 
 class Recovery(Record):
@@ -60,13 +60,16 @@ class Recovery(Record):
     run_id: str
     at: AwareDatetime
     points: tuple[ChangePoint, ...] = Field(
-        min_length=1, description="the changes that brought them back"
+        min_length=1, description="the changes that returned these series to their old level"
     )
     causes: tuple[Cause, ...] = Field(
-        default=(), description="what differs since then, as in `Change`"
+        default=(),
+        description="what differs between the last run at the worse level and the first one "
+        "back, as in `Change`",
     )
     closes: bool = Field(
-        description="whether most of the alert's series are back, including earlier ones"
+        description="whether most of the alert's series are back at their old level, "
+        "including those that recovered earlier"
     )
 
 
@@ -77,7 +80,7 @@ class Joined(Record):
     run_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
     change: Change = Field(
-        description="the change as the later run sees it, without series that are not announced"
+        description="the change as the later run sees it, excluding series that are not announced"
     )
 
 
@@ -92,12 +95,13 @@ class Alert(Record):
     )
     cures: tuple[Cause, ...] | None = Field(
         default=None,
-        description="what differs between the last run on the worse level and the first one back; "
-        "null until a series is back",
+        description="what differs between the last run at the worse level and the first one "
+        "back at the old level; null until a series is back",
     )
     figures_run_id: Shown | None = Field(
         default=None,
-        description="the later run that its figures come from, if series joined the alert there",
+        description="ID of the later run that its figures come from, if series joined the "
+        "alert in that run",
     )
 
     @classmethod
@@ -180,10 +184,10 @@ class Improvement(Record):
 
     id: str
     change: Change
-    run_id: str = Field(description="the run that found it")
+    run_id: str = Field(description="ID of the run that found it")
     at: AwareDatetime
     brought_back: tuple[str, ...] = Field(
-        default=(), description="ids of the alerts whose series it brought back"
+        default=(), description="IDs of the alerts whose series it returned to their old level"
     )
 
 

@@ -30,7 +30,8 @@ class SeriesMatch(Record):
     workload: str | None = None
     parameters: str | None = Field(
         default=None,
-        description='pattern for the JSON, such as *"size":5000*; keys are sorted, without spaces',
+        description="pattern that matches the parameters as JSON with sorted keys and no "
+        'spaces, such as *"size":5000*',
     )
     dtype: str | None = None
 
@@ -44,10 +45,10 @@ class SeriesMatch(Record):
 class SeriesRule(Record):
     match: SeriesMatch
     minimum_change: Minimum = Field(
-        default={}, description="overrides the general values for these metrics"
+        default={}, description="overrides the general values for the metrics listed here"
     )
     mute: bool = Field(
-        default=False, description="announce neither alerts nor improvements of these series"
+        default=False, description="announce neither alerts nor improvements for these series"
     )
 
 
@@ -59,23 +60,27 @@ class AlertSettings(Record):
 
     minimum_change: Minimum = Field(
         default={},
-        description="smallest relative change of a level to announce, such as 0.05 for 5 %; for "
-        "noise, 1 means twice the noise. Default: 0.03, and 1 for noise",
+        description="smallest relative change in a level to announce, such as 0.05 for 5 %; "
+        "for noise, 1 means that it doubles. Default: 0.03, or 1 for noise",
     )
     false_alerts_a_month: float = Field(
         default=1,
         gt=0,
-        description="false alerts expected from noise alone, per suite; with fewer, small changes "
-        "are found later",
+        description="number of false alerts a month that noise alone may cause in each "
+        "suite; with a lower number, small changes are found later",
     )
     series: tuple[SeriesRule, ...] = Field(
-        default=(), description="rules, of which the first match applies"
+        default=(), description="rules; the first one that matches a series applies to it"
     )
     quiet_hours: object = Field(
-        default=None, description="left over from earlier releases; ignored, with a printed notice"
+        default=None,
+        description="left over from earlier releases; if set, it is ignored and a notice is "
+        "printed",
     )
     apprise_conn_ids: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        default=(), description="Airflow connections of type Apprise, in addition to the SNS topic"
+        default=(),
+        description="IDs of Airflow connections of type Apprise to notify in addition to the "
+        "SNS topic",
     )
     improvements: bool = Field(
         default=True, description="also announce improvements other than recoveries"
@@ -115,7 +120,8 @@ def parse_settings(text: str | None) -> AlertSettings:
         ) from error
     if settings.quiet_hours is not None:
         say(
-            f"Airflow variable '{VARIABLE}': quiet_hours is ignored, messages are sent at once. "
-            "Remove it, and set quiet hours where the messages arrive."
+            f"Airflow variable '{VARIABLE}': quiet_hours is ignored, and messages are "
+            "sent immediately. Remove it, and set quiet hours where the messages are "
+            "received."
         )
     return settings

@@ -110,7 +110,7 @@ class AlertStore:
             if self._store.swap(key, after.model_dump_json(indent=2), version):
                 return after
         raise AlertError(
-            f"{key} was changed by others {MOST_TRIES} times in the meantime; try again"
+            f"{key} was changed by other processes {MOST_TRIES} times during this update; try again"
         )
 
     def _read(self, key: str, model: type[Kept]) -> Kept:

@@ -28,12 +28,17 @@ class Machine(Record):
 class Steps(Record):
     """How many steps of one size were found; each was inserted at a known run of a copy."""
 
-    machine: Machine | None = Field(description="null for all machines of the part")
-    size: float = Field(gt=0, description="0.1 makes every run from the step on 10 % slower")
+    machine: Machine | None = Field(description="null for all of the part's machines together")
+    size: float = Field(
+        gt=0,
+        description="relative size of the step: 0.1 makes every run from the step onwards 10 "
+        "% slower",
+    )
     found: Rate = Field(description="steps found within `waited` runs")
     found_early: Rate
     delays: tuple[int, ...] = Field(
-        description="for each step found, the number of runs until then; 1 means the first slow run"
+        description="number of slow runs it took to find each step that was found; 1 means "
+        "that the first one was enough"
     )
 
     @property
@@ -46,15 +51,19 @@ class Alarms(Record):
 
     alarms: int = Field(ge=0)
     withdrawn: int = Field(
-        ge=0, description="how many of these are no longer changes once all runs are known"
+        ge=0,
+        description="how many of these alarms no longer count as changes once all runs are known",
     )
     series_runs: int = Field(
-        ge=0, description="runs in which a series could have raised one, summed over the series"
+        ge=0,
+        description="number of runs in which a series could have raised an alarm, summed "
+        "over all series",
     )
     low: float = Field(
-        description=f"lower end of the {CONFIDENCE_TEXT} interval, per 1,000 runs of a series"
+        description=f"lower end of the {CONFIDENCE_TEXT} interval for alarms per 1,000 runs "
+        "of a series"
     )
-    high: float | None = Field(description="upper end; null without any run")
+    high: float | None = Field(description="upper end of the interval; null if there are no runs")
 
     @property
     def per_thousand(self) -> float:
@@ -67,7 +76,9 @@ class Part(Record):
     source: Source
     series: int = Field(ge=1)
     runs: int = Field(ge=1)
-    steps: tuple[Steps, ...] = Field(description="for all machines together first, then by machine")
+    steps: tuple[Steps, ...] = Field(
+        description="first for all machines together, then for each machine"
+    )
     alarms: Alarms
 
     @property
@@ -91,7 +102,7 @@ class SelfTest(Record):
 
     schema_version: Literal[1] = 1
     created_at: AwareDatetime
-    months: int = Field(description="months of history tested")
+    months: int = Field(description="number of months of history that were tested")
     seed: int
     detector: str = Field(description="the detector's settings, as text")
     waited: int = Field(

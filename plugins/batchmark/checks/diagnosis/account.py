@@ -52,7 +52,9 @@ def image_not_pulled(subject: Subject) -> Iterator[Finding]:
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]
     if failed:
-        text = f"{len(failed)} attempt(s) could not pull the image; the last error: {failed[-1]}"
+        text = (
+            f"{len(failed)} attempt(s) could not pull the image; the last error was: {failed[-1]}"
+        )
         yield Finding.of("image_not_pulled", text)
 
 

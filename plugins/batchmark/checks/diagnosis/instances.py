@@ -74,7 +74,8 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
     named = resources_of(environment).get("instanceTypes") or []
     if any(name.startswith(CHOSEN_BY_BATCH) for name in named):
         raise DiagnosisError(
-            f"Batch chooses the instance types of {name_of(environment)}: {', '.join(named)}"
+            f"Batch itself chooses the instance types of {name_of(environment)} "
+            f"({', '.join(named)})"
         )
     patterns = [name if "." in name else f"{name}.*" for name in named]
     return list(described_types(subject.client("ec2"), patterns)) if patterns else []
@@ -100,8 +101,8 @@ def max_vcpus_reached(subject: Subject, environment: Described) -> Finding | Non
     instances = _container_instances(subject, environment)
     tasks = sum(int(instance["runningTasksCount"]) for instance in instances)
     text = (
-        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, with {tasks} job(s) "
-        "running there."
+        f"{name_of(environment)} is at {desired} of at most {limit} vCPUs, and "
+        f"{tasks} job(s) are running there."
     )
     return Finding.of("max_vcpus_reached", text, certain=False) if tasks else None
 
@@ -116,8 +117,9 @@ def missing_from_cluster(subject: Subject, environment: Described) -> Finding | 
     booted = _booted_instances(subject, _groups_of(subject, environment))
     if booted and not registered.keys() & set(booted):
         text = (
-            f"{shortened_list(booted)} in {name_of(environment)} have run for more than "
-            f"{BOOT_TIME.seconds // 60} minutes, but none has joined its ECS cluster."
+            f"{shortened_list(booted)} in {name_of(environment)} have been running "
+            f"for more than {BOOT_TIME.seconds // 60} minutes, but none has joined "
+            "its ECS cluster."
         )
         return Finding.of("no_container_instance", text)
     if registered and not any(registered.values()):

@@ -58,7 +58,7 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
         return f"{name} has a default route to a deleted target (blackhole)"
     gateway = str(route.get("GatewayId", ""))
     if gateway.startswith("igw-") and not subnet.get("MapPublicIpOnLaunch"):
-        return f"{name} routes to {gateway}, but its instances get no public address"
+        return f"{name} routes to {gateway}, but its instances get no public IP address"
     return None
 
 

@@ -100,7 +100,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
     if blocked:
         last = max(blocked, key=lambda event: str(event["time"]))
         reason = last["detail"].get("statusReason", "")
-        text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
+        text = f"At {last['time']}, job {last['detail']['jobId']} blocked the queue: {reason}"
         yield from _of_reason(subject, reason, _sentence(text), certain=False)
 
 

@@ -84,9 +84,9 @@ class Finding(Record):
 
     cause: Cause
     certain: bool = Field(
-        description="whether AWS's responses prove it; otherwise, it is suspected"
+        description="whether AWS's responses prove the cause; if not, it is only suspected"
     )
-    evidence: str = Field(description="what AWS returned, including the values")
+    evidence: str = Field(description="what AWS returned, with the relevant values")
     remedy: str
 
     @classmethod
@@ -106,9 +106,12 @@ class Diagnosis(Record):
     """The reasons why a queue's job does not start, as far as AWS's APIs reveal them."""
 
     queue: str
-    job_id: str | None = Field(description="the diagnosed job; null if no job is waiting or known")
+    job_id: str | None = Field(
+        description="ID of the diagnosed job; null if no job is waiting or the waiting jobs "
+        "are unknown"
+    )
     asked_at: AwareDatetime
-    findings: tuple[Finding, ...] = Field(description="the causes, certain ones first")
+    findings: tuple[Finding, ...] = Field(description="the causes found, with certain ones first")
     checked: tuple[str, ...] = Field(description="the questions that AWS answered")
     unread: tuple[str, ...] = Field(description="the questions that AWS did not answer, and why")
 

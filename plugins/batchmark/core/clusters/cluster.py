@@ -21,7 +21,7 @@ class Cluster(Published):
         "apply terraform/stacks/eks_gpu_sharing, and let Airflow's secrets backend read the SSM "
         "parameter /airflow/variables/batchmark_eks"
     )
-    stale = "apply terraform/stacks/eks_gpu_sharing of this release"
+    stale = "apply terraform/stacks/eks_gpu_sharing from this release"
 
     schema_version: Literal[1]
     name: Line = Field(description="name of the installation that it belongs to")
@@ -31,17 +31,21 @@ class Cluster(Published):
     namespace: Line
     service_account: Line
     image: Line
-    target: Line = Field(description="target name of the node in results")
+    target: Line = Field(description="target name used for the node in results")
     instance_type: Line
-    gpus: PositiveCount = Field(description="GPUs of its only node; likewise vcpus and memory_mib")
+    gpus: PositiveCount = Field(
+        description="number of GPUs in its only node; vcpus and memory_mib also describe this node"
+    )
     vcpus: PositiveCount
     memory_mib: PositiveCount
-    replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")
+    replicas_per_gpu: PositiveCount = Field(
+        description="number of pods that share a GPU by time-slicing"
+    )
     sharing_folder: Line = Field(
-        description="folder on the node through which replicas wait for each other"
+        description="folder on the node that replicas use to wait for each other"
     )
     timeout_seconds: PositiveCount = Field(
-        description="time limit for each replica count, all its pods together"
+        description="time limit for all pods of one replica count together"
     )
 
     def pods_at_once(self, *, shared: bool) -> int:

@@ -30,7 +30,7 @@ class StoragePrices(Record):
     source: str
     source_url: str
     usd_per_gb_month: dict[str, Annotated[float, Field(gt=0)]] = Field(
-        description="price by FileSystem.kind"
+        description="price for each FileSystem.kind"
     )
 
 
@@ -55,7 +55,9 @@ class FileSystemWorst(Record):
     storage_gib: int = Field(ge=1)
     seconds: int = Field(ge=1, description="longest possible time from creation to deletion")
     usd_per_gb_month: float | None = Field(description="null if unknown")
-    usd: float | None = Field(description="cost rounded up to a cent; null without a price")
+    usd: float | None = Field(
+        description="cost rounded up to the next cent; null if the price is unknown"
+    )
 
     @classmethod
     def of(cls, settings: FileSystem, region: str, seconds: int) -> FileSystemWorst:
@@ -85,8 +87,9 @@ class FileSystemWorst(Record):
     def __str__(self) -> str:
         usd = "unknown" if self.usd is None else formatting.usd(self.usd)
         return (
-            f"file system: {usd} ({self.kind}, {self.storage_gib:,} GiB for {self.seconds:,} s at "
-            f"{self.usd_per_gb_month or 'no known'} USD per GB and month)"
+            f"file system: {usd} ({self.kind}, {self.storage_gib:,} GiB for "
+            f"{self.seconds:,} s at {self.usd_per_gb_month or 'an unknown amount of'} "
+            "USD per GB-month)"
         )
 
 

@@ -26,12 +26,14 @@ class FileSystem(Record):
     deployment_type: Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
     storage_gib: PositiveCount
     throughput: PositiveCount | None = Field(
-        description="MB/s per TiB; null for scratch, whose throughput is fixed"
+        description="MB/s per TiB; null for scratch file systems, whose throughput is fixed"
     )
     version: Line = Field(description="Lustre version")
     subnet: Line
     security_group: Line
-    kms_key_arn: Line | None = Field(description="null for FSx's default key, and for scratch")
+    kms_key_arn: Line | None = Field(
+        description="null for FSx's default key and for scratch file systems"
+    )
     repository: Line = Field(description="s3:// folder linked to the file system as `folder`")
     folder: Line = Field(description="path in the file system, such as /images")
     id_parameter: Line = Field(
@@ -53,28 +55,28 @@ class MultiNode(Published):
         "apply terraform/stacks/multi_node, and let Airflow's secrets backend read the SSM "
         "parameter /airflow/variables/batchmark_multi_node"
     )
-    stale = "apply terraform/stacks/multi_node of this release"
+    stale = "apply terraform/stacks/multi_node from this release"
 
     schema_version: Literal[1]
     name: Line = Field(description="name of the installation that it belongs to")
     region: Line
-    target: Line = Field(description="target name of the nodes in results")
+    target: Line = Field(description="target name used for the nodes in results")
     device: Literal["cpu", "cuda"]
     instance_type: Line
-    vcpus: PositiveCount = Field(description="vCPUs per instance, which quotas count")
+    vcpus: PositiveCount = Field(description="vCPUs per instance, as counted by quotas")
     gpus: Count = Field(description="GPUs per instance")
     most_nodes: PositiveCount
     job_queue: Line
     job_definition: Line
     compute_environment: Line
     timeout_seconds: PositiveCount = Field(
-        ge=60, description="time limit for the whole job, all nodes together"
+        ge=60, description="time limit for the whole job, including all nodes"
     )
     allow_cpu_fallback: bool
     mount_point: Line = Field(
-        description="path of the mounted file system, in hosts and containers"
+        description="path of the mounted file system on hosts and in containers"
     )
-    scratch: Line = Field(description="path of each node's local disk, in hosts and containers")
+    scratch: Line = Field(description="path of each node's local disk on hosts and in containers")
     given_ami: bool = Field(default=False, description="see Target")
     file_system: FileSystem
 
@@ -92,8 +94,8 @@ class MultiNode(Published):
             )
         if self.target in config.targets:
             raise ConfigError(
-                f"the multi-node stack's target {self.target!r} has a Batch target's name: "
-                "rename one of them and apply its stack"
+                f"the multi-node stack's target {self.target!r} has the same name as a "
+                "Batch target: rename one of them and apply its stack"
             )
         return config.with_targets({self.target: self._as_target()})
 

@@ -47,7 +47,7 @@ def test_a_failure_says_code_reason_attempts_and_the_last_lines():
         "Attempt 1: never started, no exit code, no reason given",
         f"Attempt 2: 2026-11-21 00:58:51 to 00:59:01 UTC, no exit code, {LOST_HOST}",
         "Attempt 3: 2026-11-21 01:00:00 to ? UTC, exit code 3, OutOfMemoryError",
-        "Last 2 lines of log stream g5.xlarge/default/abc of /aws/batch/batchmark:",
+        "Last 2 lines of log stream g5.xlarge/default/abc in log group /aws/batch/batchmark:",
         "reading input",
         "boom",
     ]

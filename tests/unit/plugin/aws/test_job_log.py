@@ -7,7 +7,7 @@ from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end, marked_lines
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 WHERE = LogLocation("g", "s")
-LEFT_OUT = "(earlier lines are omitted; see log stream s of g)\n"
+LEFT_OUT = "(earlier lines are omitted; see log stream s in log group g)\n"
 
 
 def end_of(*pages, **limit):

@@ -76,7 +76,8 @@ def test_a_type_with_several_prices_has_none(read):
     prices = read(price_list({}, {"PricePerUnit": "1.1"}, named("g6.xlarge", "0.8")))
     assert prices.on_demand == {"g6.xlarge": 0.8}
     assert prices.type_notes == {
-        "g5.xlarge": "No On-Demand price for g5.xlarge: the file lists several (1.006, 1.1)."
+        "g5.xlarge": "The On-Demand price for g5.xlarge is unknown because the file lists several "
+        "(1.006, 1.1)."
     }
 
 
@@ -89,15 +90,15 @@ def test_a_gzipped_list_is_read_whatever_its_name(read):
     [
         (
             '{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}',
-            "is not a CSV price list of",
+            "is not a CSV price list for",
         ),
-        ("", "is not a CSV price list of"),
+        ("", "is not a CSV price list for"),
         (
             price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}),
-            "is not a CSV price list of",
+            "is not a CSV price list for",
         ),
-        (price_list({}, columns=tuple(LISTED)[:-1]), "is not a CSV price list of"),
-        (price_list({"Region Code": "eu-west-1"}), "has no On-Demand price in us-east-1"),
+        (price_list({}, columns=tuple(LISTED)[:-1]), "is not a CSV price list for"),
+        (price_list({"Region Code": "eu-west-1"}), "contains no On-Demand price for us-east-1"),
     ],
 )
 def test_another_file_is_refused_with_the_way_to_the_right_one(read, content, said):

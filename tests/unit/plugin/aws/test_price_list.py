@@ -128,7 +128,7 @@ def test_without_any_price_there_is_no_table(aws):
     aws.spot(["x9.huge"], [])
     with pytest.raises(PriceError, match=r"AWS lists no On-Demand price for x9\.huge in us-east-1"):
         aws.fetch("x9.huge")
-    with pytest.raises(PriceError, match="no instance type was given"):
+    with pytest.raises(PriceError, match="no instance type was specified"):
         aws.fetch()
 
 
@@ -232,7 +232,7 @@ def test_make_prices_rewrites_the_table(aws, committed, capsys):
     assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
     said = capsys.readouterr().out
     assert "AWS lists no On-Demand price for g6.xlarge in us-east-1." in said
-    assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices of us-east-1" in said
+    assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices for us-east-1" in said
 
 
 def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
@@ -256,7 +256,10 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
     table = load_prices(committed("eu-west-1"))
     assert table.on_demand == dict.fromkeys(sorted(PRICES.on_demand), 1.006)
     said = capsys.readouterr().out
-    assert f"{len(PRICES.on_demand)} On-Demand and 0 Spot prices of eu-west-1, 2026-11-20" in said
+    assert (
+        f"{len(PRICES.on_demand)} On-Demand and 0 Spot prices for eu-west-1, dated 2026-11-20"
+        in said
+    )
 
     (tmp_path / name).write_text("{")
     assert price_list.main(options) == 1
@@ -267,7 +270,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
 def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
     assert price_list.main(["--region", "eu-wst-1"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("prices: boto3 has no region 'eu-wst-1'; choose one of ")
+    assert said.startswith("prices: 'eu-wst-1' is not a region that boto3 knows; choose one of ")
     assert "eu-west-1" in said
     assert said.count("\n") == 1
 

@@ -73,7 +73,7 @@ def test_of_a_retried_job_the_last_attempts_count():
 )
 def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
     assert of_events([message, STARTING]) == [None, "00:59:30"]
-    assert "Skipping an unreadable Batch event: " in caplog.text
+    assert "Skipping an unreadable Batch event (" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
 )
 def test_events_that_can_not_be_had_harm_nothing(caplog, error):
     assert times(SimpleNamespace(get_paginator=failing(error))) == [None, None]
-    assert f"STARTING times are missing: can't read {GROUP}: {error}" in caplog.text
+    assert f"STARTING times are missing because {GROUP} can't be read: {error}" in caplog.text

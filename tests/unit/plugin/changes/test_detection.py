@@ -274,7 +274,7 @@ def test_one_outlier_hardly_moves_a_p_value():
 
 
 def test_figures_that_have_no_logs_are_refused_by_their_range():
-    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: give figures above 0"):
+    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: use figures above 0"):
         detect([-1.0, -2.0])
 
 

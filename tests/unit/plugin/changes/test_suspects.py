@@ -241,7 +241,7 @@ def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
     assert why_unwatchable(weighed(steady)) is None
     assert why_unwatchable(weighed(sticky, steady)).startswith(
         "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): "
-        "their slow runs cluster"
+        "their slow runs occur in clusters"
     )
 
 
@@ -284,10 +284,22 @@ def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three
 @pytest.mark.parametrize(
     ("runs", "needed", "how_long"),
     [
-        (1, "10 more, or 7 if", "Daily, that takes 10 days; weekly, 10 weeks."),
-        (LEAST_BEFORE, "4 more, or 1 if", "Daily, that takes 4 days; weekly, 4 weeks."),
-        (LEAST_BEFORE + 1, "3 more, or none if", "Daily, that takes 3 days; weekly, 3 weeks."),
-        (LEAST_HISTORY - 1, "1 more, or none if", "Daily, that takes 1 day; weekly, 1 week."),
+        (1, "10 more, or 7 if", "That takes 10 days with daily runs or 10 weeks with weekly runs."),
+        (
+            LEAST_BEFORE,
+            "4 more, or 1 if",
+            "That takes 4 days with daily runs or 4 weeks with weekly runs.",
+        ),
+        (
+            LEAST_BEFORE + 1,
+            "3 more, or none if",
+            "That takes 3 days with daily runs or 3 weeks with weekly runs.",
+        ),
+        (
+            LEAST_HISTORY - 1,
+            "1 more, or none if",
+            "That takes 1 day with daily runs or 1 week with weekly runs.",
+        ),
     ],
 )
 def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):

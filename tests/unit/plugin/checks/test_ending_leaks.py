@@ -15,7 +15,7 @@ def look_at_all(clients, state="over"):
 def test_only_what_may_be_ended_is_ended(clients):
     found = look_at_all(clients)
     clients.answer("batch", "describe_jobs", {"jobs": [job()]}, {"jobs": ["j-1"]})
-    reason = "Batchmark's leak guard: its Airflow run is over"
+    reason = "Terminated by Batchmark's leak guard: its Airflow run is over"
     clients.answer("batch", "terminate_job", {}, {"jobId": "j-1", "reason": reason})
     report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
     assert [(one.ended, one.action) for one in report.resources] == [
@@ -37,7 +37,7 @@ def test_everything_is_ended_if_all_is_allowed(clients):
     assert report.alarm().splitlines() == [
         (
             "job j-1 (lab-g5-xlarge-blog-1, RUNNABLE), since 2026-11-21 11:00 UTC: This "
-            f"Airflow has no run {RUN_ID}: it was deleted or belongs to another Airflow. "
+            f"Airflow has no run {RUN_ID}: the run was deleted or belongs to another Airflow. "
             "Ended."
         ),
         "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job has been "
@@ -45,7 +45,7 @@ def test_everything_is_ended_if_all_is_allowed(clients):
         "joined its cluster). Ended.",
         (
             "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since "
-            "2026-11-20 06:00 UTC: This Airflow has no run r: it was deleted or belongs to "
+            "2026-11-20 06:00 UTC: This Airflow has no run r: the run was deleted or belongs to "
             "another Airflow. Deleted."
         ),
     ]
@@ -66,7 +66,7 @@ def test_what_is_in_use_is_never_ended(clients):
             "Left alone: end_leaks does not include jobs_of_unknown_runs.",
         ),
         ("over", "live", None, "Left alone: its run is live."),  # it was cleared meanwhile
-        ("over", "over", "SUCCEEDED", "It ended by itself in the meantime."),
+        ("over", "over", "SUCCEEDED", "It had already ended by itself."),
         ("over", "over", "RUNNING", "Could not be ended: ClientException: busy"),
     ],
 )

@@ -183,8 +183,8 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
 
 
 RENEW = (
-    "Change ami_release to any other text and `terraform apply` between two runs; "
-    "results then show the new AMI as a change."
+    "Set ami_release to any other value and run `terraform apply` between two runs; "
+    "the results will then show the new AMI as a change."
 )
 
 
@@ -279,8 +279,8 @@ TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
         ),
         (
             queue(computeEnvironmentOrder=TRIES_SPOT),
-            "lab-g5-xlarge tries g5.xlarge-spot, not g5.xlarge-spot, g5.xlarge-on-demand as "
-            "published.",
+            "lab-g5-xlarge tries its compute environments in the order g5.xlarge-spot, not in the "
+            "published order g5.xlarge-spot, g5.xlarge-on-demand.",
             *(APPLY, None),
         ),
     ],
@@ -298,8 +298,8 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy, of_others):
         (
             definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}),
             "warn",
-            "ACTIVE; it has 1 attempts, but 3 are published; it has 60 seconds per attempt, but "
-            "3600 are published.",
+            "ACTIVE; it has 1 attempts, but the published value is 3; it has 60 seconds per "
+            "attempt, but the published value is 3600.",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from tests.builders.scaling import stack
 @pytest.mark.parametrize(
     ("jobs", "there", "state", "verdict", "reason"),
     [
-        ([], file_system(), "over", "leaked", "No job of the installation is live."),
+        ([], file_system(), "over", "leaked", "None of the installation's jobs is live."),
         ([], file_system(23), "over", "new", "It is younger than 24 hours."),
         ([job()], file_system(), "live", "in use", "1 job(s) of the installation are live."),
         ([job()], file_system(0.3, run_id="r"), "over", "leaked", "Its run r is over."),
@@ -17,11 +17,11 @@ from tests.builders.scaling import stack
         ([], file_system(23, run_id="r"), "unknown", "new", "It is younger than 24 hours."),
         (
             *([], file_system(run_id="r"), "unknown", "leaked"),
-            "This Airflow has no run r: it was deleted or belongs to another Airflow.",
+            "This Airflow has no run r: the run was deleted or belongs to another Airflow.",
         ),
         (
             *([], file_system(73, run_id="r"), "live", "leaked"),
-            "Its run r has been live for over 72 hours: cancel it if it hangs.",
+            "Its run r has been live for over 72 hours: cancel it if it is stuck.",
         ),
         ([], file_system(run_id="r", dag="d"), "live", "in use", "Its run is live."),
         ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
@@ -73,7 +73,10 @@ def test_a_file_system_is_deleted_although_the_parameter_can_not_be_read(clients
     clients.refuse("ssm", "get_parameter", "AccessDeniedException", "")
     clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
     done = end_by_default(found, clients, nodes=NODES)["file system"]
-    assert done.startswith("Deleted. Nodes may still try to mount it: AccessDeniedException")
+    assert done.startswith(
+        "Deleted. Nodes may still try to mount it, because the SSM parameter could not be reset: "
+        "AccessDeniedException"
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_an_image_from_elsewhere_is_not_checked():
     account = healthy()
     for name in NAMES:
         account["definitions"][name]["containerProperties"]["image"] = "python:3.11"
-    seen = f"'python:3.11' is not an image in ECR in {REGION}."
+    seen = f"'python:3.11' is not an ECR image in {REGION}."
     assert not_ok(check(account, well=False)) == [("image", BOTH, "not checked", seen, "")]
 
 
@@ -52,7 +52,7 @@ def test_an_image_from_elsewhere_is_not_checked():
         (
             SERIOUS,
             None,
-            "The scan found 2 critical, 5 high finding(s).",
+            "Scan findings: 2 critical, 5 high.",
             "Review them in the ECR console; `make base-images` updates the base for `make image`.",
         ),
         (

@@ -99,7 +99,7 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
             job(),
             "unknown",
             "leaked",
-            f"This Airflow has no run {RUN_ID}: it was deleted or belongs to another Airflow.",
+            f"This Airflow has no run {RUN_ID}: the run was deleted or belongs to another Airflow.",
             "jobs_of_unknown_runs",
         ),
         (job(isTerminated=True), "over", "ending", "Its termination was requested.", None),
@@ -150,7 +150,7 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     assert asked == []
     assert report.resources[0].endable == "jobs_of_unknown_runs"
     assert report.resources[0].reason == (
-        f"This Airflow has no run {shown}: it was deleted or belongs to another Airflow."
+        f"This Airflow has no run {shown}: the run was deleted or belongs to another Airflow."
     )
 
 

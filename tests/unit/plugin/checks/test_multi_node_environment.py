@@ -44,9 +44,13 @@ def environment(nodes=1):
         (
             {"timeout": {"attemptDurationSeconds": 60}},
             "warn",
-            "it has 60 seconds per attempt, but 3600 are published",
+            "it has 60 seconds per attempt, but the published value is 3600",
         ),
-        ({"retryStrategy": {"attempts": 3}}, "warn", "it has 3 attempts, but 1 are published"),
+        (
+            {"retryStrategy": {"attempts": 3}},
+            "warn",
+            "it has 3 attempts, but the published value is 1",
+        ),
     ],
 )
 def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status, seen):
@@ -104,7 +108,9 @@ def test_a_quota_must_have_the_vcpus_of_all_nodes(nodes, value, status):
     assert "Running On-Demand P instances (L-417A185B)" in check.seen
     if status == "fail":
         vcpus = 96 * nodes
-        assert f"{nodes} nodes of {NODES.target} take {vcpus:,}: use fewer nodes" in check.seen
+        assert (
+            f"{nodes} nodes of {NODES.target} need {vcpus:,} vCPUs: use fewer nodes" in check.seen
+        )
         assert check.remedy == f"Request at least {vcpus} in the Service Quotas console."
 
 
@@ -112,7 +118,7 @@ def test_the_image_is_that_of_the_nodes():
     checked, clients = environment()
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [DEFINITION]})
     (check,) = check_images(checked)
-    assert check.seen.startswith("'elsewhere/job:1' is not an image in ECR")
+    assert check.seen.startswith("'elsewhere/job:1' is not an ECR image")
     assert checked.container_of(checked.targets[NODES.target]) == CONTAINER
 
 

@@ -80,7 +80,7 @@ def test_a_cluster_without_node_is_named_and_no_leak(clients):
             "live",
             {"minutes": 361},
             "leaked",
-            f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it hangs.",
+            f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it is stuck.",
         ),
         ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),

@@ -12,7 +12,7 @@ from tests.stand_ins.stubbed_clients import StubbedClients
 
 SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
 ON_DEMAND_G = "Running On-Demand G and VT instances (L-DB2E81BA)"
-TAKES = "One instance of g5.xlarge takes 4."
+TAKES = "One instance of g5.xlarge needs 4 vCPUs."
 ONE_LEFT = "Only the other purchase option is left."
 OTHER_LEFT = ("g5.xlarge", "warn", f"{SPOT_G}: 0 vCPUs. {TAKES} {ONE_LEFT}")
 
@@ -98,7 +98,7 @@ def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
     )
     assert judged.status == "warn"
     assert judged.seen == (
-        "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 takes 192. "
+        "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 needs 192 vCPUs. "
         f"{ONE_LEFT}"
     )
 

@@ -41,14 +41,16 @@ def checked(clients, **named):
             "capacity_reservation",
             BLOCK,
             "fail",
-            "is a Capacity Block, so no instance starts in it as capacity_reservation.",
+            "is a Capacity Block, so no instance can start in it while it is "
+            "set as capacity_reservation.",
             "Set it as capacity_block in target_overrides instead",
         ),
         (
             "capacity_block",
             RESERVATION,
             "fail",
-            "is not a Capacity Block, so no instance starts in it as capacity_block.",
+            "is not a Capacity Block, so no instance can start in it while it is "
+            "set as capacity_block.",
             "Set it as capacity_reservation in target_overrides instead",
         ),
         (
@@ -77,7 +79,7 @@ def checked(clients, **named):
             BLOCK | {"State": "expired"},
             "fail",
             "is expired.",
-            "Set another one or none in target_overrides",
+            "Set another one, or none, in target_overrides",
         ),
     ],
 )

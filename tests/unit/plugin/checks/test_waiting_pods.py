@@ -52,7 +52,7 @@ def test_what_is_asked_offered_and_done():
         "Node n offers: 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
         "p-4 waiting since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
         "nvidia.com/gpu.)",
-        "Remedy: ask for 4 pods, or share the GPUs: time-slicing would offer 40.",
+        "Remedy: request 4 pods, or share the GPUs: time-slicing would allow 40.",
     ]
 
 
@@ -72,7 +72,7 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
     [
         (unschedulable("p", "no nodes available"), None, "check node group gpu of batchmark-gpu-"),
         (NO_GPU, 0, "find out why the device plugin offers no GPU, or apply the manifests"),
-        (NO_GPU, 40, "ask for 40 pods, or raise the stack's replicas_per_gpu"),
+        (NO_GPU, 40, "request 40 pods, or increase the stack's replicas_per_gpu"),
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
         (
             unschedulable("p", "1 node(s) had untolerated taint {a: b}"),
@@ -82,7 +82,7 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
         (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
         (container("p", reason="CreateContainerError", message="x"), 4, "see `kubectl"),
-        (pod("p"), 4, "see `kubectl -n gpu-demo describe pods`"),
+        (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )
 def test_what_to_do(waits, gpus, remedy):

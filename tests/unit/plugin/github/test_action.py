@@ -180,7 +180,7 @@ def test_an_own_job_that_was_measured_before_is_compared_and_nothing_measured(wo
         assert not (outcome.folder / "jobs").exists()
         assert "/job_container\n" in (outcome.folder / "installed").read_text()
     assert len(list((workflow.folder / "1" / "batchmark-baseline").iterdir())) == 13
-    assert "13 jobs (6 to 7 of each of 2 sizes)" in outcome.summary
+    assert "13 jobs (6 to 7 for each of 2 sizes)" in outcome.summary
     outcome = workflow.pull_request(measured="build/raw")
     assert outcome.code == 2
     assert "several runs (run-1, run-2); give one folder of them, such as build/raw/" in outcome.log

@@ -225,4 +225,4 @@ def test_own_jobs_are_compared_as_try_job_leaves_them(
     assert ": 4 rows compared, " in lines[-1]
     undecided = 0 if count == REPEATS else 4
     assert f", 0 missing, {undecided} undecided, 0 missing in the baseline; " in lines[-1]
-    assert f" {2 * count + 1} jobs ({count} to {count + 1} of each of 2 sizes)" in lines[-1]
+    assert f" {2 * count + 1} jobs ({count} to {count + 1} for each of 2 sizes)" in lines[-1]

@@ -92,7 +92,7 @@ def test_a_failed_child_is_named_though_the_first_left_its_document():
     (job,) = account.collected().jobs
     assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
     assert "1 of 3 children failed:\n2: exit code 139 (segmentation fault); status" in job.failure
-    assert "log stream g5.xlarge/default/2 of" in job.failure
+    assert "log stream g5.xlarge/default/2 in" in job.failure
 
 
 def test_of_a_lost_array_job_the_time_of_its_instance_is_kept_once():
@@ -161,7 +161,7 @@ def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_ma
     assert account.streams == ["nodes/default/0"]
     assert (lost.job_id, lost.seconds) == (JOB_ID, 2 * LASTED)
     assert "Its main node: exit code 3" in lost.reason
-    assert "log stream nodes/default/0 of" in lost.reason
+    assert "log stream nodes/default/0 in" in lost.reason
 
 
 def test_one_that_never_started_has_no_main_node_yet():

@@ -144,7 +144,7 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
     assert three.reason.startswith("the other node counts are too few for a model")
     two = prediction_of(*sweep(cluster, (1, 2), all_reduce=False))
     assert two.outcome == "not_known"
-    assert "without all-reduces of two sizes" in two.reason
+    assert "all-reduces of two sizes were not measured" in two.reason
 
 
 def test_two_numbers_of_nodes_are_not_checked():
@@ -195,7 +195,7 @@ def test_without_all_reduces_an_exchange_that_does_not_show_predicts_nothing():
     assert cluster.efficiency(160) < 0.4
     found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
     assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.endswith("on 2 nodes compute hides it")
+    assert found.reason.endswith("on 2 nodes it is hidden by computation")
 
 
 @pytest.mark.parametrize("levels", [(0.69, 1.13), (0.16, 0.24, 0.32)])
@@ -212,7 +212,7 @@ def test_a_model_that_misses_what_it_is_fitted_to_predicts_nothing():
     jobs = [*sweep(Cluster(hidden=0.0), (1, 4)), *sweep(Cluster(hidden=-0.1), (2,))]
     found = prediction_of(*jobs, *sweep(Cluster(hidden=0.0), (8,)))
     assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.startswith("on 2 nodes, which it was fitted to, the model's step is 0.")
+    assert found.reason.startswith("on 2 nodes, to which the model was fitted, its step time is 0.")
 
 
 @quick_and_long("runs", quick=[4], long=[12])

@@ -44,11 +44,12 @@ def test_too_few_samples_or_nodes_are_not_known():
     assert reach.reason.startswith("4 samples")
     reach = reach_of(*sweep(Cluster(), (2,)))
     assert reach.reason == (
-        "it was measured on 2 nodes only; scaling requires two different node counts"
+        "it was measured on 2 nodes only; judging how it scales requires two different node counts"
     )
     apart = (Cluster().training(1, 64), Cluster().training(2, 48))
     assert (
-        reach_of(*map(job_of, apart)).reason == "no two node counts had the same batch per device"
+        reach_of(*map(job_of, apart)).reason
+        == "no two node counts had the same batch size per device"
     )
 
 
@@ -145,7 +146,7 @@ def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
     reach = reach_of(job_of(one), job_of(two))
     assert reach.limit is None
     assert reach.limit_reason == (
-        "communication alone grew by 60.0 ms, but the whole step only by 20.0 ms"
+        "communication alone grew by 60.0 ms, but the whole step grew by only 20.0 ms"
     )
 
 

@@ -209,11 +209,11 @@ def test_nodes_that_are_not_alike_are_told():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"items": 65}, "a step has 65 images, not 2 x 1 x 64"),
-        ({"scaling": None}, "its parameters name 2 x 1 devices, but its nodes have []"),
+        ({"items": 65}, "a step has 65 images instead of 2 x 1 x 64"),
+        ({"scaling": None}, "its parameters specify 2 x 1 devices, but its nodes reported []"),
         (
             {"scaling": Cluster(devices=8).scaling(2)},
-            "its parameters name 2 x 1 devices, but its nodes have [8, 8]",
+            "its parameters specify 2 x 1 devices, but its nodes reported [8, 8]",
         ),
     ],
 )

@@ -126,7 +126,9 @@ def test_the_verdict(throughputs, spread, verdict, replicas, at_least):
 
 def test_the_most_that_sharing_adds_is_never_that_of_one_alone():
     rows = [alone(), *curve_rows("time_slicing", {1: 100.0, 2: 80.0, 4: 60.0})]
-    assert task_of(*rows).advice.reason.endswith("the throughput of one alone, with 2 replicas")
+    assert task_of(*rows).advice.reason.endswith(
+        "the throughput of one task alone, with 2 replicas"
+    )
 
 
 def test_a_gain_that_the_machine_has_by_itself_is_no_gain():
@@ -192,7 +194,8 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
     assert (missing.replicas, missing.reason) == (
         4,
         (
-            "different implementation from the task alone: torch, CUDA graph 2.13.0, not torch, "
+            "its implementation differs from that of the task alone: torch, CUDA graph 2.13.0 "
+            "instead of torch, "
             "channels-last 2.13.0"
         ),
     )
@@ -201,7 +204,7 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
     # Where none was measured alone, the smallest number stands for it.
     (found,) = in_a_job_each(*rows[1:]).curves
     assert found.unmeasured[0].reason.startswith(
-        "different implementation from 2 replicas: torch, CUDA graph"
+        "its implementation differs from that of 2 replicas: torch, CUDA graph"
     )
     same = [row.model_copy(update={"implementation": eager}) for row in rows]
     assert in_a_job_each(*same).curves[0].unmeasured == ()

@@ -165,7 +165,7 @@ def test_two_who_change_an_alert_at_once_both_do(alerts, store):
 def test_who_is_always_too_late_gives_up(alerts, monkeypatch, store):
     alerts.apply(message())
     monkeypatch.setattr(store, "swap", lambda *_: False)
-    with pytest.raises(AlertError, match=f"changed by others {MOST_TRIES} times"):
+    with pytest.raises(AlertError, match=f"changed by other processes {MOST_TRIES} times"):
         alerts.change_alert(opened()[0].id, acknowledged)
 
 

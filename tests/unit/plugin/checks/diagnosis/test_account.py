@@ -52,7 +52,7 @@ def test_an_image_is_looked_up_as_its_name_says(find, aws, image, asked):
 def test_an_image_that_could_not_be_pulled(find):
     reason = "CannotPullContainerError: pull image manifest has been retried 7 time(s)"
     attempts = [{"container": {"reason": reason}}, {"container": {}}]
-    words = f"1 attempt(s) could not pull the image; the last error: {reason}"
+    words = f"1 attempt(s) could not pull the image; the last error was: {reason}"
     only(find(job=job(attempts=attempts)), "image_not_pulled", words, certain=True)
 
 

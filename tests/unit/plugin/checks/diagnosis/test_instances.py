@@ -93,7 +93,7 @@ def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
     there = cluster(container_instance(tasks=tasks))
     diagnosis = find(one_environment(resources={"desiredvCpus": desired}) | there)
     if reached:
-        words = "has 16 of at most 16 vCPUs, with 1 job(s) running there"
+        words = "is at 16 of at most 16 vCPUs, and 1 job(s) are running there"
         only(diagnosis, "max_vcpus_reached", words, certain=False)
     else:
         assert diagnosis.findings == ()
@@ -212,5 +212,5 @@ def test_older_fields_of_a_job_are_understood(find):
 
 def test_types_that_batch_chooses_are_reported(ask):
     diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
-    text = f"Batch chooses the instance types of {ENVIRONMENT}: optimal"
+    text = f"Batch itself chooses the instance types of {ENVIRONMENT} (optimal)"
     assert f"the size of the instance types: {text}" in diagnosis.unread

@@ -33,7 +33,7 @@ NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "a
             tables(route_table(NAT | {"State": "blackhole"})),
             "has a default route to a deleted target",
         ),
-        (private_subnet(), "routes to igw-1, but its instances get no public address"),
+        (private_subnet(), "routes to igw-1, but its instances get no public IP address"),
         (tables(route_table(INTERNET), route_table(subnet="subnet-1")), "no default route"),
     ],
     ids=["no way", "an endpoint missing", "blackhole", "no address", "own table before the main"],

@@ -135,7 +135,7 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
         blocked(kind="Batch Job State Change"),
     ]
     diagnosis = find({"FilterLogEvents": {"events": events}}, events_log_group=EVENTS_GROUP)
-    words = "At 2026-11-21T11:30:00Z job waiting blocked the queue"
+    words = "At 2026-11-21T11:30:00Z, job waiting blocked the queue"
     only(diagnosis, "service_role", words, certain=False)
     (asked,) = aws.asked("FilterLogEvents")
     assert asked["logGroupName"] == EVENTS_GROUP

@@ -68,7 +68,7 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
         f"1: {out_of_memory}",
         f"2: exit code 1 (the command's own error); {reason}",
     ]
-    assert "lines of log stream stream-1 of /aws/batch/job:" in failure
+    assert "lines of log stream stream-1 in log group /aws/batch/job:" in failure
     assert following.xcoms["_link_JobLogLink"].endswith("/local-cloud/jobs/job-1%3A1/log")
 
 

@@ -114,7 +114,7 @@ def test_the_fifth_pod_waits_until_the_four_gpus_are_shared(task, capsys):
     assert "1 of 5 pods can't start." in said
     assert "4 of the pods hold 4 nvidia.com/gpu." in said
     assert "0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in said
-    assert "share the GPUs: time-slicing would offer 40" in said
+    assert "share the GPUs: time-slicing would allow 40" in said
 
 
 def test_pods_that_each_find_a_gpu_share_none(task, capsys):
@@ -132,7 +132,7 @@ def test_pods_that_wait_for_ever_are_explained_and_ended(task):
     assert "Each pod requests:" in failure
     assert "1 nvidia.com/gpu" in failure
     assert "16 of the pods hold 16 nvidia.com/gpu." in failure
-    assert "Remedy: ask for 16 pods, or raise the stack's replicas_per_gpu" in failure
+    assert "Remedy: request 16 pods, or increase the stack's replicas_per_gpu" in failure
 
 
 def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):

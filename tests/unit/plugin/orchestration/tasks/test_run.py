@@ -142,7 +142,7 @@ def test_a_report_with_a_lost_job_updates_no_asset(store, context):
 
 def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     how = "exit code 3 (the command's own error)"
-    log = "\nLast 1 lines of log stream a of b:\nboom"
+    log = "\nLast 1 lines of log stream a in log group b:\nboom"
     failed = [
         job.model_copy(update={"ending": Ending.of(how, ["boom"]), "failure": f"{how}{log}"})
         for job in jobs()

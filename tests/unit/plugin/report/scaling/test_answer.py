@@ -249,7 +249,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     assert (first.verdict, second.verdict) == ("Not well", "Not known")
     assert second.cautions[0].startswith("Images from files: Intervals don't cover")
     assert second.sentence == (
-        "It was measured on 2 nodes only; scaling requires two different node counts "
+        "It was measured on 2 nodes only; judging how it scales requires two different node counts "
         "(synthetic images). More repeats on two or more numbers of nodes would tell."
     )
     summary = summarize(found)
@@ -301,7 +301,7 @@ def test_why_nothing_is_predicted_is_said_once():
         rows += cluster.all_reduces(nodes) if nodes > 1 else []
         jobs.append(scaling_job(GPU, nodes, rows))
     more = lines(report_of(build_run(*jobs)))["What if there were more?"].answer
-    assert more.startswith("Not known: compute and data take 160 ms a step on 1 and ")
+    assert more.startswith("Not known: compute and data take 160 ms per step on 1 and ")
     assert more.count("compute and data") == 1
 
 

@@ -119,5 +119,5 @@ def test_what_is_published_is_read_strictly():
     with pytest.raises(ConfigError, match="apply terraform/stacks/eks_gpu_sharing, and"):
         parse_cluster(None)
     older = json.dumps(json.loads(text) | {"schema_version": 2})
-    with pytest.raises(ConfigError, match="of this release"):
+    with pytest.raises(ConfigError, match="from this release"):
         parse_cluster(older)

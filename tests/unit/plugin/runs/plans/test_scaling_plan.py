@@ -193,7 +193,10 @@ def test_storage_has_a_price_by_type_and_throughput(kind, usd):
             "belongs to installation 'other' in us-east-1, but this Airflow belongs to 'b",
         ),
         ({"region": "eu-west-1"}, "belongs to installation 'batchmark' in eu-west-1"),
-        ({"target": "g5.xlarge"}, "target 'g5.xlarge' has a Batch target's name: rename one"),
+        (
+            {"target": "g5.xlarge"},
+            "target 'g5.xlarge' has the same name as a Batch target: rename one",
+        ),
     ],
 )
 def test_another_installations_stack_is_refused(changes, message):
