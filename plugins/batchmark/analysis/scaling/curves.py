@@ -14,7 +14,7 @@ from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 
 Kind = Literal["weak", "strong"]
-ITSELF = "it is the baseline of the others"
+ITSELF = "it is the baseline for the others"
 
 
 class Measured(NamedTuple):
@@ -27,13 +27,13 @@ class Measured(NamedTuple):
 
 class CurvePoint(Record):
     nodes: int
-    batch: int = Field(description="images per device and step")
+    batch: int = Field(description="images per device per step")
     images_per_second: Estimate
     speedup: Estimate = Field(
-        description="images per second relative to the baseline; on a strong curve, the same as "
+        description="images per second relative to the baseline; on a strong curve, this equals "
         "the inverse ratio of step times"
     )
-    efficiency: Estimate = Field(description="speedup divided by the growth in nodes")
+    efficiency: Estimate = Field(description="speedup divided by the ratio of node counts")
 
 
 class Curve(Record):
