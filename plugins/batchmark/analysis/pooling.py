@@ -52,7 +52,7 @@ class JobRecord(Provenance):
     batch_seconds: float | None = Field(
         description="time from Batch's startedAt to stoppedAt; null if they are inconsistent"
     )
-    earlier_seconds: float | None = Field(description="run time of all earlier attempts")
+    earlier_seconds: float | None = Field(description="total run time of all earlier attempts")
     total_seconds: float | None = Field(
         description="time from process start to the document, including ceilings; null if the "
         "job's times are impossible"

@@ -72,7 +72,7 @@ class Side(Record):
     """One target's figures for one row."""
 
     median_seconds: Estimate
-    samples: int = Field(ge=1, description="number of samples in the median")
+    samples: int = Field(ge=1, description="number of samples used for the median")
     jobs: int = Field(ge=1)
     relative_spread: float | None = Field(description="interquartile range / median")
     cold_seconds: float = Field(

@@ -182,7 +182,7 @@ def measure_noise(
     for samples in target.samples.values():
         problem = samples.problem and f"{target.name}: {samples.problem}"
         if not problem and len(samples.measured) < FEWEST_JOBS:
-            problem = f"only one job measured it; {samples.reasons() or 'the others lack it'}"
+            problem = f"only one job measured it; {samples.reasons() or 'the others did not'}"
         if problem:
             left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
         else:

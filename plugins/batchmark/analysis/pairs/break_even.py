@@ -39,7 +39,9 @@ class BreakEven(Record):
     """
 
     outcome: BreakEvenOutcome
-    ahead_above: Leader = Field(default="gpu", description="which side stays ahead from `size` on")
+    ahead_above: Leader = Field(
+        default="gpu", description="side that stays ahead from `size` upward"
+    )
     size: float | None = Field(
         default=None,
         description="best estimate, even if the outcome is undecided because there is no "

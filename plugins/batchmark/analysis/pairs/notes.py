@@ -212,7 +212,7 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
         )
 
     def count(word: str, gpu_rows: int, cpu_rows: int) -> str:
-        text = f"{word}: {gpu.name} in {gpu_rows}, {cpu.name} in {cpu_rows}"
+        text = f"{gpu.name} is {word} in {gpu_rows}, {cpu.name} in {cpu_rows}"
         undecided = len(rows) - gpu_rows - cpu_rows
         return f"{text} ({undecided} not known yet)" if undecided else text
 
@@ -230,8 +230,9 @@ def _interruption_notes(target: TargetJobs) -> Iterable[str]:
     for job in target.jobs:
         if job.replaced_job_id:
             yield (
-                f"{target.name}, repeat {job.planned.repeat}: measured On-Demand by job "
-                f"{job.job_id}; Spot job {job.replaced_job_id} lost its host in its last attempt."
+                f"{target.name}, repeat {job.planned.repeat}: measured by On-Demand job "
+                f"{job.job_id} because Spot job {job.replaced_job_id} lost its host in its last "
+                "attempt."
             )
         yield from _interrupted_attempts(job)
 

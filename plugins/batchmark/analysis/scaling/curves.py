@@ -38,7 +38,9 @@ class CurvePoint(Record):
 
 class Curve(Record):
     kind: Kind
-    images: int = Field(description="images per step: per device if weak, in total if strong")
+    images: int = Field(
+        description="images per step: per device for weak scaling, in total for strong"
+    )
     base_nodes: int = Field(description="smallest node count, the baseline for the others")
     points: tuple[CurvePoint, ...] = Field(description="at least two points, ordered by node count")
 

@@ -101,7 +101,7 @@ def test_rows_with_too_few_figures_are_left_out_with_the_reason():
     assert [one.row.workload for one in table.rows] == ["matmul"]
     assert [one.reason for one in table.left_out] == [
         "c5.2xlarge: failed: relative error 0.3",
-        "only one job measured it; the others lack it",
+        "only one job measured it; the others did not",
     ]
 
 

@@ -20,8 +20,8 @@ def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
     changes = {"replaced_job_id": "spot-job", "interrupted": (attempt,)}
     notes = pair_of(gpu.model_copy(update=changes), cpu).notes
     assert [note for note in notes if "spot-job" in note] == [
-        f"g5.xlarge, repeat 1: measured On-Demand by job {gpu.job_id}; Spot job spot-job lost its "
-        "host in its last attempt.",
+        f"g5.xlarge, repeat 1: measured by On-Demand job {gpu.job_id} because Spot job spot-job "
+        "lost its host in its last attempt.",
         "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; its measurements "
         "(4 rows) are kept in s3://results/spot-job.2.json but not included in the figures.",
     ]
