@@ -60,15 +60,15 @@ class BrowserGuard:
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):
             return (
-                f"the host {host!r}: it accepts loopback and {', '.join(self._hosts)}; add "
-                "others with --host and --job-endpoint"
+                f"the host {host!r}: it accepts only loopback addresses and "
+                f"{', '.join(self._hosts)}; use --host or --job-endpoint to add others"
             )
         if "HTTP_ORIGIN" in environ:
-            return "requests from a page's scripts and forms; only links work"
+            return "requests sent by a page's scripts or forms; only links are allowed"
         if path.startswith(CONTROL) and (environ["REQUEST_METHOD"], path) != SERVED_CONTROL:
-            return f"moto's own control API, except {' '.join(SERVED_CONTROL)}"
+            return f"requests to moto's control API, except {' '.join(SERVED_CONTROL)}"
         if "HTTP_SEC_FETCH_SITE" in environ and not (is_link(environ) and only_reads(environ)):
-            return "browser requests other than links to jobs' logs and to objects"
+            return "browser requests other than links to job logs and S3 objects"
         return None
 
     def _is_known(self, host: str) -> bool:

@@ -48,6 +48,6 @@ def _secret_in(path: Path) -> str:
         secret = ""
     if not secret:
         raise CredentialsError(
-            f"{path} has no {SECRET} in the profile {PROFILE}: delete the file or choose another"
+            f"{path} has no {SECRET} in its {PROFILE} profile: delete the file or choose another"
         )
     return secret

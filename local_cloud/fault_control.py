@@ -104,7 +104,9 @@ class Faults:
     def _control(self, request: Request) -> Response:
         try:
             if not is_loopback(request.remote_addr):
-                raise Forbidden("faults can be controlled only from the local cloud's own machine")
+                raise Forbidden(
+                    "faults can be controlled only from the machine that runs the local cloud"
+                )
             parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
             return self._dispatch(request, parts)
         except HTTPException as error:

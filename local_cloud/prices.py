@@ -50,4 +50,4 @@ def read_prices(path: Path) -> Prices:
     except OSError as error:
         raise ValueError(f"can't be read: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"is not a price table: {error!r}") from error
+        raise ValueError(f"is not a valid price table: {error!r}") from error

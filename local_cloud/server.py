@@ -100,7 +100,7 @@ def with_own_paths(
     """Wrap the services with fault injection, signature checks and unauthenticated pages."""
     app: WSGIApplication = Faults(services, scheduler)
     if settings.secret is not None:
-        hint = f"clients find it in {settings.credentials}"
+        hint = f"find it in {settings.credentials}"
         app = SignedRequests(app, settings.secret, hint)
     return LogPages(app)
 
@@ -108,7 +108,7 @@ def with_own_paths(
 def how_to_call(settings: Settings) -> str:
     """Return a line that tells users which credentials clients need."""
     if settings.secret is None:
-        return "any credentials are accepted: every user of this machine can run commands as you"
+        return "any credentials are accepted, so every user of this machine can run commands as you"
     return f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
 
 
@@ -173,8 +173,8 @@ def serve(
     try:
         print(
             f"local cloud ready on {settings.endpoint_url} with {settings.vcpus} vCPUs, "
-            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs, "
-            f"jobs as {settings.jobs}\n{how_to_call(settings)}",
+            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs, running jobs as "
+            f"{settings.jobs}\n{how_to_call(settings)}",
             flush=True,
         )
         while not stop.wait(LOOK_SECONDS):

@@ -105,7 +105,7 @@ class SignedRequests:
     def _refusal(self, environ: WSGIEnvironment) -> Response:
         caller = caller_of(environ)
         code = "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken"
-        message = f"The local cloud serves only requests signed with its secret: {self._hint}"
+        message = f"The local cloud accepts only requests signed with its secret: {self._hint}"
         return refusal(environ, caller.service if caller else "s3", code, message)
 
 

@@ -126,9 +126,9 @@ def run(*command: str) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except FileNotFoundError as error:
-        raise NotPermittedError(f"{command[0]} is not installed here") from error
+        raise NotPermittedError(f"{command[0]} is not installed on this machine") from error
     except subprocess.CalledProcessError as error:
         raise NotPermittedError(
-            f"{command[0]} was refused for user {os.geteuid()}; it needs root with "
-            f"CAP_SYS_ADMIN: {error.stderr.strip()}"
+            f"{command[0]} failed for user {os.geteuid()}; it requires root with CAP_SYS_ADMIN: "
+            f"{error.stderr.strip()}"
         ) from error

@@ -69,7 +69,7 @@ def mounted_file_system(environment: ComputeEnvironment) -> str | None:
     state = "missing" if file_system is None else file_system.lifecycle
     if state != "AVAILABLE":
         raise HostError(
-            f"the file system {found.value} in the SSM parameter {parameter} is {state}"
+            f"the file system {found.value} specified in the SSM parameter {parameter} is {state}"
         )
     return str(found.value)
 

@@ -29,7 +29,7 @@ def bucket_exists(account: str, path: str) -> bool:
 
 def missing_bucket(path: str) -> str:
     """Return FSx's message for a bucket that does not exist."""
-    return f"the bucket {parts_of(path)[0]} does not exist, or FSx may not access it"
+    return f"the bucket {parts_of(path)[0]} does not exist, or FSx is not allowed to access it"
 
 
 def import_objects(account: str, path: str, folder: Path) -> None:

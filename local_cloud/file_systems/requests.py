@@ -181,7 +181,10 @@ def check_association(
             f"File system '{file_system.id}' is {file_system.lifecycle}; it must be AVAILABLE"
         )
     if others:
-        raise missing(f"a second association of a file system, besides {others[0].id}")
+        raise missing(
+            "a second data repository association for a file system that already has "
+            f"{others[0].id}"
+        )
     path = str(request.get("FileSystemPath") or "")
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise bad_request(

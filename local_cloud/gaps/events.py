@@ -44,7 +44,7 @@ def fill() -> None:
                     send_as_moto_does(alone, original_event, transform_input)  # type: ignore[arg-type]
             except Exception:
                 # As in AWS, a failing target is not an error for the sender of the event.
-                log.exception("rule %s could not deliver to %s", self.name, target["Arn"])
+                log.exception("rule %s could not deliver an event to %s", self.name, target["Arn"])
 
     Rule.send_to_targets = send_to_targets  # type: ignore[method-assign,assignment]
 

@@ -201,8 +201,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         return lambda message: any(part in message for part in parts)
     if ANY_OF_WORDS.fullmatch(text) is None:
         raise InvalidParameterException(
-            'The local cloud supports filter patterns like "a phrase", ?any ?of ?words and '
-            f"%any|of|them%, not {text!r}"
+            'The local cloud supports only filter patterns like "a phrase", ?any ?of ?words '
+            f"and %any|of|them%, not {text!r}"
         )
     words = text.replace("?", "").split()
     whole = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.ASCII)

@@ -72,8 +72,8 @@ class Store:
                     self._database.execute("INSERT INTO format VALUES (?)", (FORMAT,))
         except sqlite3.Error as error:
             raise StateError(
-                f"{self._path} can't be used ({error}): stop the program that uses it or choose "
-                "another folder"
+                f"{self._path} can't be used ({error}): stop the program that is using it or "
+                "choose another folder"
             ) from error
         self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
@@ -140,7 +140,9 @@ class Store:
         try:
             self.commit(ALL)
         except sqlite3.Error as error:
-            raise StateError(f"the last changes were lost: {self._path}: {error}") from error
+            raise StateError(
+                f"the last changes could not be saved in {self._path}: {error}"
+            ) from error
         finally:
             with self._committing:
                 self._is_closed = True
@@ -239,8 +241,8 @@ def keep_logs(folder: Path) -> None:
         log_events.keep_in(path)
     except sqlite3.Error as error:
         raise StateError(
-            f"{path} can't be used ({error}): delete it, which loses all logs, or choose another "
-            "folder"
+            f"{path} can't be used ({error}): delete it (all logs will be lost) or choose "
+            "another folder"
         ) from error
 
 
@@ -256,9 +258,9 @@ def private_file(folder: Path, name: str) -> Path:
         mode = folder.stat().st_mode
         if mode & OTHERS_WRITE:
             raise StateError(
-                f"other users can write to {folder} (mode {mode & 0o777:o}), and loading a state "
-                f"runs code: if everything in it is yours, run `chmod 700 {folder}`; otherwise "
-                "choose another folder"
+                f"other users can write to {folder} (mode {mode & 0o777:o}), and loading saved "
+                "state from it can run code: if everything in it is yours, run `chmod 700 "
+                f"{folder}`; otherwise choose another folder"
             )
         folder.chmod(0o700)
         path = folder / name
@@ -274,6 +276,7 @@ def _require_ours(path: Path) -> None:
     owner, us = path.stat().st_uid, os.geteuid()
     if owner != us:
         raise StateError(
-            f"{path} belongs to user {owner}, not to you ({us}), and loading a state runs code: "
-            f"choose a folder of your own, or run `chown -R {us}` on it if you trust its content"
+            f"{path} belongs to user {owner}, not to you ({us}), and loading saved state can run "
+            f"code: choose a folder of your own, or run `chown -R {us}` on it if you trust its "
+            "content"
         )

@@ -17,8 +17,8 @@ from tests.builders.runs import PRICES
 
 NOTICE = (
     "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
-    "Both targets ran on one machine (AMD Ryzen 7 PRO 7840U, 2 threads), not on EC2: no figure "
-    "here is for a g4dn.xlarge or a c5.2xlarge."
+    "Both targets ran on one machine (AMD Ryzen 7 PRO 7840U, 2 threads), not on EC2: none of "
+    "the figures here describe a g4dn.xlarge or a c5.2xlarge."
 )
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}

@@ -97,5 +97,6 @@ def test_a_network_that_is_not_there_is_one_clear_line(client):
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "local_cloud: the engine has no network 'batchmark-none': create it or choose another\n"
+        "local_cloud: the Docker engine has no network named 'batchmark-none': create it or choose "
+        "another\n"
     )

@@ -89,6 +89,6 @@ def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
     (task,) = airflow.instances("noise_calibration", calibration, "publish_noise")
     log = airflow.task_log(task)
     assert all(job_id in log for job_id in record.job_usd)
-    assert "No cost for c5.2xlarge: its time was measured on a machine outside EC2." in log
+    assert "No cost is shown for c5.2xlarge: its time was measured on a machine outside EC2." in log
     assert "Its worst case was $10.40 in AWS; on this machine it costs nothing." in log
     assert f"Runs of {record.planned_at:%Y-%m}: $" in log

@@ -23,7 +23,9 @@ def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
     """Return the jobs that match the filter, newest first. As in AWS, only one is allowed."""
     if len(filters) != 1:
-        raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
+        raise ClientException(
+            f"Only one filter can be specified, but the request has {len(filters)}"
+        )
     name, values = filters[0]["name"], filters[0]["values"]
     tests = {
         "JOB_NAME": lambda job, value: matches(value.lower(), job.submission.name.lower()),
@@ -31,7 +33,8 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
     }
     if name not in tests:
         raise ClientException(
-            f"The local cloud does not support the filter {name}, only {' | '.join(tests)}"
+            f"The local cloud does not support the filter {name}; it supports only "
+            f"{' | '.join(tests)}"
         )
     kept = [job for job in jobs if any(tests[name](job, value) for value in values)]
     return sorted(kept, key=lambda job: job.sequence, reverse=True)

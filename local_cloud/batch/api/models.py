@@ -104,8 +104,8 @@ class JobsBatchBackend(CompleteBatchBackend):
         """Handle DescribeJobs; unknown jobs are left out. `id#2` is node 2 of a multi-node job."""
         if len(identifiers) > MAX_DESCRIBED_JOBS:
             raise ClientException(
-                f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, "
-                f"not {len(identifiers)}"
+                f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, but "
+                f"{len(identifiers)} were requested"
             )
         details = []
         with self.scheduler.lock:

@@ -82,18 +82,23 @@ def parse_containers(
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:
         if node_overrides:
-            raise ValueError("nodeOverrides are for multi-node parallel jobs only")
+            raise ValueError("nodeOverrides is valid only for multi-node parallel jobs")
         if definition.container_properties is None:
             raise ValueError(
-                "The local cloud only runs definitions with containerProperties or nodeProperties"
+                "The local cloud runs only job definitions with containerProperties or "
+                "nodeProperties"
             )
         return None, [merge(definition.container_properties, of_container, parameters)]
     if of_container:
-        raise ValueError("A multi-node parallel job takes nodeOverrides, not containerOverrides")
+        raise ValueError(
+            "A multi-node parallel job must use nodeOverrides instead of containerOverrides"
+        )
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
     if int(properties["mainNode"]) >= num_nodes:
-        raise ValueError(f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}")
+        raise ValueError(
+            f"mainNode {properties['mainNode']} must be less than numNodes {num_nodes}"
+        )
     (of_all,) = properties["nodeRangeProperties"]
     override: dict[str, Any] = {}
     for each in node_overrides.get("nodePropertyOverrides") or []:

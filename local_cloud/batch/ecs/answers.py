@@ -53,7 +53,7 @@ def describe_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
 def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:  # noqa: ARG001
     """Refuse the call, because moto would return an empty list."""
     raise InvalidParameterException(
-        "The local cloud does not support ListTasks: find tasks through their jobs"
+        "The local cloud does not support ListTasks: use DescribeJobs to find the tasks"
     )
 
 

@@ -19,7 +19,7 @@ def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: Fi
     """Raise ValueError for dependencies that AWS rejects, ClientException for unsupported ones."""
     if len(depends_on) > MAX_DEPENDENCIES:
         raise ValueError(
-            f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"
+            f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not {len(depends_on)}"
         )
     for dependency in depends_on:
         job_id, kind = dependency.get("jobId"), dependency.get("type")
@@ -27,7 +27,7 @@ def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: Fi
             raise missing.refusal(f"{kind} dependencies")
         if kind and not job_id:
             if array_size is None:
-                raise ValueError(f"Dependency type {kind} is for array jobs only")
+                raise ValueError(f"Dependency type {kind} is valid only for array jobs")
         elif not job_id or find(job_id) is None:
             raise ValueError(f"Job dependency {job_id} does not exist")
 

@@ -42,7 +42,8 @@ def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
         volume = by_name.get(name)
         if volume is None:
             raise ValueError(
-                f"mountPoints uses the volume {name!r}, but volumes defines only {list(by_name)}"
+                f"mountPoints refers to the volume {name!r}, but volumes defines only "
+                f"{list(by_name)}"
             )
         if volume.get("efsVolumeConfiguration"):
             raise ValueError(

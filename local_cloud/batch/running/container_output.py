@@ -56,7 +56,9 @@ class ContainerOutput:
             copied = self._copied
             self._reader.join(DRAIN_SECONDS)
         if self._reader.is_alive():
-            log.warning("a job's output was cut off: no more arrived for %.0f s", DRAIN_SECONDS)
+            log.warning(
+                "a job's output was cut off: no more output arrived within %.0f s", DRAIN_SECONDS
+            )
             return
         try:
             last = list(self._frames(tail=1))

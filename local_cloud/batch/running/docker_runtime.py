@@ -45,12 +45,13 @@ class DockerRuntime:
                 self._client.networks.get(self._network)
         except NotFound as error:
             raise RuntimeUnavailableError(
-                f"the engine has no network {self._network!r}: create it or choose another"
+                f"the Docker engine has no network named {self._network!r}: create it or choose "
+                "another"
             ) from error
         except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
-                f"--jobs containers needs a Docker engine, but none responds ({error}): start "
-                "one, set DOCKER_HOST, or run jobs as processes"
+                f"--jobs containers requires a Docker engine, but none is responding ({error}): "
+                "start one, set DOCKER_HOST, or run jobs as processes"
             ) from error
 
     @property

@@ -53,7 +53,7 @@ class LogStream:
                 with self._lock:
                     logs.put(stream, written_at or now_milliseconds(), texts)
             except sqlite3.Error as error:
-                log.warning("lines of the log %s were lost: %s", self.name, error)
+                log.warning("some lines of the log %s were lost: %s", self.name, error)
 
 
 @dataclass

@@ -195,7 +195,10 @@ def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
         OSError: there is no command, or its program is not found.
     """
     if not command:
-        raise OSError("no command specified, and processes have no image with a default command")
+        raise OSError(
+            "no command was specified, and a job run as a process has no image with a default "
+            "command"
+        )
     program, *arguments = command
     if program in ("python", "python3"):
         return [sys.executable, *arguments]

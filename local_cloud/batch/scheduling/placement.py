@@ -42,7 +42,7 @@ def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machi
     size = only_instance(environment)
     if size is not None and not needed.within(size):
         return (
-            f"The only instance of {environment.name} has {size.vcpus:g} vCPUs, "
+            f"The only instance in {environment.name} has {size.vcpus:g} vCPUs, "
             f"{size.memory_mib} MiB and {size.gpus} GPUs."
         )
     return enlargement(machine.claim(environment, needed), machine.pool)
@@ -56,8 +56,8 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
         f"--gpus {needed.gpus}": needed.gpus > pool.gpus,
     }
     return (
-        f"The local cloud's pool has {pool.vcpus:g} vCPUs, {pool.memory_mib} MiB and "
-        f"{pool.gpus} GPUs: start it with {' '.join(filter(options.get, options))} or more."
+        f"The local cloud's pool has {pool.vcpus:g} vCPUs, {pool.memory_mib} MiB and {pool.gpus} "
+        f"GPUs: restart it with at least {' '.join(filter(options.get, options))}."
     )
 
 

@@ -214,7 +214,11 @@ class Scheduler:
         except hosts.HostError as error:
             if self._hosts_down.get(environment.arn) != str(error):
                 self._hosts_down[environment.arn] = str(error)
-                log.warning("the hosts of %s failed to boot: %s", environment.name, error)
+                log.warning(
+                    "hosts in the compute environment %s failed to boot: %s",
+                    environment.name,
+                    error,
+                )
             if not self._looks_again:
                 self._looks_again = True
                 later(NEXT_HOST_SECONDS, self._look_again)

@@ -36,7 +36,7 @@ def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
         raise ClientException(f"computeResources.{missing[0]} must be provided for type {kind}")
     least, most = int(resources.get("minvCpus") or 0), int(resources["maxvCpus"])
     if not 0 <= least <= most:
-        raise ClientException(f"minvCpus must be between 0 and maxvCpus {most}, not {least}")
+        raise ClientException(f"minvCpus must be between 0 and maxvCpus ({most}), not {least}")
     check_references(backend, resources)
 
 

@@ -35,10 +35,12 @@ def check_retry_strategy(strategy: dict[str, Any]) -> None:
     if attempts is not None and int(attempts) not in ATTEMPTS:
         raise ClientException(f"retryStrategy.attempts must be between 1 and 10, not {attempts}")
     if rules and attempts is None:
-        raise ClientException("retryStrategy.attempts must be provided with evaluateOnExit")
+        raise ClientException(
+            "retryStrategy.attempts must be provided when evaluateOnExit is specified"
+        )
     if len(rules) > MAX_RULES:
         raise ClientException(
-            f"retryStrategy.evaluateOnExit takes at most {MAX_RULES} rules, not {len(rules)}"
+            f"retryStrategy.evaluateOnExit can have at most {MAX_RULES} rules, not {len(rules)}"
         )
     for rule in rules:
         if str(rule.get("action")).upper() not in ACTIONS:
@@ -52,7 +54,7 @@ def check_nodes(nodes: dict[str, Any]) -> None:
     count, main = nodes["numNodes"], nodes["mainNode"]
     check_number_of_nodes(count)
     if not 0 <= int(main) < int(count):
-        raise ClientException(f"mainNode {main} must be below numNodes {count}")
+        raise ClientException(f"mainNode {main} must be less than numNodes {count}")
     if [each["targetNodes"] for each in nodes["nodeRangeProperties"]] != [ALL_NODES]:
         raise missing.refusal(f"node ranges other than {ALL_NODES}")
 
@@ -82,8 +84,8 @@ def check_environment(container: dict[str, Any]) -> None:
         name = variable.get("name") or ""
         if name.startswith(RESERVED_VARIABLES):
             raise ClientException(
-                f"Environment variables can't start with {RESERVED_VARIABLES}, which is reserved: "
-                f"{name}"
+                "Environment variable names can't start with the reserved prefix "
+                f"{RESERVED_VARIABLES}: {name}"
             )
 
 

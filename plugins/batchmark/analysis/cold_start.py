@@ -46,17 +46,23 @@ STEPS = {
 # Batch has placed the job; else the end of STARTING, when the image pull begins; else the
 # container's start.
 BILLED = (2, 3, 5)
-NO_INSTANCE = "Outside EC2 no instance starts, so the wait for a turn on the machine is left out."
+NO_INSTANCE = (
+    "Outside EC2 no instance is started, so the time spent waiting for the machine is excluded."
+)
 
 
 class Step(Record):
     """The time between two known timestamps; `seconds` and `usd` are medians over the jobs."""
 
-    name: str = Field(description="step names, joined by ', ' where a timestamp between is unknown")
+    name: str = Field(
+        description="step name, or several joined by ', ' if a timestamp between them is unknown"
+    )
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
-    usd: float | None = Field(description="cost; null before the instance is known to be billed")
+    usd: float | None = Field(
+        description="cost; null for steps before the instance is known to be billed"
+    )
 
 
 class ColdStart(Record):
@@ -65,14 +71,15 @@ class ColdStart(Record):
     target: str
     jobs: int = Field(ge=1)
     steps: tuple[Step, ...]
-    seconds: float = Field(ge=0, description="total of all steps; median over the jobs")
+    seconds: float = Field(ge=0, description="total time of all steps; median over the jobs")
     billed_from: str | None = Field(description="first step known to be billed; null if none is")
     billed_seconds: float = Field(
-        ge=0, description="time from the start of billed_from; median over the jobs"
+        ge=0,
+        description="time from the start of the billed_from step to the end; median over the jobs",
     )
     usd: float | None = Field(
-        description="cost of the billed seconds, a lower bound at On-Demand prices; null without "
-        "a price"
+        description="cost of billed_seconds at On-Demand prices, as a lower bound; null if "
+        "there is no price"
     )
     notes: tuple[str, ...]
 

@@ -52,18 +52,20 @@ def _study_module(name: str) -> Any:
 
 class Comparison(Record):
     run_id: str
-    notices: tuple[str, ...] = Field(description="caveats to read before any figure")
+    notices: tuple[str, ...] = Field(description="caveats to read before the figures")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
     failed: tuple[FailedJob, ...] = Field(
-        default=(), description="including lost jobs; empty in comparisons made by older releases"
+        default=(),
+        description="failed jobs, including lost ones; empty in comparisons made by older releases",
     )
     prices: PriceTable = Field(description="prices of the instance types in pairs and studies")
     cost: RunCost = Field(
-        description="cost of all attempts of all jobs at the prices paid; lost jobs last"
+        description="cost of every job, including all its attempts, at the prices paid; lost "
+        "jobs come last"
     )
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
-        Field(default={}, description="studies other than GPU against CPU, by name")
+        Field(default={}, description="studies other than the GPU/CPU comparison, by name")
     )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:

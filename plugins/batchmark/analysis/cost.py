@@ -22,7 +22,8 @@ from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
 EARLIER_ATTEMPTS = (
-    "Earlier attempts are charged like the last one: Batch does not report how they were purchased."
+    "Earlier attempts are charged like the last one because Batch does not report how their "
+    "instances were purchased."
 )
 
 
@@ -34,12 +35,13 @@ class PriceBasis(Record):
         description="On-Demand price, even for Spot instances; null if no cost can be shown"
     )
     spot_usd_per_hour: float | None = Field(
-        default=None, description="median Spot price over the zones; null if no cost can be shown"
+        default=None, description="median Spot price across the zones; null if no cost can be shown"
     )
-    measured_on_it: bool = Field(description="whether the time was measured on this type")
+    measured_on_it: bool = Field(description="whether the time was measured on this instance type")
     gpus: int | None = Field(
         default=None,
-        description="the instance's GPUs, all paid for although a job uses one; null on a CPU",
+        description="number of GPUs in the instance, all of which are paid for even if a job "
+        "uses only one; null for a CPU instance",
     )
     note: str | None = Field(default=None, description="why there is no price")
 
@@ -65,10 +67,12 @@ class Cost(Record):
 class JobCost(Cost):
     """The cost of one Batch job: all its attempts, each from container start to stop."""
 
-    job_id: str | None = Field(description="null for a job that was never submitted")
+    job_id: str | None = Field(description="Batch job id; null if the job was never submitted")
     target: str
     repeat: int
-    nodes: int = Field(default=1, ge=1, description="number of instances it occupied at once")
+    nodes: int = Field(
+        default=1, ge=1, description="number of instances that the job used at the same time"
+    )
     purchase_option: PurchaseOption | None
     seconds: float | None = Field(
         description="charged time, summed over all nodes; null if Batch does not report it"
@@ -85,7 +89,7 @@ class Efficiency(Record):
     """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is cheaper."""
 
     estimate: Estimate | None
-    reason: str | None = Field(default=None, description="why it is unknown")
+    reason: str | None = Field(default=None, description="why the estimate is unknown")
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
@@ -95,7 +99,7 @@ def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
     seen_types = {job.instance_type for job in telling}
     usd = spot = None
     if not target.jobs:
-        note: str | None = f"No cost for {wanted}: none of its jobs left a result."
+        note: str | None = f"No cost is shown for {wanted}: none of its jobs left a result."
     elif (note := _measured_elsewhere(wanted, seen_types)) is None:
         usd = prices.on_demand.get(wanted)
         note = _no_on_demand_price(wanted, prices) if usd is None else None
@@ -120,13 +124,13 @@ def _measured_elsewhere(wanted: str, seen_types: set[str | None]) -> str | None:
     elsewhere = sorted(name or "a machine outside EC2" for name in seen_types - {wanted})
     if not elsewhere:
         return None
-    return f"No cost for {wanted}: its time was measured on {' and '.join(elsewhere)}."
+    return f"No cost is shown for {wanted}: its time was measured on {' and '.join(elsewhere)}."
 
 
 def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
     return (
-        f"There is no On-Demand price for {wanted} in {prices.region} as of {prices.as_of}; `make "
-        "prices` can add it to the committed table."
+        f"The prices from {prices.as_of} include no On-Demand price for {wanted} in "
+        f"{prices.region}: run `make prices` to add it to the committed table."
     )
 
 

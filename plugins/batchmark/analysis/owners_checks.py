@@ -50,7 +50,9 @@ def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, d
         if len(set(outputs.values())) > 1:
             told = ", ".join(f"{name} has {sha[:SHOWN_DIGITS]}" for name, sha in outputs.items())
             for name in outputs:
-                problems[name][size] = f"the sides' outputs differ by SHA-256: {told}"
+                problems[name][size] = (
+                    f"the sides' outputs have different SHA-256 checksums: {told}"
+                )
     return problems
 
 

@@ -42,17 +42,20 @@ class JobRecord(Provenance):
     starting_at: AwareDatetime | None
     started_at: AwareDatetime
     stopped_at: AwareDatetime
-    instance_type: str | None = Field(description="EC2 instance type it ran on; null outside EC2")
+    instance_type: str | None = Field(
+        description="EC2 instance type that the job ran on; null outside EC2"
+    )
     purchase_option: PurchaseOption | None = Field(
-        description="how its instance was bought; null if unknown"
+        description="how the job's instance was purchased; null if unknown"
     )
-    availability_zone: str | None = Field(description="zone that it ran in; null if unknown")
+    availability_zone: str | None = Field(description="zone that the job ran in; null if unknown")
     batch_seconds: float | None = Field(
-        description="from Batch's startedAt to stoppedAt; null if they are inconsistent"
+        description="time from Batch's startedAt to stoppedAt; null if they are inconsistent"
     )
-    earlier_seconds: float | None = Field(description="run time of all earlier attempts")
+    earlier_seconds: float | None = Field(description="total run time of all earlier attempts")
     total_seconds: float | None = Field(
-        description="from process start to the document, ceilings included; null if impossible"
+        description="time from process start to the document, including ceilings; null if the "
+        "job's times are impossible"
     )
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
@@ -72,8 +75,12 @@ class TargetRecord(Record):
     target: str
     instance_type: str = Field(description="EC2 instance type that the target represents")
     device: Literal["cpu", "cuda"] = Field(description="device that the target represents")
-    actual_device: Device | None = Field(description="null if there are no jobs or they differ")
-    environment: Environment | None = Field(description="null if there are no jobs or they differ")
+    actual_device: Device | None = Field(
+        description="device that the jobs ran on; null if there are no jobs or they differ"
+    )
+    environment: Environment | None = Field(
+        description="environment of the jobs; null if there are no jobs or they differ"
+    )
     jobs: tuple[JobRecord, ...]
     version: Version = Field(
         default=Version(), description="version fields that all its jobs share"

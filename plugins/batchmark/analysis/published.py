@@ -72,7 +72,7 @@ class PublishedRow(Times):
 
 class PublishedTable(Record):
     name: str
-    read_on: date = Field(description="date of our copy: the table itself has no date")
+    read_on: date = Field(description="date on which we copied the table, which itself has no date")
     gpu: str = Field(description="GPU instance type")
     cpu: str = Field(description="CPU instance type")
     total: Times

@@ -18,15 +18,21 @@ class Roofline(Record):
     """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
 
     flops_per_second: Estimate | None
-    bytes_per_second: Estimate | None = Field(description="counting the minimum a call must move")
-    compute_ceiling: float | None = Field(description="flop/s of a large product in its dtype")
+    bytes_per_second: Estimate | None = Field(
+        description="based on the minimum number of bytes that a call must move"
+    )
+    compute_ceiling: float | None = Field(
+        description="flop/s of a large matrix product in the row's dtype"
+    )
     memory_ceiling: float | None = Field(
         description="bytes/s of a large copy (read plus written), or of a large read if faster"
     )
-    compute_share: float | None = Field(description="share of the compute ceiling")
-    memory_share: float | None = Field(description="share of the memory ceiling")
+    compute_share: float | None = Field(
+        description="compute rate as a share of the compute ceiling"
+    )
+    memory_share: float | None = Field(description="memory rate as a share of the memory ceiling")
     bound: Bound | None = Field(
-        description="the ceiling that limits the row, by its flops per byte"
+        description="ceiling that limits the row, determined by its flops per byte"
     )
 
     @property

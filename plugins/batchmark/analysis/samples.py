@@ -72,39 +72,41 @@ class Side(Record):
     """One target's figures for one row."""
 
     median_seconds: Estimate
-    samples: int = Field(ge=1, description="number of samples in the median")
+    samples: int = Field(ge=1, description="number of samples used for the median")
     jobs: int = Field(ge=1)
     relative_spread: float | None = Field(description="interquartile range / median")
     cold_seconds: float = Field(
-        description="first call of this code at this size, including loading its libraries if they "
-        "were not loaded yet; median over the jobs"
+        description="time of the first call of this code at this size, including loading its "
+        "libraries if they were not loaded yet; median over the jobs"
     )
     implementation: Implementation
-    trials: tuple[Trial, ...] = Field(description="trials of all candidates, in the first job")
+    trials: tuple[Trial, ...] = Field(description="trials of all candidates in the first job")
     roofline: Roofline | None = Field(description="null if the row's work is not counted")
     items_per_second: Estimate | None = Field(description="images per second; null for other rows")
-    peak_memory_bytes: int | None = Field(description="largest over the jobs")
+    peak_memory_bytes: int | None = Field(description="maximum over the jobs")
     energy_joules: float | None = Field(description="energy per call; median over the jobs")
     flops_per_joule: float | None
     kernel_seconds: float | None = Field(
-        default=None, description="time on the GPU alone, without launches; median over the jobs"
+        default=None, description="time on the GPU alone, excluding launches; median over the jobs"
     )
     latency_seconds: float | None = Field(
         default=None,
         description="time until the host knows that a call is done; median over the jobs",
     )
     steal_share: float | None = Field(
-        description="share of CPU time that the hypervisor took; largest over the jobs"
+        description="share of CPU time that the hypervisor took; maximum over the jobs"
     )
     wait_share: float | None = Field(
-        description="share of the time with work to do that threads spent waiting for a CPU; "
-        "largest over the jobs"
+        description="share of runnable time that threads spent waiting for a CPU; maximum over "
+        "the jobs"
     )
     throttled_samples: int = Field(description="samples taken while the device was throttled")
-    throttled_left_out: int = Field(description="throttled samples left out of the median")
+    throttled_left_out: int = Field(description="throttled samples excluded from the median")
     outlier_samples: int = Field(description="samples flagged as outliers but kept in the median")
     multimodal_jobs: int = Field(description="jobs whose samples cluster around several values")
-    stopping: dict[str, int] = Field(description="number of jobs by reason why sampling ended")
+    stopping: dict[str, int] = Field(
+        description="number of jobs for each reason why sampling ended"
+    )
     provenance: tuple[Provenance, ...]
 
     def disturbances(self) -> Iterable[RowWarning]:

@@ -132,7 +132,7 @@ def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     with own_cloud.control() as control:
         answer = control.post("/_faults", json={"kind": "file_system_full", "file_system": made})
     if answer.status_code == 409:
-        assert "needs root" in answer.json()["message"]
+        assert "requires root" in answer.json()["message"]
         pytest.skip("mounting a file system takes root")
     job_id = file_systems.submit(WRITE, num_nodes=1)
     assert own_cloud.finish(job_id)["status"] == "FAILED"

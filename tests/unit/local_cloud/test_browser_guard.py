@@ -90,8 +90,9 @@ def test_any_other_host_is_refused_as_after_dns_rebinding(is_served, host):
 def test_the_refusal_of_a_host_names_it_and_what_to_do(client):
     text = client.get("/", headers={"Host": "my-machine:5000"}).text
     assert text == (
-        "The local cloud refuses the host 'my-machine:5000': it accepts loopback and "
-        "localhost, 127.0.0.1, 172.18.0.1, local-cloud; add others with --host and --job-endpoint\n"
+        "The local cloud refuses the host 'my-machine:5000': it accepts only loopback "
+        "addresses and localhost, 127.0.0.1, 172.18.0.1, local-cloud; use --host or --job-endpoint "
+        "to add others\n"
     )
 
 

@@ -25,7 +25,7 @@ from tests.paths import ROOT
         (["--file-system-seconds", "-1"], "'-1' is not a valid number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
         (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
-        (["--prices", "/dev/null"], "'/dev/null' is not a price table: JSONDecodeError("),
+        (["--prices", "/dev/null"], "'/dev/null' is not a valid price table: JSONDecodeError("),
         (["--record-calls", "/no/such/folder/calls"], "is not a file path in an existing folder"),
         (["--record-calls", "/"], "'/' is not a file path in an existing folder"),
         (["--jobs", "pods"], "--jobs: invalid choice: 'pods'"),

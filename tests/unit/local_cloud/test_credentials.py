@@ -83,7 +83,7 @@ def test_a_job_gets_the_secret_and_no_log_does(settings):
 def test_what_checks_no_signatures_says_so(settings):
     unchecked = replace(settings, secret=None, credentials=None)
     assert how_to_call(unchecked).startswith(
-        "any credentials are accepted: every user of this machine"
+        "any credentials are accepted, so every user of this machine"
     )
     assert aws(LAUNCH, unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
 

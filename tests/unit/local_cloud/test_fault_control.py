@@ -163,7 +163,7 @@ def test_an_invalid_fault_is_refused(client, fault, message):
 def test_only_this_machine_controls_faults(client, address):
     refused = client.delete("/_faults", environ_overrides={"REMOTE_ADDR": address})
     assert refused.status_code == 403
-    assert "own machine" in refused.json["message"]
+    assert "machine that runs the local cloud" in refused.json["message"]
 
 
 def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):

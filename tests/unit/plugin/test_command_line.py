@@ -275,7 +275,7 @@ def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, 
     summary = tmp_path / "summary.md"
     _, out = compare(old, new, f"--markdown={summary}")
     for said in (out, summary.read_text()):
-        assert said.count("In 1 of 1 row the 95 % interval excludes 1×, which is not") == 1
+        assert said.count("In 1 of 1 row, the 95 % interval excludes 1×, which is not") == 1
 
 
 def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, compare):

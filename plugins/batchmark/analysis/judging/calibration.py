@@ -30,13 +30,13 @@ class SelfCheck(Record):
 class Calibration(Record):
     table: NoiseTable
     self_check: SelfCheck | None = Field(description="null if there are too few jobs to split")
-    notices: tuple[str, ...] = Field(description="caveats to read before any figure")
+    notices: tuple[str, ...] = Field(description="caveats to read before the figures")
 
 
 class CalibrationReport(Record):
     run_id: str
     calibrations: tuple[Calibration, ...]
-    refused: tuple[str, ...] = Field(description="why targets have no calibration")
+    refused: tuple[str, ...] = Field(description="reasons why some targets have no calibration")
 
 
 def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
@@ -52,7 +52,10 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
             except NoiseError as error:
                 refused.append(str(error))
                 continue
-            notice = f"The GPU target {target.name} ran on the CPU: no figure here is for a GPU."
+            notice = (
+                f"The GPU target {target.name} ran on the CPU, so none of the figures describe a "
+                "GPU."
+            )
             calibrations.append(
                 Calibration(
                     table=table,

@@ -42,19 +42,21 @@ class RowNoise(Record):
     """The job-to-job noise that a row's verdict took into account."""
 
     lead: float = Field(
-        description="GPU target's lead: mean log of the CPU jobs' medians minus that of the GPU "
-        "jobs'"
+        description="lead of the GPU target: mean log of the CPU jobs' medians minus the mean "
+        "log of the GPU jobs' medians"
     )
     gpu: SideNoise
     cpu: SideNoise
-    floor: float = Field(description="job-to-job sd of the noisier target, relative to its median")
+    floor: float = Field(
+        description="job-to-job standard deviation of the noisier target, relative to its median"
+    )
     smallest_detectable_change: float = Field(
-        description="relative change that 95 of 100 runs with this many jobs would find"
+        description="relative change that 95 of 100 runs with this many jobs would detect"
     )
     critical_change: float = Field(
         description="relative change that noise alone exceeds in 1 of 200 comparisons"
     )
-    source: NoiseSource = Field(description="the weaker of the two targets' sources")
+    source: NoiseSource = Field(description="the less reliable of the two targets' noise sources")
     note: str | None = Field(
         default=None, description="why the row is undecided, and the source of the noise"
     )
@@ -76,7 +78,7 @@ class RowScatter(Record):
     """The calibrated job-to-job scatter of one row."""
 
     row: RowName
-    implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
+    implementations: tuple[str, ...] = Field(description="names and versions of the measured code")
     jobs: int = Field(ge=FEWEST_JOBS)
     median_seconds: float = Field(gt=0, description="median of the jobs' medians")
     floor: float = Field(gt=0, description="job-to-job standard deviation, relative to the median")
@@ -84,7 +86,7 @@ class RowScatter(Record):
         gt=0, description=f"one-sided {CONFIDENCE_TEXT} upper bound of the floor"
     )
     smallest_detectable_change: dict[int, float] = Field(
-        description="relative change found with probability POWER, by number of jobs per side"
+        description="relative change detected with probability POWER, by number of jobs per side"
     )
 
     @property
@@ -106,7 +108,7 @@ class NoiseTable(Record):
 
     schema_version: Literal[1] = 1
     suite: str
-    dtype: str = Field(description="as planned; `suite` means that each row has its own")
+    dtype: str = Field(description="planned dtype; `suite` means that each row has its own")
     target: str
     region: str | None = Field(description="AWS region; null outside AWS")
     run_id: str
@@ -126,7 +128,7 @@ class NoiseTable(Record):
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
             return f"it was measured on {Device.CUDA}, but these jobs ran on the CPU"
         if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
-            return f"it has {self.jobs} jobs and the new one only {other.jobs}"
+            return f"it has {self.jobs} jobs, but the new one has only {other.jobs}"
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
@@ -148,13 +150,13 @@ def parse_table(text: str | bytes) -> NoiseTable:
     """Read a stored table.
 
     Raises:
-        NoiseError: the text isn't a noise table of this release.
+        NoiseError: the text isn't a noise table from this release.
     """
     try:
         return NoiseTable.model_validate_json(text)
     except ValidationError as error:
         raise NoiseError(
-            f"not a noise table of this release: {first_problem(error)}; run noise_calibration "
+            f"not a noise table from this release: {first_problem(error)}; run noise_calibration "
             "again"
         ) from error
 
@@ -180,7 +182,7 @@ def measure_noise(
     for samples in target.samples.values():
         problem = samples.problem and f"{target.name}: {samples.problem}"
         if not problem and len(samples.measured) < FEWEST_JOBS:
-            problem = f"only one job measured it; {samples.reasons() or 'the others lack it'}"
+            problem = f"only one job measured it; {samples.reasons() or 'the others did not'}"
         if problem:
             left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
         else:

@@ -103,8 +103,8 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
     note = None
     if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
         note = (
-            f"{side.name}: uses the noise of its {jobs} jobs, as the calibration had only "
-            f"{known.jobs}"
+            f"{side.name}: uses the noise of its own {jobs} jobs, because the calibration had "
+            f"only {known.jobs}"
         )
     elif known:
         most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
@@ -112,8 +112,8 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
             noise = known_or_assumed(known.job_noise, jobs)
             if noise.source == "assumed":
                 note = (
-                    f"{side.name}: judged by the assumed noise, as its calibration of "
-                    f"{known.jobs} jobs ({percent(known.floor)}) would decide less"
+                    f"{side.name}: judged by the assumed noise, because its calibration from "
+                    f"{known.jobs} jobs ({percent(known.floor)}) would leave more undecided"
                 )
             return noise, note
         note = (

@@ -57,14 +57,15 @@ class JobFigure(Record):
     jobs: int = Field(ge=0, description="number of valid jobs")
     command_seconds: float | None = Field(description="median time of the command alone")
     waiting_seconds: float | None = Field(description="median time from submission to start")
-    usd_per_job: Estimate | None = Field(description="On-Demand cost; null without a price")
+    usd_per_job: Estimate | None = Field(description="On-Demand cost; null if there is no price")
     checked_by: tuple[str, ...] = Field(
-        description="kinds of OwnersCheck, or a phrase with the output's path for its checksum"
+        description="kinds of OwnersCheck that ran; for a checksum, a phrase that includes the "
+        "output's path"
     )
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = Field(
-        default=(), description="doubts reported by all its jobs, including invalid ones"
+        default=(), description="doubts reported by any of its jobs, including invalid ones"
     )
     provenance: tuple[Provenance, ...]
 
@@ -85,7 +86,7 @@ class JobSide(Record):
     figures: tuple[JobFigure, ...]
     cold_start: ColdStart | None
     refused: str | None = Field(default=None, description="why its jobs can't be pooled")
-    bad_lines: tuple[BadLine, ...] = Field(description="distinct bad lines of all jobs")
+    bad_lines: tuple[BadLine, ...] = Field(description="distinct bad lines from all jobs")
     bad_lines_by_job: tuple[int, ...] = Field(
         default=(), description="number of bad lines in each job that had any"
     )
@@ -117,13 +118,15 @@ class Duel(Record):
     """A comparison of two sides at one place, by job time or by one metric."""
 
     place: Place
-    metric: str | None = Field(description="null for the time of whole jobs")
+    metric: str | None = Field(description="metric compared; null if job time is compared")
     unit: str | None = Field(default=None, description="unit of the metric")
-    higher_is_better: bool | None = Field(default=None, description="direction of the metric")
+    higher_is_better: bool | None = Field(
+        default=None, description="whether higher values of the metric are better"
+    )
     first: str
     second: str
     better: str | None = Field(description="the better target; null if unknown")
-    ratio: Estimate = Field(description="how many times better the first is")
+    ratio: Estimate = Field(description="how many times better the first target is")
     noise: RowNoise
 
     @property
@@ -138,7 +141,8 @@ class DeadlineStep(Record):
     """The shortest deadline for which a side is the cheapest one that meets it."""
 
     from_seconds: float = Field(
-        description="time of a side's longest job, or the upper end of its interval if longer"
+        description="time of a side's longest job, or the upper end of its interval if that is "
+        "longer"
     )
     target: str = Field(
         description="the cheapest side; if there are rivals, the one with the lowest figure"
@@ -157,13 +161,15 @@ class Best(Record):
     fastest: str | None = Field(description="fastest side; null if unknown")
     cheapest: str | None = Field(description="cheapest side with a price; null if unknown")
     unpriced: tuple[str, ...] = Field(
-        default=(), description="sides with a time but no price, left out of cheapest"
+        default=(), description="sides with a time but no price, which are excluded from `cheapest`"
     )
-    deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; empty without prices")
+    deadlines: tuple[DeadlineStep, ...] = Field(
+        description="deadlines, shortest first; empty if there are no prices"
+    )
     within: DeadlineStep | None = Field(
         default=None,
-        description="best within the requested deadline; null if none was requested "
-        "or none meets it",
+        description="best side within the requested deadline; null if no deadline was requested "
+        "or no side meets it",
     )
 
 
@@ -174,11 +180,13 @@ class OwnJobStudy(Study):
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
-        default=False, description="whether it is a comparison, whose queues others can use too"
+        default=False, description="whether this is a comparison, whose queues others may also use"
     )
     sides: tuple[JobSide, ...]
-    duels: tuple[Duel, ...] = Field(description="one for every pair of sides, by place and metric")
-    best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")
+    duels: tuple[Duel, ...] = Field(description="one for each pair of sides, place and metric")
+    best: tuple[Best, ...] = Field(
+        description="one per place; cold instances and small sizes come first"
+    )
 
     @property
     def studied(self) -> tuple[Studied, ...]:

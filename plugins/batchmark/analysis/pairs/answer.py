@@ -39,8 +39,12 @@ class Duel(Record):
     gpu: str
     cpu: str
     winner: Winner
-    ratio: Estimate = Field(description="CPU / GPU, of times or dollars: above 1 the GPU is ahead")
-    gpu_amount: float = Field(description="seconds, or dollars per million calls or per job")
+    ratio: Estimate = Field(
+        description="CPU time or cost divided by the GPU's: above 1, the GPU is ahead"
+    )
+    gpu_amount: float = Field(
+        description="time in seconds, or cost in dollars per million calls or per job"
+    )
 
 
 class Standing(Record):
@@ -50,7 +54,9 @@ class Standing(Record):
     duels: tuple[Duel, ...]
     axis: str | None = Field(default=None, description="axis along which the workload's sizes vary")
     crossover: BreakEven | None = Field(
-        default=None, description="null if there are none or several, or several CPU targets"
+        default=None,
+        description="null if there is no crossover or more than one, or if there "
+        "are several CPU targets",
     )
 
     def rows(self, winner: Winner) -> int:
@@ -60,7 +66,7 @@ class Standing(Record):
 class WorkloadAnswer(Record):
     workload: str
     dtype: str
-    standings: tuple[Standing, ...] = Field(description="one per GPU target with rows")
+    standings: tuple[Standing, ...] = Field(description="one per GPU target that has rows")
     best: tuple[Duel, ...] = Field(description="the best GPU target's duels, row by row")
 
 

@@ -39,11 +39,13 @@ class BreakEven(Record):
     """
 
     outcome: BreakEvenOutcome
-    ahead_above: Leader = Field(default="gpu", description="which side stays ahead from `size` on")
+    ahead_above: Leader = Field(
+        default="gpu", description="side that stays ahead from `size` upward"
+    )
     size: float | None = Field(
         default=None,
-        description="best guess, even if the outcome is undecided for lack of an interval; null if "
-        "outside the measured range",
+        description="best estimate, even if the outcome is undecided because there is no "
+        "interval; null if it is outside the measured range",
     )
     low: float | None = Field(
         default=None, description=f"lower end of the {CONFIDENCE_TEXT} interval"
@@ -105,7 +107,9 @@ def break_even(
     """
     x = np.log(np.asarray(sizes, dtype=float))
     if len(x) < 2 or np.any(np.diff(x) <= 0):
-        raise ValueError(f"a crossover needs two or more ascending sizes, got {list(sizes)}")
+        raise ValueError(
+            f"a crossover requires at least two sizes in ascending order, got {list(sizes)}"
+        )
     if gpu.draws is None or cpu.draws is None:
         leader, ahead, behind = _ordered(gpu, cpu, swapped=bool(cpu.values[-1] < gpu.values[-1]))
         return BreakEven(

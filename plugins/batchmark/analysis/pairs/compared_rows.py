@@ -63,25 +63,25 @@ class Row(RowName):
     )
     same_cpu: str | None = Field(
         default=None,
-        description="model of the CPU that both ran on, if a GPU target fell back to it",
+        description="model of the CPU on which both targets ran, if the GPU target fell back to it",
     )
     noise: RowNoise
     warnings: tuple[str, ...] = ()
     efficiency: Efficiency
     cheaper: Cheaper | None = Field(
-        description="judged like the time; null without an efficiency, or if the GPU target's jobs "
-        "ran on the CPU"
+        description="judged like the time; null if there is no efficiency or the GPU target's "
+        "jobs ran on the CPU"
     )
     gpu_usd_per_million_calls: Estimate | None = None
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
         default=None,
-        description="replaces gpu_usd_per_million_calls if the row is a whole own job",
+        description="used instead of gpu_usd_per_million_calls if the row is an entire own job",
     )
     cpu_usd_per_job: Estimate | None = Field(default=None, description="like gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(
-        description="number of calls from which a GPU job takes less time than a CPU job, both "
-        "timed from process start; only if the GPU target is faster"
+        description="number of calls at which a GPU job starts to take less time than a CPU "
+        "job, both timed from process start; null unless the GPU target is faster"
     )
 
     @property
@@ -109,8 +109,8 @@ class TotalTime(Record):
     """Durations of whole jobs: start-up, inputs, first calls and all samples."""
 
     span: Span = Field(
-        description="process: from its start to the last row's end; batch_job: startedAt to "
-        "stoppedAt"
+        description="process: from process start to the end of the last row; batch_job: from "
+        "startedAt to stoppedAt"
     )
     gpu_seconds: Estimate | None
     cpu_seconds: Estimate | None
@@ -221,5 +221,8 @@ def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
     }
     if extra := len(measured - complete):
         rows = "a row" if extra == 1 else f"{extra} rows"
-        return f"{target.name} measured {rows} that {other.name} did not, so jobs aren't comparable"
+        return (
+            f"{target.name} measured {rows} that {other.name} did not, so their jobs aren't "
+            "comparable"
+        )
     return None

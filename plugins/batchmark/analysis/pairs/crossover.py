@@ -53,9 +53,9 @@ class Crossover(Record):
     )
     sizes: tuple[float, ...] = Field(description="sizes that both targets measured")
     warm_seconds: BreakEven
-    warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
+    warm_usd: BreakEven | None = Field(description="null unless both targets have prices")
     cold_seconds: BreakEven | None = Field(
-        description="for jobs with one call; null for own jobs, whose rows are whole jobs"
+        description="crossover of jobs with one call; null for own jobs, whose rows are entire jobs"
     )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")

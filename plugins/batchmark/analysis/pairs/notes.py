@@ -74,10 +74,10 @@ def _disclaimer(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
         model, threads = environments[0].cpu_model, environments[0].cpu_threads
         return (
             f"{'Both' if len(targets) == 2 else 'All'} targets ran on one machine ({model}, "
-            f"{formatting.count(threads, 'thread')}), not on EC2: no figure here is for "
-            f"{' or '.join(owners)}."
+            f"{formatting.count(threads, 'thread')}), not on EC2: none of the figures here "
+            f"describe {' or '.join(owners)}."
         )
-    return f"No figure {'here' if everywhere else 'shown for it'} is for a GPU."
+    return f"None of the figures {'here' if everywhere else 'shown for it'} describe a GPU."
 
 
 def _nothing_to_compare(run: CollectedRun) -> str:
@@ -147,10 +147,10 @@ def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None =
     text = f"A target has {_only(jobs)} to go by"
     if start and of and of > jobs:
         text += f": {jobs} of {of} ran on {start} instances"
-        needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} of them"
+        needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} such jobs"
     else:
         needed = f"at least {MINIMUM_SAMPLES} repeats: with fewer"
-    return f"{text}. Use {needed}, times have no interval, and no target is called better."
+    return f"{text}. Use {needed}, times have no interval, and no target is judged better."
 
 
 def _only(jobs: int) -> str:
@@ -160,8 +160,8 @@ def _only(jobs: int) -> str:
 def few_jobs_note(jobs: int) -> str:
     """Return a note on what a target's few jobs leave unknown and how many repeats fix that."""
     return (
-        f"A target has {_only(jobs)}, so the intervals of its times ignore differences between "
-        f"jobs; those of speedups include them. Use at least {MINIMUM_SAMPLES} repeats: with "
+        f"A target has {_only(jobs)}, so the intervals of its times do not include differences "
+        f"between jobs, but those of speedups do. Use at least {MINIMUM_SAMPLES} repeats: with "
         "fewer, whole jobs have no interval."
     )
 
@@ -176,10 +176,10 @@ def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
     if not count:
         return None
     return (
-        f"In {count} of {formatting.count(len(rows), 'row')} the {CONFIDENCE_TEXT} interval "
-        "excludes 1×, which is not enough for a verdict: by chance alone it happens in 1 of "
-        f"{round(1 / INTERVAL_LEVEL)} rows. Because a run can have many rows, a verdict is held to "
-        f"1 in {round(1 / LEVEL)}."
+        f"In {count} of {formatting.count(len(rows), 'row')}, the {CONFIDENCE_TEXT} interval "
+        "excludes 1×, which is not enough for a verdict: by chance alone, this happens in 1 of "
+        f"{round(1 / INTERVAL_LEVEL)} rows. Because a run can have many rows, the threshold for "
+        f"a verdict is 1 in {round(1 / LEVEL)}."
     )
 
 
@@ -212,7 +212,7 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
         )
 
     def count(word: str, gpu_rows: int, cpu_rows: int) -> str:
-        text = f"{word}: {gpu.name} in {gpu_rows}, {cpu.name} in {cpu_rows}"
+        text = f"{gpu.name} is {word} in {gpu_rows}, {cpu.name} in {cpu_rows}"
         undecided = len(rows) - gpu_rows - cpu_rows
         return f"{text} ({undecided} not known yet)" if undecided else text
 
@@ -230,8 +230,9 @@ def _interruption_notes(target: TargetJobs) -> Iterable[str]:
     for job in target.jobs:
         if job.replaced_job_id:
             yield (
-                f"{target.name}, repeat {job.planned.repeat}: measured On-Demand by job "
-                f"{job.job_id}; Spot job {job.replaced_job_id} lost its host in its last attempt."
+                f"{target.name}, repeat {job.planned.repeat}: measured by On-Demand job "
+                f"{job.job_id} because Spot job {job.replaced_job_id} lost its host in its last "
+                "attempt."
             )
         yield from _interrupted_attempts(job)
 
@@ -247,7 +248,7 @@ def _interrupted_attempts(job: CollectedJob | LostJob) -> Iterable[str]:
 
 def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
     """Return a note on which calibration a target has and which rows it covers."""
-    which = f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d}"
+    which = f"{target.name}: its noise calibration from {table.created_at:%Y-%m-%d}"
     if changes := table.changes_since(target):
         return f"{which} does not apply: {changes}. Run noise_calibration again."
     measured = [samples for samples in target.samples.values() if samples.measured]
@@ -257,7 +258,8 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
         return f"{which} covers all of its rows."
     first = lacking[0]
     return (
-        f"{which} does not cover {len(lacking)} of its {len(measured)} rows, or only with "
-        f"different code: {formatting.row(first.workload, first.parameters, first.dtype)}"
+        f"{which} does not cover {len(lacking)} of its {len(measured)} rows or covers them only "
+        "with different code: "
+        f"{formatting.row(first.workload, first.parameters, first.dtype)}"
         f"{' and others' * (len(lacking) > 1)}."
     )

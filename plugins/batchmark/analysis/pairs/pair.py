@@ -55,7 +55,7 @@ class Pair(Record):
     gpu: TargetRecord
     cpu: TargetRecord
     cpu_fallback: bool = Field(description="whether the GPU target's jobs ran on the CPU")
-    refused: str | None = Field(description="why nothing in this pair is compared")
+    refused: str | None = Field(description="why this pair was not compared")
     rows: tuple[Row, ...]
     uncompared: tuple[UncomparedRow, ...]
     totals: tuple[TotalTime, ...]
@@ -66,14 +66,19 @@ class Pair(Record):
     gpu_price: PriceBasis
     cpu_price: PriceBasis
     spot_factor: float | None = Field(
-        description="efficiency at both targets' Spot prices, divided by that at On-Demand prices"
+        description="efficiency at both targets' Spot prices divided by efficiency at their "
+        "On-Demand prices"
     )
-    job_costs: tuple[JobCost, ...] = Field(description="the GPU target's jobs, then the CPU's")
+    job_costs: tuple[JobCost, ...] = Field(
+        description="costs of the GPU target's jobs, then of the CPU target's jobs"
+    )
     crossovers: tuple[Crossover, ...] = Field(description="empty if no GPU was measured")
     cold_starts: tuple[ColdStart, ...] = Field(
         alias="ledgers", description="time and cost from submission to steady state, by target"
     )
-    summary: str | None = Field(description="in how many rows each target is faster or cheaper")
+    summary: str | None = Field(
+        description="sentence that says in how many rows each target is faster or cheaper"
+    )
 
 
 def find_pairs(

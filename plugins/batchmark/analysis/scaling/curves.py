@@ -14,7 +14,7 @@ from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 
 Kind = Literal["weak", "strong"]
-ITSELF = "it is the baseline of the others"
+ITSELF = "it is the baseline for the others"
 
 
 class Measured(NamedTuple):
@@ -27,18 +27,20 @@ class Measured(NamedTuple):
 
 class CurvePoint(Record):
     nodes: int
-    batch: int = Field(description="images per device and step")
+    batch: int = Field(description="images per device per step")
     images_per_second: Estimate
     speedup: Estimate = Field(
-        description="images per second relative to the baseline; on a strong curve, the same as "
+        description="images per second relative to the baseline; on a strong curve, this equals "
         "the inverse ratio of step times"
     )
-    efficiency: Estimate = Field(description="speedup divided by the growth in nodes")
+    efficiency: Estimate = Field(description="speedup divided by the ratio of node counts")
 
 
 class Curve(Record):
     kind: Kind
-    images: int = Field(description="images per step: per device if weak, in total if strong")
+    images: int = Field(
+        description="images per step: per device for weak scaling, in total for strong"
+    )
     base_nodes: int = Field(description="smallest node count, the baseline for the others")
     points: tuple[CurvePoint, ...] = Field(description="at least two points, ordered by node count")
 

@@ -20,7 +20,9 @@ class Split(Record):
 
     data_seconds: float = Field(description="time spent waiting for the next batch")
     compute_seconds: float
-    communication_seconds: float = Field(description="exchange time that computing doesn't hide")
+    communication_seconds: float = Field(
+        description="exchange time that is not hidden by computation"
+    )
 
     @property
     def parts(self) -> dict[str, float]:
@@ -40,14 +42,16 @@ class Split(Record):
 class TrainingPoint(Record):
     nodes: int
     devices: int = Field(description="devices per node")
-    batch: int = Field(description="images per device and step")
-    images: int = Field(description="images of all devices per step")
+    batch: int = Field(description="images per device per step")
+    images: int = Field(description="images per step across all devices")
     jobs: int
     samples: int
-    seconds: Estimate = Field(description="time of a step")
+    seconds: Estimate = Field(description="time per step")
     images_per_second: Estimate
     images_per_second_per_device: Estimate
-    split: Split | None = Field(description="null if no job reported it")
+    split: Split | None = Field(
+        description="breakdown of a step's time; null if no job reported it"
+    )
     gpu_busy_share: float | None = Field(
         description="share of the timed steps in which GPUs were busy; mean over all GPUs, median "
         "over the jobs"
@@ -57,8 +61,8 @@ class TrainingPoint(Record):
     gradient_bytes: int | None = Field(
         description="gradient bytes that each device exchanges per step"
     )
-    usd_per_epoch: Estimate | None = Field(description="null without a price")
-    usd_per_million_images: Estimate | None = Field(description="null without a price")
+    usd_per_epoch: Estimate | None = Field(description="null if there is no price")
+    usd_per_million_images: Estimate | None = Field(description="null if there is no price")
     remarks: tuple[str, ...] = Field(description="remarks on the nodes")
     warnings: tuple[str, ...]
     provenance: tuple[Provenance, ...]

@@ -23,8 +23,8 @@ Held = Literal["wrong", "too_noisy", "holds"]  # worst first
 Outcome = Literal[Held, "not_checked", "not_known"]
 UNSURE = 0.15  # of an efficiency: a check with a larger uncertainty proves nothing
 ONE_MACHINE = "its nodes share or may share one machine, so no network between them was measured"
-ONLY_LEAST = "on fewer nodes, compute hid all of the exchange, so only a bound can be checked"
-ONE_CURVE = "this requires two node counts with the same batch per device"
+ONLY_LEAST = "on fewer nodes, computation hid the entire exchange, so only a bound can be checked"
+ONE_CURVE = "this requires two node counts with the same batch size per device"
 
 
 class PredictedPoint(Record):
@@ -32,7 +32,9 @@ class PredictedPoint(Record):
     ranks: int
     efficiency: Estimate
     images_per_second: Estimate
-    communication_seconds: Estimate = Field(description="exchange time per step that isn't hidden")
+    communication_seconds: Estimate = Field(
+        description="exchange time per step that is not hidden by computation"
+    )
     measured: bool = Field(description="whether this node count was also measured")
 
 
@@ -44,8 +46,8 @@ class CheckedPoint(Record):
     measured: Estimate
     error: float = Field(description="predicted / measured - 1")
     outcome: Held = Field(
-        description="holds: off by at most 5 %, or within the samples' uncertainty of at most "
-        "15 %; a lower bound holds for any efficiency above it"
+        description="holds: the error is at most 5 % or within the samples' uncertainty, which is "
+        "itself at most 15 %; a lower bound holds for any efficiency above it"
     )
 
 
@@ -53,25 +55,29 @@ class Prediction(Record):
     """Predicted efficiency of a weak scaling curve; not a measurement."""
 
     outcome: Outcome = Field(
-        description="whether it holds at node counts outside its fit; too_noisy: the samples can't "
-        "tell; not_known: there is no prediction"
+        description="whether the prediction holds at node counts not used for the fit; "
+        "too_noisy: the samples are too noisy to tell; not_known: there is no "
+        "prediction"
     )
-    reason: str | None = Field(default=None, description="why it was not checked or is unknown")
-    batch: int | None = Field(default=None, description="images per device and step")
+    reason: str | None = Field(
+        default=None, description="why the prediction was not checked or is unknown"
+    )
+    batch: int | None = Field(default=None, description="images per device per step")
     devices: int | None = Field(default=None, description="devices per node")
     base_nodes: int | None = None
     fitted_nodes: tuple[int, ...] = Field(
-        default=(), description="all measured; if the model is wrong, all except the checked ones"
+        default=(),
+        description="all measured node counts; if the model is wrong, all except those checked",
     )
     at_least: bool = Field(
         default=False,
-        description="whether efficiencies are lower bounds, because computing hid the whole "
+        description="whether efficiencies are lower bounds because computation hid the entire "
         "measured exchange and could hide more",
     )
     by_all_reduce: bool = Field(
         default=False,
         description="whether the network figures come from separate all-reduces instead of the "
-        "time that all-reduces add to steps, which leaves the hidden part unknown",
+        "time that all-reduces add to steps; if so, the hidden part is unknown",
     )
     latency_seconds: Estimate | None = Field(
         default=None, description="latency per hop between ranks"
@@ -81,11 +87,12 @@ class Prediction(Record):
     )
     hidden_seconds: Estimate | None = Field(
         default=None,
-        description="all-reduce time hidden behind computing at the largest node count; negative "
-        "if the training exchanges more slowly than a separate all-reduce",
+        description="all-reduce time hidden behind computation at the largest node count; "
+        "negative if the exchange is slower during training than in a separate "
+        "all-reduce",
     )
     local_seconds: Estimate | None = Field(
-        default=None, description="step time without the exchange: computing and waiting for data"
+        default=None, description="step time without the exchange: computation and waiting for data"
     )
     gradient_bytes: int | None = None
     points: tuple[PredictedPoint, ...] = ()
@@ -197,7 +204,7 @@ def _check(
         if not isinstance(model, str):
             points = tuple(_checked(model, step, curve) for step in steps[kept:])
             return _Check(model, steps[:kept], points)
-    return f"the other node counts are too few for a model: {model}"
+    return f"there are too few other node counts to fit a model: {model}"
 
 
 def _checked(model: StepModel, step: Step, curve: Curve) -> CheckedPoint:

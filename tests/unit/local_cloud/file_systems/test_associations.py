@@ -140,7 +140,8 @@ def test_an_available_file_system_takes_one(account, file_system, refused):
     assert refused("is CREATING", lambda: account.associate(made)) == "BadRequest"
     account.associate(file_system)
     code = refused(
-        "not support a second association", lambda: account.associate(file_system, "/other")
+        "not support a second data repository association",
+        lambda: account.associate(file_system, "/other"),
     )
     assert code == "BadRequest"
 

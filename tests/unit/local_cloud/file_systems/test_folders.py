@@ -55,8 +55,8 @@ def test_a_full_folder_is_removed_as_any(folders, tmp_path):
 def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):
     mount = program(tmp_path / "mount", "echo must be superuser >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotPermittedError, match="needs root with CAP_SYS_ADMIN: must be su"):
+    with pytest.raises(NotPermittedError, match="requires root with CAP_SYS_ADMIN: must be su"):
         check_permitted()
     mount.unlink()
-    with pytest.raises(NotPermittedError, match="mount is not installed here"):
+    with pytest.raises(NotPermittedError, match="mount is not installed on this machine"):
         check_permitted()

@@ -172,6 +172,6 @@ def test_what_a_pattern_matches(pattern, message, matches):
 )
 def test_patterns_that_are_refused(pattern):
     with pytest.raises(
-        InvalidParameterException, match="The local cloud supports filter patterns like"
+        InvalidParameterException, match="The local cloud supports only filter patterns like"
     ):
         matcher(pattern)

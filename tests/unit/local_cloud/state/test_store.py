@@ -366,7 +366,9 @@ def test_a_full_disk_costs_the_last_changes_and_is_told(tmp_path, backends):
         put(f"of {n}")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.commit(ALL)
-    with pytest.raises(StateError, match=r"the last changes were lost: .*state.sqlite: .* full"):
+    with pytest.raises(
+        StateError, match=r"the last changes could not be saved in .*state.sqlite: .* full"
+    ):
         store.close()
     live(SSM).reset()
     again = Store(tmp_path, threading.RLock())

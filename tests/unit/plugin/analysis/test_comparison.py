@@ -22,7 +22,7 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     }
     assert [one.target for one in pair.calibrations] == ["g5.xlarge", "c5.2xlarge"]
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) covers all of its rows."
+        "g5.xlarge: its noise calibration from 2026-11-20 (4 jobs, run run) covers all of its rows."
     ) in pair.notes
 
 
@@ -59,11 +59,11 @@ def test_a_gpu_target_on_the_cpu_is_flagged():
     assert comparison.pairs[0].label == "g4dn.xlarge (ran on the CPU) against c5.2xlarge"
     assert comparison.notices == (
         "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
-        "No figure here is for a GPU.",
+        "None of the figures here describe a GPU.",
     )
     mixed = compare(build_run(fallen, real, cpu), PRICES)
     assert [pair.cpu_fallback for pair in mixed.pairs] == [True, False]
-    assert mixed.notices[0].endswith("No figure shown for it is for a GPU.")
+    assert mixed.notices[0].endswith("None of the figures shown for it describe a GPU.")
     assert compare(build_run(real, cpu), PRICES).notices == ()
 
 

@@ -184,7 +184,7 @@ def test_cost_of_jobs_and_run_by_hand():
     other = cpu_job("c9.huge")
     unpriced = job_cost(other, PRICES)
     assert unpriced.usd is None
-    assert unpriced.reason == "No cost for c9.huge: its time was measured on c5.2xlarge."
+    assert unpriced.reason == "No cost is shown for c9.huge: its time was measured on c5.2xlarge."
 
     both = run_costs(build_run(job, job), PRICES)
     assert (both.usd, both.reason) == (pytest.approx(0.017), None)
@@ -230,7 +230,7 @@ def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
         ),
         (
             {"seconds": 9.0},
-            "No cost for c5.2xlarge: its time was measured on a machine outside EC2.",
+            "No cost is shown for c5.2xlarge: its time was measured on a machine outside EC2.",
         ),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, re
 def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environment, place):
     record = target_record("c5.2xlarge", {"environment": environment})
     basis = price_basis(record, PRICES)
-    reason = f"No cost for c5.2xlarge: its time was measured on {place}."
+    reason = f"No cost is shown for c5.2xlarge: its time was measured on {place}."
     assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
     assert efficiency(TEN, GPU, basis).reason == reason
     assert usd_per_million_calls(TEN, basis) is None
@@ -266,13 +266,13 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
     basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
     assert basis.note == (
-        "There is no On-Demand price for c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
-        "add it to the committed table."
+        "The prices from 2026-11-20 include no On-Demand price for c99.huge in us-east-1: run "
+        "`make prices` to add it to the committed table."
     )
 
 
 def test_without_a_result_there_is_no_price():
     record = target_record("c5.2xlarge").model_copy(update={"jobs": ()})
     basis = price_basis(record, PRICES)
-    assert basis.note == "No cost for c5.2xlarge: none of its jobs left a result."
+    assert basis.note == "No cost is shown for c5.2xlarge: none of its jobs left a result."
     assert not basis.measured_on_it

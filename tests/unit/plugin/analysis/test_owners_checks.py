@@ -61,7 +61,7 @@ def test_sides_must_leave_the_same_output_at_each_size():
     cpu = [CPU.job(SMALL, check=with_output(ONE)), CPU.job(LARGE, check=with_output(OTHER))]
     problems = check_problems({"g5.xlarge": gpu, "c5.2xlarge": cpu})
     told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
-    differ = {AT_LARGE: f"the sides' outputs differ by SHA-256: {told}"}
+    differ = {AT_LARGE: f"the sides' outputs have different SHA-256 checksums: {told}"}
     assert problems == {"g5.xlarge": differ, "c5.2xlarge": differ}
 
 

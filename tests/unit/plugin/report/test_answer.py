@@ -79,7 +79,7 @@ def test_without_prices_the_word_is_by_time_and_says_so(cpu, verdict):
     assert answer.sentence.endswith("; what that costs is not known.")
     assert (
         answer.cautions[-1]
-        == "No cost for c5.2xlarge: its time was measured on a machine outside EC2."
+        == "No cost is shown for c5.2xlarge: its time was measured on a machine outside EC2."
     )
     assert [matrix.measure for matrix in story.matrices] == ["time"]
 

@@ -46,8 +46,8 @@ def test_a_job_in_two_pairs_is_paid_once():
 
 def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
     assert report_of_gpu.pairs[0].summary == (
-        "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 0 (1 not known yet); "
-        "cheaper: g5.xlarge in 5, c5.2xlarge in 1 (1 not known yet)."
+        "Of 7 rows, g5.xlarge is faster in 6, c5.2xlarge in 0 (1 not known yet); "
+        "g5.xlarge is cheaper in 5, c5.2xlarge in 1 (1 not known yet)."
     )
     assert report_of_laptop.pairs[0].summary.startswith("Both targets ran on a CPU")
 

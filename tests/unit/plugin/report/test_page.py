@@ -287,7 +287,7 @@ def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
     html = render_html(report_of_laptop)
     page = Page(html)
     assert "No dollars: the jobs ran on a machine outside EC2." in page.texts
-    assert "No cost for" not in html
+    assert "No cost is shown for" not in html
     assert "$" not in " ".join(page.texts)
     cells = re.findall(r'data-label="Efficiency">\s*<span>(.*?)</span>', html)
     assert cells == ["-"] * len(cells)

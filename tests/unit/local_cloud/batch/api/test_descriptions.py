@@ -69,7 +69,7 @@ def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
     assert job["status"] == "RUNNABLE"
     assert job["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
     assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in job["statusReason"]
-    assert job["statusReason"].endswith(f"start it with {options} or more.")
+    assert job["statusReason"].endswith(f"restart it with at least {options}.")
     batch.define("small")
     assert batch.finish(batch.submit(definition="small"))["status"] == "SUCCEEDED"
     batch.call("CancelJob", jobId=stuck, reason="seen enough")

@@ -56,9 +56,9 @@ def test_a_missing_filter_is_refused_by_name(batch, name):
     batch.environment()
     filters = [{"name": name, "values": ["1"]}]
     refused = batch.refusal("ListJobs", jobQueue=batch.queue(), filters=filters)
-    assert (
-        refused
-        == f"The local cloud does not support the filter {name}, only JOB_NAME | AFTER_CREATED_AT"
+    assert refused == (
+        f"The local cloud does not support the filter {name}; it supports only "
+        "JOB_NAME | AFTER_CREATED_AT"
     )
 
 

@@ -59,14 +59,14 @@ def test_a_job_that_does_not_fit_the_instance_never_starts(batch):
     define(batch, gpus=2)
     reason = batch.describe(batch.submit())["statusReason"]
     assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
-    assert reason.endswith("The only instance of shared has 8 vCPUs, 32768 MiB and 1 GPUs.")
+    assert reason.endswith("The only instance in shared has 8 vCPUs, 32768 MiB and 1 GPUs.")
 
 
 def test_a_machine_without_gpus_has_no_such_instance():
     with local_batch(vcpus=2) as batch:
         add_queue(batch)
         define(batch)
-        assert "start it with --gpus 1 or more" in batch.describe(batch.submit())["statusReason"]
+        assert "restart it with at least --gpus 1" in batch.describe(batch.submit())["statusReason"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 10_001])

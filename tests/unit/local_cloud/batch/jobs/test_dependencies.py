@@ -40,7 +40,7 @@ def test_sequential_with_a_job_is_a_plain_dependency():
 @pytest.mark.parametrize(
     ("dependencies", "message"),
     [
-        ([{"type": "SEQUENTIAL"}], "SEQUENTIAL is for array jobs only"),
+        ([{"type": "SEQUENTIAL"}], "SEQUENTIAL is valid only for array jobs"),
         ([{"jobId": "nothing", "type": "SEQUENTIAL"}], "nothing does not exist"),
         ([{"jobId": "nothing"}], "nothing does not exist"),
         ([{"jobId": "plain"}] * 21, "at most 20"),

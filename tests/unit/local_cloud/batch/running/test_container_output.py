@@ -81,7 +81,9 @@ class Reader:
             self.output._copied += 1
 
 
-@pytest.mark.parametrize(("hangs", "told"), [(False, []), (True, ["no more arrived for 60 s"])])
+@pytest.mark.parametrize(
+    ("hangs", "told"), [(False, []), (True, ["no more output arrived within 60 s"])]
+)
 def test_the_rest_of_a_long_log_is_waited_for_while_it_comes(hangs, told, caplog):
     output = ContainerOutput(Engine([], 0), "stdout", SimpleNamespace())
     output._reader = Reader(output, 3, hangs=hangs)

@@ -22,7 +22,7 @@ STARTED, STARTED_MS = "2026-11-22T11:18:53.137168881Z", 1795346333137
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_without_an_engine_there_is_no_runtime(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    message = "needs a Docker engine, but none responds .*: start one, set DOCKER_HOST, or run jobs"
+    message = "requires a Docker engine, but none is responding .*: start one, set DOCKER_HOST"
     with pytest.raises(RuntimeUnavailableError, match=message):
         DockerRuntime(CONTAINERS)
     gc.collect()

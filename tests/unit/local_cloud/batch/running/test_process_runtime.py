@@ -127,7 +127,7 @@ def test_lines_that_find_no_room_on_disk_are_lost_and_end_no_job(stream, monkeyp
 
     monkeypatch.setattr(logs, "put", full)
     stream.write(b"one\n")
-    assert caplog.messages == ["lines of the log name were lost: database or disk is full"]
+    assert caplog.messages == ["some lines of the log name were lost: database or disk is full"]
 
 
 def test_a_fresh_copy_has_its_own_files_and_links_to_the_same_others(tmp_path):

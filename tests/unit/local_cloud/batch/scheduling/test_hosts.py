@@ -47,7 +47,7 @@ def test_jobs_wait_until_their_hosts_come_up(batch, queues, file_system, caplog,
     assert batch.containers.started == ["second"]
     assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
     (said,) = [record.message for record in caplog.records if "hosts" in record.message]
-    assert said == f"the hosts of nodes failed to boot: {PROBLEM}"
+    assert said == f"hosts in the compute environment nodes failed to boot: {PROBLEM}"
     file_system["problem"] = None
     batch.wait_for_starts(2)
     mounted = {

@@ -60,7 +60,7 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
     ("kind", "change", "message"),
     [
         *((kind, {"serviceRole": NOBODY}, f"{NOBODY} does not exist") for kind in KINDS),
-        ("EC2", {"computeResources": {"minvCpus": 9}}, "between 0 and maxvCpus 4, not 9"),
+        ("EC2", {"computeResources": {"minvCpus": 9}}, "between 0 and maxvCpus (4), not 9"),
         ("SPOT", {"computeResources": {"subnets": ["subnet-0"]}}, "subnet-0 does not exist"),
     ],
 )

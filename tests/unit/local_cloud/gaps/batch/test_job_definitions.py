@@ -32,7 +32,7 @@ def both(batch, fields, overrides=None):
     [
         ({"attempts": 0}, "attempts must be between 1 and 10, not 0"),
         ({"attempts": 11}, "attempts must be between 1 and 10, not 11"),
-        ({"evaluateOnExit": [RULE]}, "attempts must be provided with evaluateOnExit"),
+        ({"evaluateOnExit": [RULE]}, "attempts must be provided when evaluateOnExit is specified"),
         ({"attempts": 2, "evaluateOnExit": [RULE] * 6}, "at most 5 rules, not 6"),
         (
             {"attempts": 2, "evaluateOnExit": [{"action": "WAIT"}]},
@@ -63,7 +63,7 @@ def test_a_new_revision_inherits_nothing(batch):
 def test_batchs_own_variables_are_reserved(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
     for refused in both(batch, {}, mine):
-        assert "can't start with AWS_BATCH, which is reserved: AWS_BATCH_MINE" in refused
+        assert "can't start with the reserved prefix AWS_BATCH: AWS_BATCH_MINE" in refused
 
 
 def test_node_properties_are_described(batch):

@@ -63,7 +63,7 @@ def test_a_gpu_target_calibrated_on_the_cpu_says_so():
     report = report_of(*jobs_of([1.0, 1.1], target="g5.xlarge", actual_device=Device.CPU))
     (calibration,) = report.calibrations
     assert calibration.notices == (
-        "The GPU target g5.xlarge ran on the CPU: no figure here is for a GPU.",
+        "The GPU target g5.xlarge ran on the CPU, so none of the figures describe a GPU.",
     )
     assert calibration.table.fingerprint.device is Device.CPU
     assert rendered(report).startswith("The GPU target g5.xlarge ran on the CPU")

@@ -74,7 +74,7 @@ def test_a_table_of_another_release_is_refused(changes, message):
 
 
 def test_what_is_not_json_is_refused():
-    with pytest.raises(NoiseError, match="not a noise table of this release: document: Invalid"):
+    with pytest.raises(NoiseError, match="not a noise table from this release: document: Invalid"):
         parse_table("nothing")
 
 
@@ -101,7 +101,7 @@ def test_rows_with_too_few_figures_are_left_out_with_the_reason():
     assert [one.row.workload for one in table.rows] == ["matmul"]
     assert [one.reason for one in table.left_out] == [
         "c5.2xlarge: failed: relative error 0.3",
-        "only one job measured it; the others lack it",
+        "only one job measured it; the others did not",
     ]
 
 
@@ -160,7 +160,7 @@ CHANGED = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
         (table_at(0), table_at(0), None),  # the same run, published again
         (table_at(0), FALLBACK, "it was measured on cuda, but these jobs ran on the CPU"),
         (FALLBACK, table_at(6), None),
-        (table_at(0), table_at(5, jobs=2), "it has 3 jobs and the new one only 2"),
+        (table_at(0), table_at(5, jobs=2), "it has 3 jobs, but the new one has only 2"),
         (table_at(0), table_at(5, jobs=2, environment=CHANGED), None),
         (table_at(0, jobs=2), table_at(5, jobs=2), None),
     ],

@@ -192,8 +192,8 @@ def test_a_calibration_of_two_jobs_makes_no_verdict_worse():
     assert judgement.noise.critical_change == without.noise.critical_change
     assert judgement.noise.smallest_detectable_change == without.noise.smallest_detectable_change
     assert judgement.noise.note.startswith(
-        "c5.2xlarge: judged by the assumed noise, as its calibration of 2 jobs (6.3 %) "
-        "would decide less"
+        "c5.2xlarge: judged by the assumed noise, because its calibration from 2 jobs "
+        "(6.3 %) would leave more undecided"
     )
 
 
@@ -218,5 +218,5 @@ def test_more_repeats_than_were_calibrated_tell_their_own_noise():
     noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
     assert noise.source == "repeats"
     assert noise.note.startswith(
-        "c5.2xlarge: uses the noise of its 3 jobs, as the calibration had only 2"
+        "c5.2xlarge: uses the noise of its own 3 jobs, because the calibration had only 2"
     )

@@ -81,8 +81,8 @@ def test_a_queues_first_job_leaves_one_warm_job_less_and_that_is_said():
     assert pair_of(*jobs).notes == (
         (
             "A target has only 5 jobs to go by: 5 of 6 ran on warm instances. Use more "
-            "repeats: with fewer than 6 of them, times have no interval, and no target is "
-            "called better."
+            "repeats: with fewer than 6 such jobs, times have no interval, and no target is "
+            "judged better."
         ),
     )
     assert pair_of(*jobs, GPU.job(repeat=7), CPU.job(repeat=7)).notes == ()

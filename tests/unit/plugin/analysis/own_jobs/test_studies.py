@@ -144,7 +144,7 @@ def test_outputs_that_differ_between_sides_are_not_compared():
     found = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
     for target in ("g5.xlarge", "c5.2xlarge"):
         assert figure_of(study, target).problem == (
-            f"the sides' outputs differ by SHA-256: {found}"
+            f"the sides' outputs have different SHA-256 checksums: {found}"
         )
     assert study.duels == study.best == ()
 

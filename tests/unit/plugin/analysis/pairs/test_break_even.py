@@ -205,5 +205,5 @@ def test_sizes_are_printed_alike_however_large():
 @pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])
 def test_sizes_must_ascend(sizes):
     costs = curve(*[1] * len(sizes))
-    with pytest.raises(ValueError, match="two or more ascending sizes, got"):
+    with pytest.raises(ValueError, match="at least two sizes in ascending order, got"):
         break_even(sizes, costs, costs)

@@ -20,8 +20,8 @@ def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
     changes = {"replaced_job_id": "spot-job", "interrupted": (attempt,)}
     notes = pair_of(gpu.model_copy(update=changes), cpu).notes
     assert [note for note in notes if "spot-job" in note] == [
-        f"g5.xlarge, repeat 1: measured On-Demand by job {gpu.job_id}; Spot job spot-job lost its "
-        "host in its last attempt.",
+        f"g5.xlarge, repeat 1: measured by On-Demand job {gpu.job_id} because Spot job spot-job "
+        "lost its host in its last attempt.",
         "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; its measurements "
         "(4 rows) are kept in s3://results/spot-job.2.json but not included in the figures.",
     ]
@@ -32,8 +32,8 @@ def test_rows_that_a_calibration_lacks_are_pointed_out():
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
     (pair,) = compare(build_run(*two_jobs(rows, rows)), PRICES, tables).pairs
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) does not cover 1 of "
-        "its 2 rows, or only with different code: matmul size 5, float32."
+        "g5.xlarge: its noise calibration from 2026-11-20 (4 jobs, run run) does not cover 1 of "
+        "its 2 rows or covers them only with different code: matmul size 5, float32."
     ) in pair.notes
     assert any(
         "does not cover 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes
@@ -49,8 +49,8 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     assert pair.rows[0].noise.source == "assumed"
     assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 does not apply: driver major was 580 and "
-        "is now 590. Run noise_calibration again."
+        "g5.xlarge: its noise calibration from 2026-11-20 does not apply: driver major was 580 "
+        "and is now 590. Run noise_calibration again."
     ) in pair.notes
 
 
@@ -81,9 +81,9 @@ def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once()
     assert [row.speedup.interval.low > 1 for row in pair.rows] == [True, False, True]
     in_time = undecided_intervals(pair.rows, dollars=False)
     assert in_time == (
-        "In 1 of 3 rows the 95 % interval excludes 1×, which is not enough for a verdict: by "
-        "chance alone it happens in 1 of 20 rows. Because a run can have many rows, a verdict is "
-        "held to 1 in 200."
+        "In 1 of 3 rows, the 95 % interval excludes 1×, which is not enough for a verdict: by "
+        "chance alone, this happens in 1 of 20 rows. Because a run can have many rows, the "
+        "threshold for a verdict is 1 in 200."
     )
     # By price the second one, 0.37 times as efficient, is such a row, too.
     assert [row.cheaper for row in pair.rows[:2]] == ["undecided", "undecided"]

@@ -141,7 +141,7 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
     assert holds(found.points[-1].efficiency, cluster.efficiency(160))
     three = prediction_of(*sweep(cluster, (1, 2, 4), all_reduce=False))
     assert three.outcome == "not_checked"
-    assert three.reason.startswith("the other node counts are too few for a model")
+    assert three.reason.startswith("there are too few other node counts to fit a model")
     two = prediction_of(*sweep(cluster, (1, 2), all_reduce=False))
     assert two.outcome == "not_known"
     assert "all-reduces of two sizes were not measured" in two.reason
@@ -185,7 +185,7 @@ def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
 def test_a_bound_checks_no_model_that_gives_more_than_a_bound():
     found = prediction_of(*sweep(Cluster(), (1, 2, 4)))  # some of it shows on 4 nodes alone
     assert (found.outcome, found.at_least, found.checked) == ("not_checked", False, ())
-    assert found.reason.startswith("on fewer nodes, compute hid all of the exchange")
+    assert found.reason.startswith("on fewer nodes, computation hid the entire exchange")
     assert holds(found.points[-1].efficiency, Cluster().efficiency(160))
 
 

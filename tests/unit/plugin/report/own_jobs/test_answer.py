@@ -181,7 +181,7 @@ def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
     assert found.cautions == [
         (
             "A target has only 3 jobs to go by. Use at least 6 repeats: with fewer, times "
-            "have no interval, and no target is called better."
+            "have no interval, and no target is judged better."
         )
     ]
 
