@@ -133,7 +133,7 @@ def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
 def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
     list(run([step("passes", "")], tmp_path, state))
     for change in ({"gpu": "another GPU"}, {"code": "def"}):
-        with pytest.raises(OtherDeviceError, match="has a check of a GPU with job code abc"):
+        with pytest.raises(OtherDeviceError, match="already contains a check of a GPU with job code abc"):
             State(tmp_path, DEVICE | change)
 
 
