@@ -129,10 +129,12 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
     if isinstance(task, Train):
         return (
             f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit on a "
-            "device; give a smaller batch"
+            "device; use a smaller batch"
         )
     if isinstance(task, AllReduce):
-        return f"A tensor of {task.size_bytes:,} bytes does not fit on a device; give a smaller one"
+        return (
+            f"A tensor of {task.size_bytes:,} bytes does not fit on a device; use a smaller tensor"
+        )
     return "Use a machine with more memory"
 
 
