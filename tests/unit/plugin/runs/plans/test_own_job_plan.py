@@ -166,7 +166,7 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"job": "thumbnail"}, "unknown own job 'thumbnail' (did you mean thumbnails?); known: t"),
         ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
         ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform created: c5.2xl"),
-        ({"sizes": [0]}, "sizes 0 is out of range; give a number above 0, up to 1e+18"),
+        ({"sizes": [0]}, "sizes 0 is out of range; use a number above 0, up to 1e+18"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
         ({"sizes": ["all"]}, "sizes takes numbers, got 'all'; the sizes in Terraform are 64, 256"),
         (
