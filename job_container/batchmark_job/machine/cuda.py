@@ -47,7 +47,7 @@ def find_obstacle() -> Obstacle | None:
     return _driver_obstacle(driver) or Obstacle(
         f"torch sees none of the {driver.gpus} GPU(s) that NVIDIA driver {driver.version} finds"
         + (f" and warns: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
-        f"check {CUDA_VISIBLE} (here: {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
+        f"check {CUDA_VISIBLE} (currently {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
         "shows a healthy GPU",
     )
 
@@ -80,7 +80,7 @@ def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
     if driver.cuda is None:
         return Obstacle(
             f"NVIDIA driver {driver.version} is present without its CUDA library, libcuda.so.1",
-            f"{CAPABILITIES} must include compute (here: {_shown(CAPABILITIES)})",
+            f"{CAPABILITIES} must include compute (currently {_shown(CAPABILITIES)})",
         )
     needed = int(str(torch.version.cuda).partition(".")[0])
     if driver.cuda[0] >= needed:

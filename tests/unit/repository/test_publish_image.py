@@ -362,7 +362,7 @@ def test_whatever_fails_no_login_stays(machine, command):
     ("command", "told"),
     [
         ("docker version", "no Docker engine answers: start it"),
-        ("docker buildx version", "Docker's buildx plugin is not installed: install it first"),
+        ("docker buildx version", "this docker has no buildx plugin: install it first"),
     ],
 )
 @pytest.mark.parametrize("asked", [(), ("--check",)])

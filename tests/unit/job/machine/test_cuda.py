@@ -148,7 +148,7 @@ def test_no_gpu_says_what_to_check(nvml, what, visible, shown, monkeypatch):
     for checked in (
         "nvidia-container-toolkit",
         "a resource requirement of type GPU",
-        f"NVIDIA_VISIBLE_DEVICES (here: {shown})",
+        f"NVIDIA_VISIBLE_DEVICES (currently {shown})",
     ):
         assert checked in found[1]
 
@@ -157,14 +157,14 @@ def test_a_driver_whose_cuda_library_is_not_mounted(monkeypatch):
     monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "utility")
     what, remedy = obstacle(Installed(cuda=None))
     assert "without its CUDA library, libcuda.so.1" in what
-    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (here: 'utility')"
+    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (currently 'utility')"
 
 
 def test_gpus_that_torch_alone_does_not_see(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     what, remedy = obstacle(Installed(gpus=4))
     assert what == "torch sees none of the 4 GPU(s) that NVIDIA driver 580.95.05 finds"
-    assert "CUDA_VISIBLE_DEVICES (here: '-1')" in remedy
+    assert "CUDA_VISIBLE_DEVICES (currently '-1')" in remedy
 
 
 def test_the_cpu_image_in_a_cuda_job():
