@@ -67,7 +67,7 @@ def bring(wheels: Path, into: Path) -> None:
         version = ".".join(map(str, sys.version_info[:2]))
         raise MissingError(
             f"{sys.executable} lacks {', '.join(lacking)}, and {wheels} contains no wheels for "
-            f"Python {version}: run `make gpu-wheels FOR={version}` on a machine with internet "
+            f"them: run `make gpu-wheels FOR={version}` on a machine with internet "
             "access, and copy that folder here"
         )
 

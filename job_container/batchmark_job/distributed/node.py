@@ -62,7 +62,7 @@ class Node:
             raise InputError(f"{MAIN} is {main}; the main node must be node 0")
         if not 0 <= index < count:
             raise InputError(
-                f"{INDEX} is {index}; with {COUNT}={count}, it must be 0 to {count - 1}"
+                f"{INDEX} is {index}; with {COUNT}={count}, it must be from 0 to {count - 1}"
             )
         address = environment.get(MAIN_ADDRESS) or None
         if address and (":" in address or address == EVERY_ADDRESS):

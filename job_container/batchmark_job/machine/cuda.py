@@ -47,8 +47,8 @@ def find_obstacle() -> Obstacle | None:
     return _driver_obstacle(driver) or Obstacle(
         f"torch sees none of the {driver.gpus} GPU(s) that NVIDIA driver {driver.version} finds"
         + (f" and warns: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
-        f"check {CUDA_VISIBLE} (currently {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
-        "shows a healthy GPU",
+        f"check {CUDA_VISIBLE} (currently {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the "
+        "host shows a healthy GPU",
     )
 
 

@@ -44,7 +44,7 @@ class RowLimits:
             )
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
-                f"--max-seconds {self.max_seconds} must be a finite number greater than 0"
+                f"--max-seconds {self.max_seconds} is not a finite number greater than 0"
             )
 
     def of_one_turn(self) -> RowLimits:

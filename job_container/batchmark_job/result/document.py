@@ -86,9 +86,13 @@ class Environment(Model):
     instance_type: Name | None = Field(description="EC2 instance type; null outside EC2")
     availability_zone: Name | None = optional("null outside EC2")
     cpu_model: Name
-    cpu_cores: PositiveCount = Field(description="physical cores of the machine")
-    cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
-    compute_threads: PositiveCount = Field(description="threads that the math libraries may use")
+    cpu_cores: PositiveCount = Field(description="number of physical cores in the machine")
+    cpu_threads: PositiveCount = Field(
+        description="number of logical CPUs that this process may use"
+    )
+    compute_threads: PositiveCount = Field(
+        description="number of threads that the math libraries may use"
+    )
     memory_bytes: PositiveSize
     gpu_model: Name | None = Field(description="starts with 'simulated' if tests simulate a GPU")
     gpu_count: Count
@@ -353,8 +357,8 @@ class Ceiling(Model):
     kind: Literal["compute", "copy", "read"]
     dtype: Name | None = Field(description="dtype of the matrix product; null for copy and read")
     rate_per_second: Rate = Field(
-        description="flop/s of a large product, bytes/s read plus written by a large copy, or "
-        "bytes/s read by a large sum",
+        description="flop/s of a large matrix product, bytes/s read plus written by a large "
+        "copy, or bytes/s read by a large sum",
     )
     description: Text = Field(description="what was run, such as torch.mm of 4096 x 4096")
 

@@ -149,7 +149,9 @@ def _of_exchange(error: Exception) -> bool:
 def _from_environment(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise InputError(f"{variable} is not set; start this program with torchrun as the job does")
+        raise InputError(
+            f"{variable} is not set; start this program with torchrun, as the job does"
+        )
     return value
 
 

@@ -63,7 +63,7 @@ def train(task: Train) -> Answer:
         raise InputError(
             f"a batch of 1 image of {task.image} x {task.image} leaves the last layers with a "
             "single value per channel, which can't be normalised; use a batch of 2 or more, or "
-            f"images of {REDUCTION + 1} x {REDUCTION + 1} or larger"
+            f"images of {REDUCTION + 1} or more pixels per side"
         )
     threads.set_threads(task.threads)
     with batches(task, world) as source, world.joined():
