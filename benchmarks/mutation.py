@@ -90,12 +90,16 @@ class Mutant(NamedTuple):
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="FOLDER")
-    parser.add_argument("--mutants", type=int, default=10, help="mutants per room (default: 10)")
-    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument(
+        "--mutants", type=int, default=10, help="number of mutants per folder (default: 10)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="number of worker processes (default: 2)"
+    )
     arguments = parser.parse_args(words)
     began = time.monotonic()
     sample = [mutant for room in arguments.rooms for mutant in drawn(room, arguments.mutants)]
-    print(f"{len(sample)} mutants of {len({each.key.split(':')[0] for each in sample})} functions")
+    print(f"{len(sample)} mutants in {len({each.key.split(':')[0] for each in sample})} functions")
     survivors = set()
     with tempfile.TemporaryDirectory(prefix="batchmark-mutation-") as folder:
         copies: SimpleQueue[str] = multiprocessing.SimpleQueue()
@@ -193,7 +197,7 @@ def limit(room: str) -> tuple[str, float]:
     began = time.monotonic()
     outcome, output = run_tests(command(tests_of(room)), MOST_SECONDS)
     if outcome != TestOutcome.SURVIVED:
-        raise RuntimeError(f"the tests of {room} fail without a mutant:\n{output}")
+        raise RuntimeError(f"the tests for {room} fail even without a mutant:\n{output}")
     return room, PATIENCE * (time.monotonic() - began)
 
 
@@ -219,7 +223,7 @@ def report(sample: Sequence[Mutant], survivors: Collection[str]) -> bool:
     """Print the scores; return whether the overall score is high enough."""
     explained = tomllib.loads(EQUIVALENTS.read_text())
     for key in explained.keys() & ({mutant.key for mutant in sample} - set(survivors)):
-        print(f"listed as equivalent, but found by a test: {key}")
+        print(f"listed as equivalent, but caught by a test: {key}")
     print(f"{'room':<36}{'mutants':>8}{'survived':>9}{'explained':>10}{'score':>8}")
     for room in [*dict.fromkeys(mutant.room for mutant in sample), ""]:
         keys = [mutant.key for mutant in sample if room in {mutant.room, ""}]

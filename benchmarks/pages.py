@@ -92,7 +92,7 @@ def read(folder: Path, how: str) -> float:
         shutil.rmtree(snapshots)
         aside.rename(snapshots)
     if len(shown) != TARGETS * POINTS:
-        raise SystemExit(f"{len(shown)} series instead of {TARGETS * POINTS}")
+        raise SystemExit(f"read {len(shown)} series instead of {TARGETS * POINTS}")
     return seconds
 
 

@@ -57,7 +57,7 @@ def require_buildx() -> None:
     if shutil.which("docker") is None:
         raise DigestError("docker is not on the PATH")
     if buildx("version").returncode:
-        raise DigestError("this docker has no buildx plugin: install it first")
+        raise DigestError("Docker's buildx plugin is not installed: install it first")
 
 
 def newest_digest(image: str) -> str:
@@ -67,7 +67,9 @@ def newest_digest(image: str) -> str:
         DigestError: the image has no tag, or its registry returns no digest.
     """
     if ":" not in image.rpartition("/")[2]:
-        raise DigestError(f"{image!r} has no tag, so its newest image is undefined")
+        raise DigestError(
+            f"{image!r} has no tag, so its newest image cannot be determined: add a tag"
+        )
     # Without `json` buildx ignores the template and prints a table.
     done = buildx("imagetools", "inspect", "--format", "{{json .Manifest.Digest}}", image)
     if done.returncode:

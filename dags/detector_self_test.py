@@ -17,7 +17,7 @@ from batchmark.orchestration.tasks import self_test
     dag_display_name="Detector self-test",
     schedule=dag_parts.schedule("0 5 * * 0"),
     params=self_test.self_test_params(),
-    description="What the detector would find in this installation's own history",
+    description="Show what the detector would find in this installation's own history",
     doc_md=__doc__,
     **dag_parts.dag_args("regressions"),
 )

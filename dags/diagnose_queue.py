@@ -19,7 +19,7 @@ from batchmark.orchestration.tasks import diagnosis
     dag_display_name="Diagnose queue",
     schedule=None,
     params={"targets": forms.targets_param()},
-    description="Why a job does not start: causes, evidence, remedies",
+    description="Explain why a job does not start: causes, evidence and remedies",
     doc_md=__doc__,
     **dag_parts.dag_args("operations", retries=1),
 )

@@ -24,7 +24,7 @@ from batchmark.orchestration.tasks import scaling
 @dag(
     dag_display_name="Distributed training benchmark",
     params=forms.scaling_params(),
-    description="How training scales across nodes, and what that costs",
+    description="Measure how training scales across nodes, and what that costs",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

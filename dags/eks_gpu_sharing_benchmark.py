@@ -20,7 +20,7 @@ from batchmark.runs.plans.pod_plan import TRIES
 @dag(
     dag_display_name="EKS GPU sharing benchmark",
     params=forms.pods_params(),
-    description="How many pods can share a node's GPUs by time-slicing",
+    description="Measure how many pods can share a node's GPUs by time-slicing",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -21,7 +21,7 @@ from batchmark.orchestration.tasks import environment, run
 @dag(
     dag_display_name="GPU sharing benchmark",
     params=forms.sharing_params(),
-    description="How many tasks can share one GPU, in which mode, and what that costs",
+    description="Measure how many tasks can share one GPU, in which mode and at what cost",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -26,7 +26,7 @@ from batchmark.orchestration.tasks import own_jobs
 @dag(
     dag_display_name="Job comparison",
     params=forms.comparison_params(),
-    description="Compare existing queues and job definitions in time and in dollars",
+    description="Compare existing queues and job definitions by run time and cost",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -31,7 +31,7 @@ PARAMS = forms.suite_params(
     dag_display_name="Noise calibration",
     schedule=None,
     params=PARAMS,
-    description="How much identical jobs differ, and which changes a comparison can detect",
+    description="Measure how much identical jobs differ, and which changes a comparison can detect",
     doc_md=__doc__,
     **dag_parts.dag_args("calibration"),
 )

@@ -20,7 +20,7 @@ from batchmark.orchestration.tasks import own_jobs
 @dag(
     dag_display_name="Own job benchmark",
     params=forms.own_job_params(),
-    description="Run a job of your own, unchanged, on each of its targets and compare them",
+    description="Run a job of your own, unchanged, on each of its targets, and compare the targets",
     doc_md=__doc__,
     schedule=None,
     **dag_parts.dag_args("benchmark"),

@@ -15,7 +15,7 @@ from batchmark.orchestration.tasks import alerts
 @dag(
     dag_display_name="Send alerts",
     schedule=dag_parts.schedule("40 * * * *"),
-    description="Resend the messages that did not arrive",
+    description="Resend alert messages that were not delivered",
     doc_md=__doc__,
     **dag_parts.dag_args("alerts"),
 )

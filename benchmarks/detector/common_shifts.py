@@ -57,14 +57,14 @@ def until(rows: Sequence[Series], end: int) -> list[Series]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--targets", type=int, default=100, help="targets per cell of the table")
+    parser.add_argument("--targets", type=int, default=100, help="number of targets per table cell")
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
     rng = np.random.default_rng(arguments.seed)
     print(
-        f"Share of {arguments.targets} targets detected, by number of runs since the shift; "
-        "with / without common-shift detection"
+        f"Share of {arguments.targets} targets with a detected shift, by number of runs since "
+        "then; with / without common-shift detection"
     )
     print(f"{'':<24}" + "".join(f"{after:>14}" for after in AFTER))
     for log_sd in LOG_SDS:

@@ -58,7 +58,9 @@ def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--count", type=int, default=300, help="series per kind of noise and seed")
+    parser.add_argument(
+        "--count", type=int, default=300, help="number of series for each kind of noise and seed"
+    )
     arguments = parser.parse_args()
     threadpool_limits(1)
     began = time.process_time()
@@ -74,10 +76,10 @@ def main() -> int:
         rates[kind] = [false_alerts(logs[kind], level) for level in levels]
         print(f"{kind:<26}" + "".join(f"{1000 * rate:8.3f}" for rate in rates[kind]), flush=True)
     rate, decay = fit(rates)
-    print(f"mean of the first {len(FAMILY)}: RATE {rate:.2g}, DECAY {decay:.2f}\n")
+    print(f"mean of the first {len(FAMILY)} kinds of noise: RATE {rate:.2g}, DECAY {decay:.2f}\n")
     promised = 1 / len(Metric)
     needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
-    print(f"False alerts per month, by number of weekly time series; promised: {promised:g}")
+    print(f"False alerts per month, by number of weekly time series; promised rate: {promised:g}")
     print(f"{'':<26}" + "".join(f"{number:10,}" for number in FLEETS))
     print(f"{'evidence':<26}" + "".join(f"{level:10.2f}" for level in needed))
     for kind in NOISES:
@@ -88,7 +90,7 @@ def main() -> int:
         print(f"{kind:<26}" + "".join(f"{each:10.2f}" for each in found), flush=True)
     runs = arguments.count * len(arguments.seeds) * RUNS
     print(
-        f"{runs:,} runs of each kind of noise; {time.process_time() - began:.0f} s of CPU time; "
+        f"{runs:,} runs for each kind of noise; {time.process_time() - began:.0f} s of CPU time; "
         f"{this_machine()}"
     )
     return 0

@@ -179,10 +179,14 @@ def row(name: str, results: Sequence[Judged]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("harness", help="the harness's Python file")
+    parser.add_argument("harness", help="path to the harness's Python file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
-    parser.add_argument("--count", type=int, default=60, help="series per kind of noise and seed")
+    parser.add_argument(
+        "--reps", type=int, default=6, help="number of series per cell (default: 6)"
+    )
+    parser.add_argument(
+        "--count", type=int, default=60, help="number of series for each kind of noise and seed"
+    )
     arguments = parser.parse_args()
     threadpool_limits(1)
     try:
@@ -206,8 +210,8 @@ def main() -> int:
             among = f", of {series:,} series"
             print(row(title + among, [result for _, result in judged(made, series)]))
     print(
-        "false: false slowdown alerts per 1,000 runs; found: changes per series (like F1, in "
-        f"hindsight)\n{time.process_time() - began:.0f} s of CPU time; {this_machine()}"
+        "false: false slowdown alerts per 1,000 runs; found: changes found per series (in "
+        f"hindsight, like F1)\n{time.process_time() - began:.0f} s of CPU time; {this_machine()}"
     )
     return 0
 

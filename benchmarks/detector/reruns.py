@@ -49,18 +49,25 @@ TUNABLE = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("harness", nargs="?", default="", help="the harness's Python file")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
-    parser.add_argument("--reps", type=int, default=6, help="series per cell (default: 6)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1, 2, 3], help="random seeds (default: 1 2 3)"
+    )
+    parser.add_argument(
+        "--reps", type=int, default=6, help="number of series per cell (default: 6)"
+    )
     parser.add_argument(
         "--one-of", type=int, default=1, help="number of series watched together (default: 1)"
     )
-    parser.add_argument("--cell", default="", help="only cells whose names contain this text")
+    parser.add_argument(
+        "--cell", default="", help="run only the cells whose names contain this text"
+    )
     parser.add_argument(
         "--set",
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="constants of batchmark.changes.evidence, false_alerts, change_points and suspects",
+        help="constants to override in batchmark.changes.evidence, false_alerts, change_points "
+        "and suspects",
     )
     arguments = parser.parse_args()
     try:
@@ -79,7 +86,7 @@ def main() -> int:
             by_seed[f"seed {seed}"] = judged(series, pool)
     everything = list(chain.from_iterable(by_seed.values()))
     if not everything:
-        print(f"no cell has {arguments.cell!r} in its name", file=sys.stderr)
+        print(f"no cell name contains {arguments.cell!r}", file=sys.stderr)
         return 1
     for result in everything:
         by_cell[result.outcome.series.cell].append(result)
@@ -123,11 +130,13 @@ def load(path: str) -> ModuleType:
     """
     spec = importlib.util.spec_from_file_location("harness", path) if path else None
     if spec is None or spec.loader is None or not Path(path).is_file():
-        raise ValueError(f"HARNESS={path}: set it to the harness's Python file")
+        raise ValueError(
+            f"HARNESS={path} is not a Python file: set it to the path of the harness's Python file"
+        )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if missing := {"synth_one", "synth_sets"} - set(vars(module)):
-        raise ValueError(f"HARNESS={path} has no {' and no '.join(sorted(missing))}")
+        raise ValueError(f"HARNESS={path} does not define {' or '.join(sorted(missing))}")
     return module
 
 

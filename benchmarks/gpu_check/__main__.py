@@ -29,18 +29,18 @@ SIMULATED = "BATCHMARK_SIMULATED_GPU"
 def main() -> int:
     parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__)
     parser.add_argument(
-        "--to", type=Path, default=BUILD / "gpu-check", help="folder for all results"
+        "--to", type=Path, default=BUILD / "gpu-check", help="folder to write all results to"
     )
     parser.add_argument(
         "--wheels",
         type=Path,
         default=BUILD / "gpu-wheels",
-        help="folder with wheels of missing packages",
+        help="folder with wheels for missing packages",
     )
     parser.add_argument(
         "--simulate",
         metavar="MODEL",
-        help="rehearse on a simulated GPU (T4, A10G, A100, H200), with a few small rows",
+        help="rehearse with a few small rows on a simulated GPU (T4, A10G, A100, H200)",
     )
     asked = parser.parse_args()
     os.chdir(ROOT)

@@ -55,8 +55,8 @@ def bring(wheels: Path, into: Path) -> None:
     """
     if lacking := missing(OF_THE_IMAGE):
         raise MissingError(
-            f"{sys.executable} has no {', '.join(lacking)}: use an image that has them, or give "
-            "another Python with PYTHON=..."
+            f"{sys.executable} lacks {', '.join(lacking)}: use an image that has all required "
+            "packages, or choose another Python with PYTHON=..."
         )
     lacking = missing(CARRIED)
     if lacking and wheels.is_dir():
@@ -66,9 +66,9 @@ def bring(wheels: Path, into: Path) -> None:
     if lacking:
         version = ".".join(map(str, sys.version_info[:2]))
         raise MissingError(
-            f"{sys.executable} has no {', '.join(lacking)}, and {wheels} has no wheel for "
-            f"it: run `make gpu-wheels FOR={version}` on a machine with a network, and copy that "
-            "folder here"
+            f"{sys.executable} lacks {', '.join(lacking)}, and {wheels} contains no wheels for "
+            f"them: run `make gpu-wheels FOR={version}` on a machine with internet "
+            "access, and copy that folder here"
         )
 
 

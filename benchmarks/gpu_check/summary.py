@@ -58,11 +58,10 @@ def _head(device: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in device["packages"].items())
     return (
         f"gpu-check of {device['gpus']} × {device['gpu']}, capability {device['capability']}, "
-        f"{device['memory_bytes'] / 2**30:.1f} GiB; {now}\n"
-        f"driver {device['driver']}, CUDA {device['cuda']}, torch {device['torch']} built for "
-        f"{' '.join(device['built_for'])}, Python {device['python']}, {versions}\n"
-        f"{device['cpu_threads']} threads of {device['cpu']}, Linux {device['kernel']}, "
-        f"job code {device['code']}"
+        f"{device['memory_bytes'] / 2**30:.1f} GiB; {now}\ndriver {device['driver']}, CUDA "
+        f"{device['cuda']}, torch {device['torch']} built for {' '.join(device['built_for'])}, "
+        f"Python {device['python']}, {versions}\n{device['cpu_threads']} threads on "
+        f"{device['cpu']}, Linux {device['kernel']}, job code {device['code']}"
     )
 
 

@@ -19,7 +19,7 @@ PLATFORMS += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("python", help="version of the machine's Python, such as 3.12")
+    parser.add_argument("python", help="Python version on the target machine, such as 3.12")
     version = parser.parse_args().python
     pins = [_pin(name) for name in CARRIED.values()]
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
@@ -28,7 +28,10 @@ def main() -> int:
         [*pip, "--python-version", version, *platforms, "--dest", str(FOLDER), *pins], check=False
     )
     if finished.returncode:
-        print(f"gpu-wheels: pip found no wheels for Python {version}; see above", file=sys.stderr)
+        print(
+            f"gpu-wheels: pip found no wheels for Python {version}; see its output above",
+            file=sys.stderr,
+        )
         return 1
     size = sum(file.stat().st_size for file in FOLDER.iterdir())
     print(f"{len(pins)} wheels for Python {version} in {FOLDER}: {size / 1e6:.0f} MB")

@@ -178,9 +178,14 @@ class Comparison:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="only the smoke suite, briefly")
     parser.add_argument(
-        "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
+        "--quick", action="store_true", help="run only the smoke suite, for a short time"
+    )
+    parser.add_argument(
+        "--suites",
+        nargs="+",
+        choices=SUITES,
+        help=f"suites to run (default: {', '.join(DEFAULT_SUITES)})",
     )
     parser.add_argument(
         "--first-look",
@@ -192,19 +197,24 @@ def main() -> int:
         "--rounds",
         type=int,
         default=5,
-        help=f"rounds per size, {FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many "
-        "for a clear verdict",
+        help=f"rounds per size (at least {FEWEST_ROUNDS}); up to {MORE_ROUNDS} times as many are "
+        "run if the verdict is unclear",
     )
     parser.add_argument(
-        "--seconds", type=float, help="seconds per side and round; default 0.5, with --quick 0.3"
+        "--seconds",
+        type=float,
+        help="seconds per side and round (default: 0.5, or 0.3 with --quick)",
     )
-    parser.add_argument("--threads", type=int, help="default: all available")
+    parser.add_argument(
+        "--threads", type=int, help="number of CPU threads (default: all available)"
+    )
     parser.add_argument(
         "--budget-seconds",
         type=float,
         default=90.0,
-        help=f"seconds per size before the rounds stop (but at least {FEWEST_ROUNDS} rounds); "
-        f"{MORE_BUDGET} times as long while some ratios are above {ALLOWED_RATIO} and some are not",
+        help="start no more rounds of a size after this many seconds, except for the first "
+        f"{FEWEST_ROUNDS}; {MORE_BUDGET} times as long while some ratios are above "
+        f"{ALLOWED_RATIO} and others are not",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -249,7 +259,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     rivals = WORKLOADS[point.workload].implementations_for(bench.device)
     most = max(rival.working_set_bytes(point.parameters, point.dtype) for rival in rivals)
     if not memory.has_room(2 * most, bench.device):
-        comparison.skipped = "memory is too small to hold it twice"
+        comparison.skipped = "there is not enough memory to hold the data twice"
         return comparison
     calls = [
         Rival(call.name, threads)
@@ -296,7 +306,7 @@ def choose(point: Point, bench: Bench) -> Choice:
         row.close()
         if row.measurement and row.measurement.status is MeasurementStatus.SKIPPED:
             raise RefusedError(reason)
-        raise ComparisonError(f"{Comparison(point).label}: our side, {reason}")
+        raise ComparisonError(f"{Comparison(point).label}: our side failed: {reason}")
     return Choice(row, row.chosen, time.perf_counter() - started)
 
 
@@ -367,7 +377,9 @@ def report(comparisons: Sequence[Comparison], threads: int, console: Console) ->
     slow = [row.label for row in measured if not row.passed]
     if slow or not measured:
         labels = ", ".join(slow)
-        console.print(f"slower than {ALLOWED_RATIO} x plain: {labels or 'nothing was measured'}")
+        console.print(
+            f"slower than {ALLOWED_RATIO} times the plain call: {labels or 'nothing was measured'}"
+        )
         return 1
     console.print(f"all {len(measured)} ratios to the fastest plain call are <= {ALLOWED_RATIO}")
     return 0

@@ -70,9 +70,13 @@ class Share(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--small", action="store_true", help="measure small sizes for a short time, and never fail"
+        "--small",
+        action="store_true",
+        help="measure only small sizes, for a short time, and never fail",
     )
-    parser.add_argument("--seconds", type=float, default=3.0, help="time limit of each row")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="time limit for each row in seconds"
+    )
     asked = parser.parse_args(arguments)
     small = asked.small
     if not torch.cuda.is_available():
@@ -160,7 +164,8 @@ def copy_rate() -> float:
     ceilings = measure_ceilings("cuda", [])
     if not ceilings:
         raise UnmeasuredError(
-            "can't judge a filter: the copy bandwidth is missing; see the warning above"
+            "can't judge a filter, because the copy bandwidth was not measured; see the warning "
+            "above"
         )
     return ceilings[0].rate_per_second
 

@@ -56,13 +56,16 @@ class Overhead(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--threads", type=int, default=fingerprint.usable_threads(), help="default: all available"
+        "--threads",
+        type=int,
+        default=fingerprint.usable_threads(),
+        help="number of CPU threads (default: all available)",
     )
     parser.add_argument(
         "--rounds",
         type=int,
         default=90,
-        help=f"rounds per size, {FEWEST_ROUNDS} or more; default 90",
+        help=f"rounds per size (at least {FEWEST_ROUNDS}; default: 90)",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -87,8 +90,8 @@ def main() -> int:
             )
     if not shown:
         print(
-            f"could not show that the overhead is below {ALLOWED:.0%}; a busy machine needs more "
-            "--rounds"
+            f"could not show that the overhead is below {ALLOWED:.0%}; if the machine is busy, "
+            "increase --rounds"
         )
     return 0 if shown else 1
 

@@ -54,13 +54,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--suite", default="smoke")
-    parser.add_argument("--workload", help="one workload instead of a suite")
+    parser.add_argument("--workload", help="measure one workload instead of a suite")
     parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2")
     parser.add_argument(
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="folder of an interrupted test of the same code",
+        help="folder of an interrupted test to resume, run with the same code",
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
@@ -76,7 +76,7 @@ def main() -> int:
         )
     folder = arguments.resume or FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     console = Console(width=160)
-    console.print(f"repeats are kept in {folder}", highlight=False)
+    console.print(f"repeats are saved in {folder}", highlight=False)
     return report(all_repeats(arguments.repeats, folder, what, console), folder, console)
 
 
@@ -129,7 +129,8 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
     groups = group_jobs(run)
     if len(groups) > 1:
         raise SystemExit(
-            f"{folder} holds repeats of {shortened_list([suite for suite, _ in groups])}"
+            f"{folder} contains repeats of more than one suite or target: "
+            f"{shortened_list([suite for suite, _ in groups])}"
         )
     ((target,),) = groups.values()
     if refusal := target.refusal():

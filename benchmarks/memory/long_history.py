@@ -44,7 +44,7 @@ FIRST, INTERVAL = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=2)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--runs", type=int, default=5000, help="runs of 200 rows each (default: 5000)"
+        "--runs", type=int, default=5000, help="number of runs, each with 200 rows (default: 5000)"
     )
     parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -56,14 +56,14 @@ def main() -> int:
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     found = json.loads(ended.stdout)
     print(
-        f"{found['rows']:,} rows of {arguments.runs:,} files, {len(COLUMNS)} of {len(SCHEMA)} "
+        f"{found['rows']:,} rows from {arguments.runs:,} files, {len(COLUMNS)} of {len(SCHEMA)} "
         f"columns: read in {found['read_seconds']:.1f} s, peak {found['read_mb']:.0f} MB; "
         f"{found['series']:,} series in another {found['series_seconds']:.1f} s, peak "
         f"{found['peak_mb']:.0f} MB"
     )
-    print(f"{this_machine()}, pyarrow {pa.__version__}; MB are 10^6 bytes of resident memory")
+    print(f"{this_machine()}, pyarrow {pa.__version__}; 1 MB is 10^6 bytes of resident memory")
     if found["peak_mb"] >= CLAIMED_MB:
-        print(f"MISSED: the peak is not below {CLAIMED_MB} MB")
+        print(f"MISSED: peak memory is not below {CLAIMED_MB} MB")
         return 1
     return 0
 

@@ -39,7 +39,7 @@ class Run(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=200)
-    parser.add_argument("--times", type=int, default=3, help="rounds (default: 3)")
+    parser.add_argument("--times", type=int, default=3, help="number of rounds (default: 3)")
     parser.add_argument(
         "--operators", nargs="+", default=[OURS], choices=[OURS, "provider_deferrable"]
     )

@@ -76,10 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="batchmark-job", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
-        "run", help="measure and write one result document", allow_abbrev=False
+        "run", help="measure a suite or a workload and write a result document", allow_abbrev=False
     )
-    run.add_argument("--suite", help=f"one of {', '.join(NAMES)}")
-    run.add_argument("--workload", help="one workload instead of a suite")
+    run.add_argument("--suite", help=f"suite to measure: one of {', '.join(NAMES)}")
+    run.add_argument("--workload", help="workload to measure instead of a suite")
     run.add_argument(
         "--axis",
         action="append",
@@ -87,25 +87,29 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=V1,V2",
         help="values of one of the workload's axes; may be repeated",
     )
-    run.add_argument("--device", default="auto", help=f"one of {', '.join(DEVICES)}")
+    run.add_argument(
+        "--device", default="auto", help=f"device to measure on: one of {', '.join(DEVICES)}"
+    )
     run.add_argument(
         "--dtype",
         default=SUITE_DTYPES,
-        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) uses the suite's own, or "
-        "float32 without a suite",
+        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) uses the suite's own "
+        "dtypes, or float32 without a suite",
     )
-    run.add_argument("--threads", default="0", help="CPU threads; 0 uses all available")
+    run.add_argument(
+        "--threads", default="0", help="number of CPU threads; 0 uses all available ones"
+    )
     run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
     run.add_argument("--target", default=BY_HAND, help="name of the machine type to measure")
     run.add_argument(
         "--output",
         help="file or s3://bucket/key (default: a new file in the current folder). A path ending "
-        "in '/' is a folder, to which each run adds a document",
+        "in '/' is treated as a folder, to which each run adds a document",
     )
     run.add_argument(
         "--allow-cpu-fallback",
         action="store_true",
-        help="if --device cuda finds no GPU, measure on the CPU; the result says so",
+        help="if --device cuda finds no GPU, measure on the CPU and record this in the result",
     )
     run.add_argument("--samples", help="maximum samples per row (default: the suite's)")
     run.add_argument("--max-seconds", help="maximum seconds per row (default: the suite's)")
@@ -169,7 +173,9 @@ def _with_options(argv: Sequence[str]) -> list[str]:
     try:
         return [*argv, *shlex.split(added)]
     except ValueError as error:
-        raise InputError(f"{OPTIONS} is {added!r}: {error}; quote it as in a shell") from None
+        raise InputError(
+            f"{OPTIONS} is {added!r}: {error}; quote it as you would in a shell"
+        ) from None
 
 
 def _print(arguments: argparse.Namespace) -> None:
@@ -189,14 +195,14 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     threads = whole_number("--threads", arguments.threads)
     for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
         if not value.strip():
-            raise InputError(f"{option} is empty; give a name")
+            raise InputError(f"{option} is empty; specify a name")
         if len(value) > MOST_CHARACTERS_OF_NAME:
             raise InputError(
                 f"{option} has {len(value)} characters; use {MOST_CHARACTERS_OF_NAME} or fewer"
             )
         if printable(value) != value:
             raise InputError(
-                f"{option} {value!r} contains a control character; give a one-line name"
+                f"{option} {value!r} contains a control character; use a name without one"
             )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     version = given_version(arguments, os.environ)
@@ -248,7 +254,7 @@ def _show_document(file: str) -> None:
     try:
         document = parse_document(Path(file).read_bytes())
     except OSError as error:
-        reason = f"{file} can't be read ({error.strerror}); give a result document"
+        reason = f"{file} can't be read ({error.strerror}); specify a readable result document"
         raise InputError(reason) from None
     except ResultError as error:
         raise InputError(f"{file}: {error}") from None
@@ -268,7 +274,7 @@ def job_from_batch() -> tuple[str, int]:
 
 def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], RowLimits]:
     if (arguments.suite is None) == (arguments.workload is None):
-        raise InputError(f"give either --suite ({', '.join(NAMES)}) or --workload with --axis")
+        raise InputError(f"specify either --suite ({', '.join(NAMES)}) or --workload with --axis")
     dtype = one_of("--dtype", arguments.dtype, DTYPES)
     dtypes = () if dtype == SUITE_DTYPES else (dtype,)
     suite_arguments.refuse(arguments, arguments.suite)
@@ -287,7 +293,8 @@ def _suite(arguments: argparse.Namespace) -> Suite:
     if arguments.suite == SCALING:
         if arguments.axis or arguments.samples is not None:
             raise InputError(
-                f"--axis and --samples don't apply to --suite {SCALING}; see its own options"
+                f"--axis and --samples don't apply to --suite {SCALING}; use that suite's own "
+                "options instead"
             )
         return suite_arguments.scaling_suite(arguments, Node.of(os.environ))
     if arguments.axis:
@@ -303,8 +310,8 @@ def _fitting(points: list[Point]) -> list[Point]:
     """
     if len(points) > MOST_ROWS:
         raise InputError(
-            f"{len(points)} rows don't fit in one result document; give fewer sizes ({MOST_ROWS} "
-            "rows at most)"
+            f"{len(points)} rows don't fit in one result document; specify fewer sizes (at most "
+            f"{MOST_ROWS} rows)"
         )
     rows = [
         (point.workload, tuple(point.named_parameters.items()), point.dtype) for point in points
@@ -312,7 +319,9 @@ def _fitting(points: list[Point]) -> list[Point]:
     if row := first_twice(rows):
         workload, parameters, dtype = row
         sizes = " ".join(f"{name}={value}" for name, value in parameters)
-        raise InputError(f"the row {workload} {sizes} {dtype} is requested twice; give it once")
+        raise InputError(
+            f"the row {workload} {sizes} {dtype} is requested twice; request it only once"
+        )
     return points
 
 
@@ -321,9 +330,14 @@ def _axes(options: Sequence[str]) -> dict[str, list[int]]:
     for option in options:
         name, equals, values = option.partition("=")
         if not equals or not name or not values:
-            raise InputError(f"--axis {option!r} is not NAME=V1,V2; for example --axis size=1000")
+            raise InputError(
+                f"--axis {option!r} is not of the form NAME=V1,V2; use, for example, --axis "
+                "size=1000"
+            )
         if name in axes:
-            raise InputError(f"--axis {name} is given twice; give its values as {name}=V1,V2")
+            raise InputError(
+                f"--axis {name} is specified twice; combine its values as {name}=V1,V2"
+            )
         axes[name] = [whole_number(f"--axis {name}", value) for value in values.split(",")]
     return axes
 
@@ -335,8 +349,8 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
         samples = whole_number("--samples", arguments.samples)
         if most < samples <= MOST_SAMPLES:
             raise InputError(
-                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
-                f"result document holds at most {MOST_SAMPLES_IN_ALL} samples"
+                f"--samples {samples} is too many for {rows} rows; use {most} or fewer, since a "
+                f"result document can hold at most {MOST_SAMPLES_IN_ALL} samples"
             )
     return replace(
         default,
@@ -353,8 +367,8 @@ def _metrics_namespace(name: str | None) -> str | None:
     option = f"--metrics-namespace {name!r}"
     if not re.fullmatch(r"[A-Za-z0-9._/# -][A-Za-z0-9._/#: -]{0,254}", name) or name.isspace():
         raise InputError(
-            f"{option} is not a CloudWatch namespace; give 1 to 255 ASCII letters, digits, spaces "
-            "and ._-/#:, not starting with ':', such as Batchmark"
+            f"{option} is not a valid CloudWatch namespace; use 1 to 255 ASCII letters, digits, "
+            "spaces and ._-/#:, not starting with ':', such as Batchmark"
         )
     if name.startswith("AWS/"):
         raise InputError(f"{option} is reserved for AWS; choose one that doesn't start with AWS/")

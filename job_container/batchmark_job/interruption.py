@@ -48,7 +48,10 @@ class Interruption:
         exit_code = 128 + received
         try:
             if self.on_stop is None:
-                say(f"batchmark-job: {received.name} before the first row: nothing to write")
+                say(
+                    f"batchmark-job: received {received.name} before the first row; nothing to "
+                    "write"
+                )
             else:
                 exit_code = self.on_stop(received)
         except Exception:

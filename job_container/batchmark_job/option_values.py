@@ -61,7 +61,7 @@ def number(option: str, text: str | None, default: float) -> float:
         return float(text)
     except ValueError:
         raise InputError(
-            f"{option} {text!r} is not a number; give one such as {default:g}"
+            f"{option} {text!r} is not a number; use a number such as {default:g}"
         ) from None
 
 
@@ -74,10 +74,10 @@ def one_of(option: str, value: str, known: Sequence[Choice]) -> Choice:
 
 def whole_number(option: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise InputError(f"{option} {text!r} is not a whole number; give digits only")
+        raise InputError(f"{option} {text!r} is not a whole number; use digits only")
     number = int(text)
     if number < 0:
-        raise InputError(f"{option} {number} is negative; give 0 or more")
+        raise InputError(f"{option} {number} is negative; use 0 or more")
     return number
 
 

@@ -43,7 +43,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
     A job outside Batch has no id of its own, so in a local folder it takes the first free number.
     """
     if not address.strip():
-        raise InputError("--output is empty; give a file or s3://bucket/key")
+        raise InputError("--output is empty; specify a file or s3://bucket/key")
     if address.endswith("/"):
         folder, address = address, address + document_name(job_id, job_attempt)
         while job_id == BY_HAND and "://" not in address and Path(address).exists():
@@ -54,7 +54,10 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
     parts = urlsplit(address)
     key = parts.path.lstrip("/")
     if parts.scheme != "s3" or not parts.netloc or not key:
-        raise InputError(f"--output {address!r} is not an address; give a file or s3://bucket/key")
+        raise InputError(
+            f"--output {address!r} is neither a file nor an S3 object; specify a file or "
+            "s3://bucket/key"
+        )
     return S3Output(parts.netloc, key, may_replace=job_id == BY_HAND)
 
 
@@ -83,8 +86,8 @@ class FileOutput:
                 pass
         except OSError as error:
             raise InputError(
-                f"--output {self.path}: can't write in {folder} ({error.strerror}); "
-                "choose another place"
+                f"--output {self.path}: can't write to {folder} ({error.strerror}); choose "
+                "another place"
             ) from error
 
     def write(self, text: str, *, hurried: bool = False) -> None:  # noqa: ARG002

@@ -99,4 +99,4 @@ def warnings(measurement: Measurement) -> Iterator[str]:
         if found > NOTEWORTHY_SHARE * samples:
             yield f"{found} of {samples} samples {what}"
     if measurement.multimodal:
-        yield "the samples gather around more than one value"
+        yield "the samples cluster around more than one value"

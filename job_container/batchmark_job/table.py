@@ -56,7 +56,7 @@ def _figures(row: Measurement) -> Iterator[str]:
 def _below(document: ResultDocument) -> Iterator[str]:
     rows = document.measurements
     odd = {
-        "gather around more than one value": sum(bool(row.multimodal) for row in rows),
+        "cluster around more than one value": sum(bool(row.multimodal) for row in rows),
         "were taken while the device was slowed down": sum(
             bool(row.throttled_samples) for row in rows
         ),

@@ -35,7 +35,7 @@ for name, (operator, more) in OPERATORS.items():
         schedule=None,
         max_active_tasks=64,
         params={
-            "name": Param("short", type="string", description="Prefix of the job names."),
+            "name": Param("short", type="string", description="Prefix for job names."),
             "jobs": Param(200, type="integer", minimum=1),
             "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
             "poll_interval": Param(1, type="integer", description="Seconds between polls."),

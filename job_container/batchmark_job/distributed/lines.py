@@ -69,7 +69,7 @@ class NodeConnection:
             line = self._file.readline(MOST_BYTES)
             message = json.loads(line) if line else None
         except TimeoutError:
-            raise LostError(f"was silent for {SILENCE_SECONDS:.0f} s") from None
+            raise LostError(f"sent nothing for {SILENCE_SECONDS:.0f} s") from None
         except (OSError, ValueError, RecursionError) as error:
             raise LostError(one_line(error)) from error
         if message is None:

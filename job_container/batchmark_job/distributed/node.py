@@ -59,13 +59,16 @@ class Node:
             return cls(0, 1)
         index, count, main = (_number(environment, name) for name in (INDEX, COUNT, MAIN))
         if main != 0:
-            raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
+            raise InputError(f"{MAIN} is {main}; the main node must be node 0")
         if not 0 <= index < count:
-            raise InputError(f"{INDEX} is {index}; with {COUNT}={count}, give 0 to {count - 1}")
+            raise InputError(
+                f"{INDEX} is {index}; with {COUNT}={count}, it must be from 0 to {count - 1}"
+            )
         address = environment.get(MAIN_ADDRESS) or None
         if address and (":" in address or address == EVERY_ADDRESS):
             raise InputError(
-                f"{MAIN_ADDRESS} is {address}; give the IPv4 address at which other nodes reach it"
+                f"{MAIN_ADDRESS} is {address}; set it to an IPv4 address at which the other nodes "
+                "can reach the main node"
             )
         if index > 0 and address is None:
             raise InputError(
@@ -117,9 +120,9 @@ def _proof(environment: Mapping[str, str]) -> bytes:
     token = environment.get(NODES_TOKEN, "")
     if len(token) < LEAST_CHARACTERS:
         raise InputError(
-            f"{NODES_TOKEN} has {len(token)} characters; give all nodes of the job the same "
-            f"secret of {LEAST_CHARACTERS} or more random characters, in SubmitJob's "
-            "nodeOverrides"
+            f"{NODES_TOKEN} has {len(token)} characters; use SubmitJob's nodeOverrides to set it "
+            f"to the same secret of {LEAST_CHARACTERS} or more random characters on all of the "
+            "job's nodes"
         )
     job = environment.get(JOB, "").partition("#")[0]
     return hmac.digest(os.fsencode(token), job.encode(), "sha256")
@@ -128,7 +131,7 @@ def _proof(environment: Mapping[str, str]) -> bytes:
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(name, "")
     if not text.isdecimal():
-        raise InputError(f"{name} is {text!r}; Batch sets it to a whole number")
+        raise InputError(f"{name} is {text!r}; it must be a whole number, as set by Batch")
     return int(text)
 
 

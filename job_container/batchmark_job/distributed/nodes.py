@@ -74,8 +74,9 @@ class Nodes:
         if node.count > 1:
             if address is None:
                 raise CannotMeasureError(
-                    "the main node has no address: ECS's task metadata has none; outside Batch, "
-                    f"set {MAIN_ADDRESS} to the address at which other nodes reach this one"
+                    "the main node has no address: the ECS task metadata does not include one; "
+                    f"outside Batch, set {MAIN_ADDRESS} to the address at which other nodes can "
+                    "reach this one"
                 )
             try:
                 self._door = AuthenticatingListener(address, port, node.proof, self._let_in)
@@ -180,7 +181,7 @@ class Nodes:
             answer = here.answer()
         except (OSError, ValidationError) as error:
             self._wait_if_closed()
-            raise StepError(f"rank 0 wrote no valid answer: {one_line(error)}") from error
+            raise StepError(f"rank 0 did not write a valid result: {one_line(error)}") from error
         finally:
             here.remove()
             self._here = None
@@ -336,7 +337,7 @@ class Nodes:
     def _refuse_lost(self) -> None:
         for index, joined in sorted(self._joined.items()):
             if joined.lost:
-                raise StepError(f"{self._name(index)} is lost: it {joined.lost}", lost=True)
+                raise StepError(f"{self._name(index)} was lost: it {joined.lost}", lost=True)
 
     def _name(self, index: int) -> str:
         host = self._joined[index].greeting.address if index else self._own
@@ -352,7 +353,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
         )
     if greeting.device == "cuda" and greeting.gpus < devices:
         raise CannotMeasureError(
-            f"{where} has {count(greeting.gpus, 'GPU')}, but --devices is {devices}; give "
+            f"{where} has {count(greeting.gpus, 'GPU')}, but --devices is {devices}; use "
             f"{greeting.gpus} or fewer"
         )
 

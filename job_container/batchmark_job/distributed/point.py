@@ -116,7 +116,7 @@ def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingP
     if "files" in options.data:
         if files is None:
             raise InputError(
-                "--data includes files; give their folder with --files or BATCHMARK_FILES"
+                "--data includes files; specify their folder with --files or BATCHMARK_FILES"
             )
         cold = [name == "cold" for name in PASSES if name in options.passes]
         measured += [ReadingPoint(files, cold=each) for each in cold]

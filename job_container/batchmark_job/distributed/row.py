@@ -86,7 +86,7 @@ class ScalingRow(MeasuredRow):
             self._throttled += self.conditions_of(bench.monitor, spans)
         self.spent_seconds += answer.starts[-1] - answer.starts[0] if answer.starts else 0.0
         if answer.wrong or not answer.correctness.passed:
-            reason = f"wrong result: {answer.wrong or 'the error is above the tolerance'}"
+            reason = f"wrong result: {answer.wrong or 'the error exceeds the tolerance'}"
             self.give_up(MeasurementStatus.FAILED, reason)
         elif self._is_over():
             self._finish()

@@ -27,17 +27,17 @@ class Ranks(Model):
         default="float32",
         description="float32, tf32, bfloat16 or float64; weights are float32, except in float64",
     )
-    threads: int = Field(description="CPU threads of each rank")
-    samples: int = Field(description="samples to take in this launch")
-    max_seconds: float = Field(description="time limit for sampling")
+    threads: int = Field(description="number of CPU threads per rank")
+    samples: int = Field(description="number of samples to take in this launch")
+    max_seconds: float = Field(description="time limit for taking samples")
 
 
 class Train(Ranks):
     """Train ResNet-50, each rank on its own batches; a sample is a step."""
 
     kind: Literal["train"] = "train"
-    batch: int = Field(description="images per rank and step")
-    image: int = Field(description="width and height in pixels")
+    batch: int = Field(description="number of images per rank and step")
+    image: int = Field(description="width and height of the images in pixels")
     data: Literal["synthetic", "files"]
     folder: Path | None = optional("folder of the shards, if data is files")
     settings: TrainingSettings
@@ -57,8 +57,9 @@ class Read(Ranks):
     kind: Literal["read"] = "read"
     folder: Path
     cold: bool = Field(
-        description="whether to time the first pass over the file system, which loads the files "
-        "from S3, instead of later passes, before which the nodes drop them from their page caches"
+        description="whether to time the first pass, for which the file system loads the files "
+        "from S3, rather than later passes, before which the nodes drop the files "
+        "from their page caches"
     )
 
 
@@ -69,7 +70,9 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 class RankError(Model):
     """A rank's error, written before it exits, to find out which rank failed first."""
 
-    at: float = Field(description="when it failed, by its machine's clock, in seconds since 1970")
+    at: float = Field(
+        description="time of the failure by its machine's clock, in seconds since 1970"
+    )
     rank: int
     error: str
     lost_another: bool = Field(description="whether it failed only because another rank had ended")
@@ -82,11 +85,13 @@ class Answer(Model):
     implementation: Implementation
     cold_seconds: float = Field(description="duration of the first call")
     samples_seconds: tuple[float, ...] = Field(
-        description="duration per call; a sample ends when the last rank does, and starts where "
-        "the previous one ended. With several loader workers, it is the mean of as many steps"
+        description="duration per call; a sample starts when the previous one ends, and ends "
+        "when the last rank finishes. With several loader workers, it is the mean "
+        "over that many steps"
     )
     starts: tuple[float, ...] = Field(
-        description="starts of the samples, and the last one's end, by rank 0's time.perf_counter"
+        description="start of each sample and end of the last one, measured by rank 0's "
+        "time.perf_counter"
     )
     warmup_calls: int
     correctness: Correctness

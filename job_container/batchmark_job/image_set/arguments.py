@@ -17,7 +17,7 @@ COMMAND = "images"
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
-        COMMAND, help="make a synthetic set of images in shards", allow_abbrev=False
+        COMMAND, help="create a synthetic image set, split into shards", allow_abbrev=False
     )
     add_options(parser, Settings)
     parser.add_argument(
@@ -45,5 +45,8 @@ def run(arguments: argparse.Namespace, interruption: Interruption | None) -> Non
 
 
 def _stopped(received: signal.Signals) -> int:
-    say(f"batchmark-job: stopped by {received.name}; run this again to make the missing shards")
+    say(
+        f"batchmark-job: stopped by {received.name}; run the same command again to create the "
+        "missing shards"
+    )
     return 128 + received

@@ -46,7 +46,7 @@ def make(settings: Settings, place: Place) -> Manifest:
         found = _read_manifest(place)
         if found.settings != settings:
             raise InputError(
-                f"{place} contains another image set ({_described(found.settings)}); give the same "
+                f"{place} contains another image set ({_described(found.settings)}); use the same "
                 "options or choose another place"
             )
         if found.complete and there.issuperset(names):

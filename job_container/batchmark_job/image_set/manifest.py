@@ -35,15 +35,15 @@ class Settings(Options):
         shards = f"{name('shards')} {self.shards}"
         if self.shards > self.count:
             return (
-                f"{shards} is more than {name('count')} {self.count}; give at least one image "
-                "per shard"
+                f"{shards} is more than {name('count')} {self.count}; each shard needs at least "
+                "one image"
             )
         shard_bytes = BYTES_PER_PIXEL * self.size**2 * self.count / self.shards
         if shard_bytes > MOST_SHARD_BYTES:
             needed = -(-int(shard_bytes * self.shards) // MOST_SHARD_BYTES)
             return (
-                f"{shards} makes shards of about {shard_bytes / 2**30:.1f} GiB; give {needed} or "
-                "more, so that none exceeds 2 GiB"
+                f"{shards} creates shards of about {shard_bytes / 2**30:.1f} GiB; use {needed} or "
+                "more, so that no shard exceeds 2 GiB"
             )
         return None
 

@@ -41,13 +41,13 @@ class Place(Protocol):
 
 def parse_place(address: str) -> Place:
     if not address.strip():
-        raise InputError("--to is empty; give a folder or s3://bucket/prefix/")
+        raise InputError("--to is empty; specify a folder or s3://bucket/prefix/")
     if "://" not in address:
         return Folder(Path(address))
     parts = urlsplit(address)
     if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
         raise InputError(
-            f"--to {address!r} is neither a folder nor an S3 prefix; give a folder or "
+            f"--to {address!r} is neither a folder nor an S3 prefix; specify a folder or "
             "s3://bucket/prefix/"
         )
     prefix = parts.path.strip("/")

@@ -47,8 +47,8 @@ def find_obstacle() -> Obstacle | None:
     return _driver_obstacle(driver) or Obstacle(
         f"torch sees none of the {driver.gpus} GPU(s) that NVIDIA driver {driver.version} finds"
         + (f" and warns: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
-        f"check {CUDA_VISIBLE} (here: {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
-        "shows a healthy GPU",
+        f"check {CUDA_VISIBLE} (currently {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the "
+        "host shows a healthy GPU",
     )
 
 
@@ -66,13 +66,13 @@ def start() -> None:
     except (RuntimeError, torch.cuda.DeferredCudaCallError) as error:
         if "out of memory" in str(error):
             raise CannotMeasureError(
-                f"cannot measure: the GPU is out of memory before the first row{_memory_used()}; "
+                f"cannot measure: the GPU ran out of memory before the first row{_memory_used()}; "
                 "stop the other processes on it (`nvidia-smi` on the host lists them), or give "
                 "each job its own GPU"
             ) from error
         raise CannotMeasureError(
-            f"cannot measure: CUDA does not start: {one_line(error)}; check `nvidia-smi` on the "
-            "host: a GPU in error needs a reboot or another instance"
+            f"cannot measure: CUDA failed to start: {one_line(error)}; check `nvidia-smi` on the "
+            "host: a GPU in an error state needs a reboot or another instance"
         ) from error
 
 
@@ -80,7 +80,7 @@ def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
     if driver.cuda is None:
         return Obstacle(
             f"NVIDIA driver {driver.version} is present without its CUDA library, libcuda.so.1",
-            f"{CAPABILITIES} must include compute (here: {_shown(CAPABILITIES)})",
+            f"{CAPABILITIES} must include compute (currently {_shown(CAPABILITIES)})",
         )
     needed = int(str(torch.version.cuda).partition(".")[0])
     if driver.cuda[0] >= needed:
@@ -98,8 +98,8 @@ def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
 def _ask_for_a_gpu() -> str:
     return (
         "check that the host has a GPU, its driver and nvidia-container-toolkit, that the job "
-        "requests a GPU (Batch: a resource requirement of type GPU; Docker: --gpus all), and "
-        f"{VISIBLE} (here: {_shown(VISIBLE)})"
+        "requests a GPU (Batch: a resource requirement of type GPU; Docker: --gpus all), and the "
+        f"value of {VISIBLE} (currently {_shown(VISIBLE)})"
     )
 
 

@@ -39,7 +39,10 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
     device = _choose_device(requested, allow_cpu_fallback=allow_cpu_fallback)
     usable = fingerprint.usable_threads()
     if threads > usable:
-        say(f"batchmark-job: {threads} threads requested, but only {usable} usable: using {usable}")
+        say(
+            f"batchmark-job: {threads} threads requested, but only {usable} are usable: using "
+            f"{usable}"
+        )
     given = min(threads or usable, usable)
     uuid = multiprocessors = None
     if device is Device.CUDA:
@@ -63,7 +66,7 @@ def _choose_device(requested: str, *, allow_cpu_fallback: bool) -> Device:
         return Device.CUDA
     if not allow_cpu_fallback:
         raise CannotMeasureError(
-            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; or pass "
+            f"cannot measure: --device is cuda, but {obstacle.what}; {obstacle.remedy}; or pass "
             "--allow-cpu-fallback to measure on the CPU instead"
         )
     say(

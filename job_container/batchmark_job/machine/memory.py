@@ -69,8 +69,8 @@ def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
     if needed_bytes <= USABLE_SHARE * available_bytes:
         return None
     return (
-        f"needs {_gib(needed_bytes)} of {what}, {_gib(available_bytes)} available "
-        f"({USABLE_SHARE:.0%} of it may be used)"
+        f"needs {_gib(needed_bytes)} of {what}, but only {USABLE_SHARE:.0%} of the "
+        f"{_gib(available_bytes)} available may be used"
     )
 
 

@@ -134,7 +134,7 @@ def check_served(pipes: str | None) -> str | None:
     control = shutil.which(CONTROL)
     servers = control and _ask(control, "get_server_list", pipes)
     if servers is None:
-        return f"the MPS daemon in {pipes} does not say which clients it serves"
+        return f"the MPS daemon in {pipes} does not report which clients it serves"
     if not servers:
         raise CannotMeasureError(
             f"the MPS daemon in {pipes} serves no clients: the replicas would use the GPU "

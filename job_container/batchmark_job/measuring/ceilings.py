@@ -115,7 +115,7 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
     while not _has_room(sides * side_bytes, device):
         side_bytes //= 2
     if side_bytes < cache_bytes:
-        raise MemoryError("there is no room for data larger than the cache")
+        raise MemoryError("there is not enough memory for data larger than the cache")
     return torch.ones(side_bytes // 4, device=device)
 
 

@@ -71,8 +71,8 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
         refusal = implementation.refusal(problem.device, problem.dtype)
         if refusal is None and problem.row_seconds < implementation.least_row_seconds:
             refusal = (
-                f"{implementation.name} starts slowly, so it is tried only in rows of "
-                f"{implementation.least_row_seconds:g} s or more; --max-seconds is "
+                f"{implementation.name} starts slowly, so it is tried only in rows of at least "
+                f"{implementation.least_row_seconds:g} s, but --max-seconds is "
                 f"{problem.row_seconds:g}"
             )
         too_large = None

@@ -31,7 +31,7 @@ class RowLimits:
     def __post_init__(self) -> None:
         if self.samples < self.minimum_samples:
             raise InputError(
-                f"--samples {self.samples} is too few; give {self.minimum_samples} or more"
+                f"--samples {self.samples} is too few; use {self.minimum_samples} or more"
             )
         if self.samples > MOST_SAMPLES:
             raise InputError(
@@ -40,11 +40,11 @@ class RowLimits:
             )
         if not 0 <= self.precision < 1:
             raise InputError(
-                f"--precision {self.precision} is not a fraction between 0 and 1; give 0.01 for 1 %"
+                f"--precision {self.precision} is not a fraction between 0 and 1; use 0.01 for 1 %"
             )
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
-                f"--max-seconds {self.max_seconds} must be a finite number greater than 0"
+                f"--max-seconds {self.max_seconds} is not a finite number greater than 0"
             )
 
     def of_one_turn(self) -> RowLimits:

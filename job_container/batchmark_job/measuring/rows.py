@@ -240,7 +240,7 @@ class Row(MeasuredRow):
         if last.changed_inputs:
             self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
         elif last.wrong:
-            reason = f"wrong result of the last call: {last.wrong}"
+            reason = f"wrong result from the last call: {last.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
     def _finish(self) -> None:

@@ -83,14 +83,18 @@ class MeasurementStatus(StrEnum):
 class Environment(Model):
     """The machine and software that were measured; missing and unknown values are null."""
 
-    instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
-    availability_zone: Name | None = optional("null off EC2")
+    instance_type: Name | None = Field(description="EC2 instance type; null outside EC2")
+    availability_zone: Name | None = optional("null outside EC2")
     cpu_model: Name
-    cpu_cores: PositiveCount = Field(description="physical cores of the machine")
-    cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
-    compute_threads: PositiveCount = Field(description="threads that the math libraries may use")
+    cpu_cores: PositiveCount = Field(description="number of physical cores in the machine")
+    cpu_threads: PositiveCount = Field(
+        description="number of logical CPUs that this process may use"
+    )
+    compute_threads: PositiveCount = Field(
+        description="number of threads that the math libraries may use"
+    )
     memory_bytes: PositiveSize
-    gpu_model: Name | None = Field(description="starts with 'simulated' if tests imitate a GPU")
+    gpu_model: Name | None = Field(description="starts with 'simulated' if tests simulate a GPU")
     gpu_count: Count
     gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
     driver_version: Name | None
@@ -106,7 +110,7 @@ class Environment(Model):
     )
     compute_environment: Name | None = optional("AWS Batch compute environment; null outside Batch")
     last_level_cache_bytes: Size | None = optional("last-level cache of the device measured")
-    ami_id: Name | None = optional("machine image; null off EC2")
+    ami_id: Name | None = optional("machine image; null outside EC2")
     thread_settings: Few[Name] = optional(
         "variables that are set to control how math libraries' threads wait and where they run, as "
         "NAME=value",
@@ -120,7 +124,7 @@ class Environment(Model):
         "if the host's sockets can't be seen"
     )
     root_volume: Name | None = optional(
-        "the host's root volume, as configured in Terraform; null off EC2"
+        "the host's root volume, as configured in Terraform; null outside EC2"
     )
     code_version: Name | None = optional(
         "first 12 hex digits of the SHA-256 of the job's own source files"
@@ -171,7 +175,7 @@ class Trial(Model):
     outcome: Outcome
     reason: Text | None = optional("why it was refused, failed or wrong")
     median_seconds: PositiveSeconds | None = None
-    calls: Count = Field(default=0, description="timed warm calls")
+    calls: Count = Field(default=0, description="number of timed warm calls")
     correctness: Correctness | None = None
 
 
@@ -184,7 +188,7 @@ class Stopping(Model):
     criterion: Criterion
     relative_half_width: Ratio | None = Field(
         description=f"relative half-width of the median's {CONFIDENCE_TEXT} interval at the end; "
-        "null below 6 samples"
+        "null with fewer than 6 samples"
     )
 
 
@@ -283,7 +287,7 @@ class Measurement(Model):
     outlier_samples: OfSamples[Count] = optional(
         "indexes of samples far from the others; flagged, not removed", ()
     )
-    multimodal: bool | None = optional("the samples gather around more than one value")
+    multimodal: bool | None = optional("the samples cluster around more than one value")
     conditions_before: Conditions | None = None
     conditions_during: Conditions | None = None
     conditions_after: Conditions | None = None
@@ -353,8 +357,8 @@ class Ceiling(Model):
     kind: Literal["compute", "copy", "read"]
     dtype: Name | None = Field(description="dtype of the matrix product; null for copy and read")
     rate_per_second: Rate = Field(
-        description="flop/s of a large product, bytes/s read plus written by a large copy, or "
-        "bytes/s read by a large sum",
+        description="flop/s of a large matrix product, bytes/s read plus written by a large "
+        "copy, or bytes/s read by a large sum",
     )
     description: Text = Field(description="what was run, such as torch.mm of 4096 x 4096")
 
@@ -385,8 +389,8 @@ class ResultDocument(Model):
     started_at: Moment
     finished_at: Moment
     total_seconds: PositiveSeconds | None = Field(
-        description="from process start to the document, including ceilings; null if a job that "
-        "was not written for Batchmark has impossible times"
+        description="from process start until the document is written, including ceilings; null "
+        "if the times of a job not written for Batchmark are impossible"
     )
     environment: Environment
     measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
@@ -447,7 +451,7 @@ def parse_document(text: str | bytes) -> ResultDocument:
             schema.
     """
     if len(text) > MOST_BYTES:
-        raise ResultError(f"not a result document: more than {MOST_BYTES / 2**20:.0f} MiB")
+        raise ResultError(f"not a result document: larger than {MOST_BYTES / 2**20:.0f} MiB")
     try:
         raw: Any = from_json(text)  # unlike json.loads, it rejects deep nesting
     except ValueError as error:
@@ -463,14 +467,14 @@ def parse_document(text: str | bytes) -> ResultDocument:
         )
     # each key that the schema lacks would be an error of its own
     if (keys := _most_keys(raw)) > MOST_KEYS:
-        raise ResultError(f"result document breaks schema {version}: an object has {keys} keys")
+        raise ResultError(f"result document violates schema {version}: an object has {keys} keys")
     try:
         return ResultDocument.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "document"
         said = printable(f"{where:.300}: {first['msg']:.1000}")
-        raise ResultError(f"result document breaks schema {version}: {said}") from error
+        raise ResultError(f"result document violates schema {version}: {said}") from error
 
 
 def _most_keys(value: Any) -> int:

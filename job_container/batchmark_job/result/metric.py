@@ -32,8 +32,8 @@ class MetricLine(Model):
 
     metric: MetricName
     value: Annotated[float, Field(ge=1e-9, le=1e9)] = Field(
-        description="above 0, because figures are compared by their ratios; use another unit if "
-        "it is out of bounds"
+        description="a number above 0, because values are compared by their ratios; use another "
+        "unit if the value is out of bounds"
     )
     unit: Unit = Field(description="such as images/s; units that end in /s are rates")
     higher_is_better: bool
@@ -60,7 +60,7 @@ def parse_metric_line(text: str) -> MetricLine:
     if isinstance(raw, dict) and len(pairs) > len(raw):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise MetricLineError(f"line: it has the key {twice[:80]!r} twice")
+        raise MetricLineError(f"line: the key {twice[:80]!r} appears twice")
     try:
         return MetricLine.model_validate(raw, strict=True)
     except ValidationError as error:

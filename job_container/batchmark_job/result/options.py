@@ -103,16 +103,16 @@ def problem(model: type[Model], error: ValidationError, name: Callable[[str], st
     each, seen, called = schema.get("items", schema), first["input"], name(option_name)
     kind = first["type"]
     if kind == "too_short":
-        return f"{called} is empty; give at least one value, such as {text(schema['default'])}"
+        return f"{called} is empty; specify at least one value, such as {text(schema['default'])}"
     if kind == "too_long":
-        return f"{called} has {len(seen)} values; give {schema['maxItems']} at most"
+        return f"{called} has {len(seen)} values; use at most {schema['maxItems']}"
     if kind in {"enum", "literal_error"}:
         return f"unknown {called} {seen!r}; known: {', '.join(each['enum'])}"
     if kind.startswith(("greater_than", "less_than")):
-        return f"{called} {seen!r} is out of range; give {_range(each)}"
+        return f"{called} {seen!r} is out of range; use {_range(each)}"
     if kind.startswith(("int_", "float_", "finite_")):
         whole = "whole " if "integer" in each["type"] else ""
-        return f"{called} takes {whole}numbers, got {seen!r}"
+        return f"{called} expects {whole}numbers, got {seen!r}"
     return f"{called}: {first['msg'].removeprefix('Value error, ')}, got {seen!r}"
 
 

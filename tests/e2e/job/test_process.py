@@ -130,7 +130,7 @@ def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
     arguments = ("--suite", "smoke", "--device", "cuda", "--output", f"{tmp_path}/result.json")
     out, err = ended(start_job(*arguments), 3)
     assert out == ""
-    assert err.startswith("batchmark-job: error: cannot measure: --device cuda")
+    assert err.startswith("batchmark-job: error: cannot measure: --device is cuda")
     assert err.count("\n") == 1
     assert not (tmp_path / "result.json").exists()
 

@@ -97,7 +97,7 @@ def test_nodes_train_together_on_files_and_one_that_dies_costs_what_follows(star
     assert len({node.host for node in trained.scaling.nodes}) == 2
     host = trained.scaling.nodes[1].host
     assert trained.status == "failed"
-    assert trained.reason == f"node 1 ({host}) is lost: it closed the connection"
+    assert trained.reason == f"node 1 ({host}) was lost: it closed the connection"
     assert main.returncode == 1
     assert not (tmp_path / "1.json").exists()
 

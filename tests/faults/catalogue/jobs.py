@@ -112,7 +112,7 @@ FAULTS = (
     bad_document("other_job", "has job_id '11111111-0000-0000-0000-000000000000'"),
     bad_document("huge", "has 190.7 MiB"),
     bad_document("deep", "not a result document: invalid JSON"),
-    bad_document("overflowing", "breaks schema 2: environment.memory_bytes"),
+    bad_document("overflowing", "violates schema 2: environment.memory_bytes"),
     bad_document("doubled", "the row stand_in {'size': 1} float32 appears twice"),
     Fault(
         "result document replaced",

@@ -125,9 +125,9 @@ def test_without_a_harness_one_line_says_so(tmp_path, monkeypatch, capsys):
     other = tmp_path / "other.py"
     other.write_text("")
     for path, words in (
-        ("", "HARNESS=: set it to"),
-        (str(Path(tmp_path, "none.py")), "set it to the harness"),
-        (str(other), "has no synth_one and no synth_sets"),
+        ("", "HARNESS= is not a Python file: set it to"),
+        (str(Path(tmp_path, "none.py")), "set it to the path of the harness"),
+        (str(other), "does not define synth_one or synth_sets"),
     ):
         monkeypatch.setattr("sys.argv", ["reruns", path])
         assert reruns.main() == 1

@@ -79,11 +79,11 @@ def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch,
     monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
     with pytest.raises(
         packages.MissingError,
-        match=r"no carried_by_hand, and .* has no wheel for it: .*gpu-wheels FOR=3",
+        match=r"lacks carried_by_hand, and .* contains no wheels for them: .*gpu-wheels FOR=3",
     ):
         packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
-    with pytest.raises(packages.MissingError, match="has no no_torch_here: use an image"):
+    with pytest.raises(packages.MissingError, match="lacks no_torch_here: use an image"):
         packages.bring(tmp_path / "none", tmp_path / "site")
 
 
@@ -133,7 +133,9 @@ def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
 def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
     list(run([step("passes", "")], tmp_path, state))
     for change in ({"gpu": "another GPU"}, {"code": "def"}):
-        with pytest.raises(OtherDeviceError, match="has a check of a GPU with job code abc"):
+        with pytest.raises(
+            OtherDeviceError, match="already contains a check of a GPU with job code abc"
+        ):
             State(tmp_path, DEVICE | change)
 
 

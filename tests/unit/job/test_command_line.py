@@ -27,11 +27,11 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
     [
         (["--suite", "nope"], "unknown suite 'nope'; known: smoke, blog, sam"),
         (["--suite", "Ref::suite"], "unknown suite 'Ref::suite'"),
-        ([], "give either --suite"),
-        ([*SMOKE, *MATMUL], "give either --suite"),
+        ([], "specify either --suite"),
+        ([*SMOKE, *MATMUL], "specify either --suite"),
         ([*SMOKE, "--axis", "size=8"], "--axis requires --workload"),
-        ([*MATMUL, "--axis", "size"], "--axis 'size' is not NAME=V1,V2"),
-        ([*MATMUL, "--axis", "size=1", "--axis", "size=2"], "--axis size is given twice"),
+        ([*MATMUL, "--axis", "size"], "--axis 'size' is not of the form NAME=V1,V2"),
+        ([*MATMUL, "--axis", "size=1", "--axis", "size=2"], "--axis size is specified twice"),
         ([*MATMUL, "--axis", "size=-4"], "--axis size -4 is negative"),
         ([*MATMUL, "--axis", "size=1e3"], "--axis size '1e3' is not a whole number"),
         ([*MATMUL, "--axis", "size=8,"], "--axis size '' is not a whole number"),
@@ -40,15 +40,21 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SMOKE, "--threads", "-1"], "--threads -1 is negative"),
         ([*SMOKE, "--threads", "two"], "--threads 'two' is not a whole number"),
         ([*SMOKE, "--samples", "10001"], "--samples 10001 is too many; a result document holds"),
-        ([*SMOKE, "--samples", "9999"], f"too many for {ROWS} rows; give {200_000 // ROWS} or"),
+        ([*SMOKE, "--samples", "9999"], f"too many for {ROWS} rows; use {200_000 // ROWS} or"),
         ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is requested twice"),
         ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows don't fit in one result document"),
-        ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is not a number; give one such as 0.2"),
-        ([*SMOKE, "--precision", "x"], "--precision 'x' is not a number; give one such as 0.01"),
+        (
+            [*SMOKE, "--max-seconds", "x"],
+            "--max-seconds 'x' is not a number; use a number such as 0.2",
+        ),
+        (
+            [*SMOKE, "--precision", "x"],
+            "--precision 'x' is not a number; use a number such as 0.01",
+        ),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
         ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; use 300 or fewer"),
         *(
-            ([*SMOKE, f"--metrics-namespace={name}"], f"{name!r} is not a CloudWatch namespace; g")
+            ([*SMOKE, f"--metrics-namespace={name}"], f"{name!r} is not a valid CloudWatch namesp")
             for name in ("", "  ", "a" * 256, ":a", "Größe", "a\n")
         ),
         ([*SMOKE, "--metrics-namespace=AWS/Batch"], "'AWS/Batch' is reserved for AWS"),

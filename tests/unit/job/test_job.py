@@ -156,7 +156,7 @@ def test_reader_of_the_log_is_warned():
         "only 4 samples: 10 would have taken more than 100 s",
         "2 of 4 samples were taken while the device was slowed down; reports leave them out",
         "1 of 4 samples are far from the median; kept",
-        "the samples gather around more than one value",
+        "the samples cluster around more than one value",
     ]
 
 

@@ -44,9 +44,9 @@ def test_file_is_written_whole_and_alone(tmp_path):
     ("place", "message"),
     [
         ("", "is a folder; add a trailing '/' or name a file"),
-        ("file/result.json", "can't write in"),
+        ("file/result.json", "can't write to"),
         # As with a folder of another user's, which stops everybody but root.
-        ("long" * 100 + "/result.json", r"can't write in .* \(File name too long\)"),
+        ("long" * 100 + "/result.json", r"can't write to .* \(File name too long\)"),
     ],
     ids=["folder", "below a file", "not even to be looked at"],
 )

@@ -89,11 +89,11 @@ def test_bad_grids_are_refused(workload, axes, message):
         *(
             (
                 {"precision": bad},
-                r"--precision .* is not a fraction between 0 and 1; give 0.01 for 1 %",
+                r"--precision .* is not a fraction between 0 and 1; use 0.01 for 1 %",
             )
             for bad in (-0.01, 1.0, math.nan)
         ),
-        ({"samples": 2}, "--samples 2 is too few; give 10 or more"),
+        ({"samples": 2}, "--samples 2 is too few; use 10 or more"),
     ],
 )
 def test_bad_limits_are_refused(limits, message):

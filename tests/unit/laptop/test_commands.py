@@ -378,7 +378,7 @@ def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
         "g5: batchmark-job: suite smoke, 26 rows",
         "g5: [0/26] matmul size=256 float32: turn 1 of 8: median 1 ms, 9 samples",
         "g5: [1/26] matmul size=256 float32: median 1 ms, cold 2 ms; about 40 s left",
-        "g5:     the samples gather around more than one value",
+        "g5:     the samples cluster around more than one value",
         "c5: [1/26] fft size=128 float32: FAILED, no memory; about 2 min left",
     ]
     assert list(jobs.lines_to_show(first)) == [

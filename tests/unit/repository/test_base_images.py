@@ -137,5 +137,6 @@ def test_a_docker_without_buildx_is_reported(docker, root, capsys):
     docker({}, version="echo 'docker: unknown command: docker buildx' >&2; exit 1")
     assert main(root) == 1
     assert capsys.readouterr().err == (
-        "base-images: nothing was changed: this docker has no buildx plugin: install it first\n"
+        "base-images: nothing was changed: "
+        "Docker's buildx plugin is not installed: install it first\n"
     )

@@ -109,7 +109,7 @@ def test_form_and_plan_refuse_the_same_numbers(model):
         value = [bad] if is_list else bad
         with pytest.raises(ParamValidationError):
             fields[name].resolve(value)
-        with pytest.raises(PlanError, match=f"^{name} {bad} is out of range; give "):
+        with pytest.raises(PlanError, match=f"^{name} {bad} is out of range; use "):
             parse_options(model, {name: value})
 
 
@@ -118,7 +118,7 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
     names = flags(model)
     for name, bad, _ in of_numbers(model):
         if name in names and bad >= 0:
-            with pytest.raises(InputError, match=f"^{names[name]} {bad}.* is out of range; give "):
+            with pytest.raises(InputError, match=f"^{names[name]} {bad}.* is out of range; use "):
                 parsed(model, names[name], str(bad))
 
 
@@ -129,27 +129,27 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
         (
             SharingOptions,
             {"modes": ()},
-            "modes is empty; give at least one value, such as exclusive,",
+            "modes is empty; specify at least one value, such as exclusive,",
         ),
-        (SharingOptions, {"replicas": ("five",)}, "replicas takes whole numbers, got 'five'"),
-        (SharingOptions, {"replicas": (True,)}, "replicas takes whole numbers, got True"),
+        (SharingOptions, {"replicas": ("five",)}, "replicas expects whole numbers, got 'five'"),
+        (SharingOptions, {"replicas": (True,)}, "replicas expects whole numbers, got True"),
         (
             SharingOptions,
             {"replicas": ()},
-            "replicas is empty; give at least one value, such as 1,2,5,10,20",
+            "replicas is empty; specify at least one value, such as 1,2,5,10,20",
         ),
-        (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; give 1 or more"),
-        (ScalingRun, {"momentum": "x"}, "momentum takes numbers, got 'x'"),
+        (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; use 1 or more"),
+        (ScalingRun, {"momentum": "x"}, "momentum expects numbers, got 'x'"),
         (
             ScalingRun,
             {"learning_rate": 2e6},
-            "learning_rate 2000000.0 is out of range; give a number above",
+            "learning_rate 2000000.0 is out of range; use a number above",
         ),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
-        (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; give 20 at most"),
-        (OwnJobRun, {"sizes": (True,)}, "sizes takes numbers, got True"),
-        (OwnJobRun, {"sizes": (64, "64 px")}, "sizes takes numbers, got '64 px'"),
-        (OwnJobRun, {"sizes": range(1, 22)}, "sizes has 21 values; give 20 at most"),
+        (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; use at most 20"),
+        (OwnJobRun, {"sizes": (True,)}, "sizes expects numbers, got True"),
+        (OwnJobRun, {"sizes": (64, "64 px")}, "sizes expects numbers, got '64 px'"),
+        (OwnJobRun, {"sizes": range(1, 22)}, "sizes has 21 values; use at most 20"),
         (ScalingRun, {"study": {"epochs": 1}}, "study: Input should be a valid tuple, got {'ep"),
     ],
 )

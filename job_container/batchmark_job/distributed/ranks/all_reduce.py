@@ -33,7 +33,7 @@ def all_reduce(task: AllReduce) -> Answer:
     world = World.from_environment(task.device)
     if task.size_bytes < FLOAT_BYTES or task.size_bytes % FLOAT_BYTES:
         raise InputError(
-            f"a tensor of float32 can't have {task.size_bytes} bytes; give a multiple of 4"
+            f"a float32 tensor can't have {task.size_bytes} bytes; use a multiple of 4"
         )
     threads.set_threads(task.threads)
     with world.joined():

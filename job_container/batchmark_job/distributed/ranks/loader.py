@@ -57,7 +57,7 @@ def loaded_batches(
         InputError: there are too few shards, or the iterator reads an invalid shard.
     """
     if task.folder is None:
-        raise InputError("training on files needs a folder; give one with --files")
+        raise InputError("training on files needs a folder; specify one with --files")
     found = find_shards(task.folder, world)
     shards = [shard.path for shard in own_shards(found, world)]
     workers = min(max(task.threads, 1), len(found) // world.size)
@@ -138,7 +138,7 @@ def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
         except (OSError, tarfile.TarError) as error:
             raise InputError(unreadable(shard, error)) from error
         if not count:
-            raise InputError(f"{shard} holds no images; copy it again, or remove it")
+            raise InputError(f"{shard} contains no images; copy it again, or remove it")
 
 
 def _decoded(sample: dict[str, Any]) -> Pixels:
@@ -158,7 +158,7 @@ def _label(sample: dict[str, Any]) -> int:
     text = sample.get("cls", b"").decode(errors="replace").strip()
     if not text.isdecimal() or int(text) >= CLASSES:
         raise InputError(
-            f"{sample['shard']} has {text!r} in {sample['__key__']}.cls; a class must be a "
+            f"{sample['shard']} contains {text!r} in {sample['__key__']}.cls; a class must be a "
             f"number from 0 to {CLASSES - 1}"
         )
     return int(text)

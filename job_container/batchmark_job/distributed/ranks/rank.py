@@ -129,10 +129,12 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
     if isinstance(task, Train):
         return (
             f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit on a "
-            "device; give a smaller batch"
+            "device; use a smaller batch"
         )
     if isinstance(task, AllReduce):
-        return f"A tensor of {task.size_bytes:,} bytes does not fit on a device; give a smaller one"
+        return (
+            f"A tensor of {task.size_bytes:,} bytes does not fit on a device; use a smaller tensor"
+        )
     return "Use a machine with more memory"
 
 
@@ -147,7 +149,9 @@ def _of_exchange(error: Exception) -> bool:
 def _from_environment(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise InputError(f"{variable} is not set; start this program with torchrun as the job does")
+        raise InputError(
+            f"{variable} is not set; start this program with torchrun, as the job does"
+        )
     return value
 
 

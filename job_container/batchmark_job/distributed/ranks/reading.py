@@ -127,8 +127,8 @@ def _read(shard: ShardFile, *, check: bool) -> int:
         raise InputError(unreadable(shard.path, error)) from error
     if found != shard.size_bytes:
         raise InputError(
-            f"read {found:,} bytes from {shard.path}, expected {shard.size_bytes:,}; the file may "
-            "have changed in the meantime: copy it again"
+            f"read {found:,} bytes from {shard.path} instead of {shard.size_bytes:,}; the file may "
+            "have changed since it was opened: copy it again"
         )
     if check and shard.sha256 and checksum.hexdigest() != shard.sha256:
         raise InputError(

@@ -43,9 +43,9 @@ def find_shards(folder: Path, world: World) -> list[ShardFile]:
         found = _compared(folder, found, manifest)
     if len(found) < world.size:
         raise InputError(
-            f"{folder} holds {len(found)} shards (*{SUFFIX}) for {world.size} ranks, and each "
-            f"rank needs its own; make a set with `batchmark-job images --shards {world.size}` "
-            "or more"
+            f"{folder} contains {len(found)} shards (*{SUFFIX}) for {world.size} ranks, but each "
+            "rank needs a shard of its own; use `batchmark-job images` to create a set with "
+            f"--shards {world.size} or more"
         )
     return found
 
@@ -72,7 +72,7 @@ def unreadable(path: Path, error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
             f"{path} can't be read: the file system is full, so it can't load the file from S3; "
-            "create a larger one, or read a smaller set"
+            "create a larger file system, or use a smaller set"
         )
     if isinstance(error, OSError) and error.strerror:
         return (
@@ -93,9 +93,8 @@ def _manifest(folder: Path) -> Manifest | None:
         return Manifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise InputError(
-            f"{path} is not a valid image-set manifest ({error.error_count()} errors); make the "
-            "set again with `batchmark-job images`, or remove the file if the shards are your "
-            "own"
+            f"{path} is not a valid image-set manifest ({error.error_count()} errors); create the "
+            "set again with `batchmark-job images`, or remove the file if the shards are your own"
         ) from None
 
 

@@ -61,9 +61,9 @@ def train(task: Train) -> Answer:
         raise CannotMeasureError(refusal)
     if task.batch * math.ceil(task.image / REDUCTION) ** 2 == 1:
         raise InputError(
-            f"a batch of 1 image of {task.image} x {task.image} leaves the last layers a single "
-            "value per channel, which can't be normalised; give a batch of 2 or more, or images "
-            f"of {REDUCTION + 1} or more"
+            f"a batch of 1 image of {task.image} x {task.image} leaves the last layers with a "
+            "single value per channel, which can't be normalised; use a batch of 2 or more, or "
+            f"images of {REDUCTION + 1} or more pixels per side"
         )
     threads.set_threads(task.threads)
     with batches(task, world) as source, world.joined():
@@ -73,11 +73,14 @@ def train(task: Train) -> Answer:
 def measure(task: Train, world: World, source: Source) -> Answer:
     """Take the measurement after the ranks have joined."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
-        world.say(f"{count(world.size, 'rank')} joined; making the network and its weights")
+        world.say(f"{count(world.size, 'rank')} joined; creating the network and its weights")
         trainer = Trainer(task, world, source)
         world.say(f"first step, in which libraries choose their kernels (up to {FIRST_STEP})")
         cold = longest_seconds(world, trainer.step)
-        world.say(f"it took {duration(cold)}; checking gradients in float64 on the CPU ({CHECK})")
+        world.say(
+            f"the first step took {duration(cold)}; checking gradients in float64 on the CPU "
+            f"({CHECK})"
+        )
         correctness = check_gradients(
             trainer.network,
             trainer.forward_and_backward,
@@ -105,7 +108,7 @@ def measure(task: Train, world: World, source: Source) -> Answer:
     elif differing:
         wrong = (
             f"{differing} of {len(trainer.network.weights)} weights differ between ranks after "
-            f"{trainer.steps_made} steps, though all started the same"
+            f"{trainer.steps_made} steps, although all ranks started with the same weights"
         )
     return Answer(
         implementation=Implementation(
@@ -189,9 +192,9 @@ class Trainer:
         for number, loss in enumerate(losses):
             if not math.isfinite(loss):
                 raise InputError(
-                    f"training diverged: the loss is {loss} at step {number + 1}, with a learning "
-                    f"rate of {self._learning_rate(number):.3g} there; give a smaller "
-                    "--learning-rate, or more warm-up epochs"
+                    f"training diverged: the loss is {loss} at step {number + 1}, where the "
+                    f"learning rate is {self._learning_rate(number):.3g}; use a smaller "
+                    "--learning-rate or more warm-up epochs"
                 )
         count = min(MOST_LOSSES, len(losses))
         last = len(losses) - 1

@@ -40,7 +40,7 @@ class World:
         gpus = torch.cuda.device_count()
         if local_rank >= gpus:
             raise CannotMeasureError(
-                f"this node has {gpus} GPU(s), and its rank {local_rank} needs its own; start "
+                f"this node has {gpus} GPU(s), but rank {local_rank} needs one of its own; start "
                 f"{gpus} or fewer ranks on each node"
             )
         torch.cuda.set_device(local_rank)

@@ -51,17 +51,26 @@ def test_the_time_for_all_to_come_may_be_another():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"}, "MAIN_NODE_INDEX is 1; the main node must be"),
+        (
+            {"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"},
+            "MAIN_NODE_INDEX is 1; the main node must be node 0",
+        ),
         ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20; with AWS_BATCH_JOB_NUM_NODES=20"),
-        ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; Batch sets it to a whole"),
+        ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; it must be a whole number"),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set; node 3 needs it"),
-        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"}, "is fd00::7; give the IP"),
+        (
+            {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"},
+            "is fd00::7; set it to an IP",
+        ),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": EVERY_ADDRESS}, "is 0.0.0.0; give"),
         ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; it must be a finite"),
         ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; it must be"),
         ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),
-        ({"BATCHMARK_NODES_TOKEN": ""}, "NODES_TOKEN has 0 characters; give all nodes of the job"),
-        ({"BATCHMARK_NODES_TOKEN": "guess"}, "NODES_TOKEN has 5 characters; give all nodes"),
+        (
+            {"BATCHMARK_NODES_TOKEN": ""},
+            "NODES_TOKEN has 0 characters; use SubmitJob's nodeOverrides to",
+        ),
+        ({"BATCHMARK_NODES_TOKEN": "guess"}, "NODES_TOKEN has 5 characters; use SubmitJob's"),
     ],
 )
 def test_what_contradicts_itself_is_refused(changed, reason):

@@ -186,7 +186,7 @@ def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
     stop = once_there(
         tmp_path / "pid-1", lambda: codes.append(followers.made[1].stop(signal.SIGTERM))
     )
-    with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) is lost: it received SIGTERM"):
+    with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) was lost: it received SIGTERM"):
         both.run(task, 1, 20.0)
     stop.join()
     assert codes == [143]
@@ -240,7 +240,7 @@ def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
     all_nodes.gather(CPU, devices=1)
     (tmp_path / "rank-0").write_text("hang")
     once_there(tmp_path / "pid-0", other.close)
-    lost = r"^node 1 \(127.77.0.2\) is lost: it closed the connection$"
+    lost = r"^node 1 \(127.77.0.2\) was lost: it closed the connection$"
     with pytest.raises(StepError, match=lost) as caught:
         all_nodes.run(task, 1, 20.0)
     assert caught.value.lost
@@ -256,7 +256,7 @@ def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatc
         silent.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n")
         all_nodes.gather(CPU, devices=1)
         (tmp_path / "rank-0").write_text("hang")
-        with pytest.raises(StepError, match="is lost: it was silent for 1 s"):
+        with pytest.raises(StepError, match="was lost: it sent nothing for 1 s"):
             all_nodes.run(task, 1, 20.0)
 
 

@@ -157,10 +157,10 @@ def test_images_of_a_class_are_alike(tmp_path):
     ("options", "message"),
     [
         (["--count", "x"], "--count 'x' is not a whole number"),
-        (["--classes", "1001"], "--classes 1001 is out of range; give 1 to 1000"),
+        (["--classes", "1001"], "--classes 1001 is out of range; use 1 to 1000"),
         (["--seed", "-1"], "--seed -1 is negative"),
         (["--count", "3", "--shards", "4"], "--shards 4 is more than --count 3"),
-        (["--count", "1000000", "--shards", "2"], r"about 18\.3 GiB; give 19 or more"),
+        (["--count", "1000000", "--shards", "2"], r"about 18\.3 GiB; use 19 or more"),
         (["--to", ""], "--to is empty"),
         (["--to", "https://x/y"], "--to 'https://x/y' is neither a folder nor"),
         (["--to", "s3:///y"], "--to 's3:///y' is neither a folder nor"),

@@ -148,7 +148,7 @@ def test_no_gpu_says_what_to_check(nvml, what, visible, shown, monkeypatch):
     for checked in (
         "nvidia-container-toolkit",
         "a resource requirement of type GPU",
-        f"NVIDIA_VISIBLE_DEVICES (here: {shown})",
+        f"NVIDIA_VISIBLE_DEVICES (currently {shown})",
     ):
         assert checked in found[1]
 
@@ -157,14 +157,14 @@ def test_a_driver_whose_cuda_library_is_not_mounted(monkeypatch):
     monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "utility")
     what, remedy = obstacle(Installed(cuda=None))
     assert "without its CUDA library, libcuda.so.1" in what
-    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (here: 'utility')"
+    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (currently 'utility')"
 
 
 def test_gpus_that_torch_alone_does_not_see(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     what, remedy = obstacle(Installed(gpus=4))
     assert what == "torch sees none of the 4 GPU(s) that NVIDIA driver 580.95.05 finds"
-    assert "CUDA_VISIBLE_DEVICES (here: '-1')" in remedy
+    assert "CUDA_VISIBLE_DEVICES (currently '-1')" in remedy
 
 
 def test_the_cpu_image_in_a_cuda_job():
@@ -181,7 +181,7 @@ def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings, tmp_path)
         run_job(make_settings(requested_device="cuda"))
     message = str(caught.value)
     assert caught.value.exit_code == 3
-    assert message.startswith("cannot measure: --device cuda, but NVIDIA driver 535.183.01, ")
+    assert message.startswith("cannot measure: --device is cuda, but NVIDIA driver 535.183.01, ")
     assert "driver 580 or newer" in message
     assert message.endswith("or pass --allow-cpu-fallback to measure on the CPU instead")
     assert "\n" not in message
@@ -193,7 +193,7 @@ def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):
     with a_gpu(error), pytest.raises(CannotMeasureError) as caught:
         run_job(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert str(caught.value) == (
-        "cannot measure: the GPU is out of memory before the first row "
+        "cannot measure: the GPU ran out of memory before the first row "
         "(15.0 of 16.0 GiB in use); stop the other processes on it (`nvidia-smi` on the host lists "
         "them), or give each job its own GPU"
     )
@@ -220,7 +220,7 @@ def test_a_gpu_that_does_not_come_up_is_told(kind):
     with (
         a_gpu(),
         mock.patch.multiple(torch.cuda, init=fails, get_device_capability=fails),
-        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; check"),
+        pytest.raises(CannotMeasureError, match=r"CUDA failed to start: .*unknown error.*; check"),
     ):
         start()
 

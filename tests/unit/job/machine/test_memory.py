@@ -78,7 +78,7 @@ def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch):
     measurement = row.measure(bench_here(RowLimits()))
     assert measurement.status == "skipped"
     assert measurement.reason == (
-        "needs 10.06 GiB of host memory, 10.00 GiB available (90% of it may be used)"
+        "needs 10.06 GiB of host memory, but only 90% of the 10.00 GiB available may be used"
     )
     assert measurement.samples_seconds == ()
 
@@ -103,9 +103,9 @@ def test_cuda_needs_room_on_both_sides(monkeypatch):
 
     assert shortage() == ""
     device = GIB
-    assert "1.12 GiB of GPU memory, 1.00 GiB available" in shortage()
+    assert "1.12 GiB of GPU memory, but only 90% of the 1.00 GiB available" in shortage()
     host, device = GIB, 10 * GIB
-    assert "of host memory, 1.00 GiB available" in shortage()
+    assert "of host memory, but only 90% of the 1.00 GiB available" in shortage()
 
 
 def test_room_is_what_may_be_used_of_it(monkeypatch):

@@ -104,7 +104,7 @@ def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(monkeypatch, capsys
     assert measure_ceilings("cpu", [], SMALL) == ()
     assert capsys.readouterr().out.splitlines() == [
         f"batchmark-job: warning: could not measure the peak {kind} rate: ran out of memory: "
-        "there is no room for data larger than the cache"
+        "there is not enough memory for data larger than the cache"
         for kind in ("copy", "read")
     ]
 

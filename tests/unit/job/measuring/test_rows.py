@@ -127,7 +127,7 @@ def test_broken_candidate_says_more_than_one_out_of_memory():
 def test_result_that_turns_wrong_later_fails_its_row():
     measurement = measured_spoilt(after(1, lambda product: product * 1.01))
     assert measurement.status == "failed"
-    assert measurement.reason.startswith("wrong result of the last call: relative error 0.01")
+    assert measurement.reason.startswith("wrong result from the last call: relative error 0.01")
     assert not measurement.correctness.passed
     assert len(measurement.samples_seconds) == 10
 
@@ -143,7 +143,7 @@ def test_only_the_first_result_is_compared_where_calls_build_on_another():
 
     assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
     diverged = row(after(1, lambda product: product * float("inf")))
-    wrong = "wrong result of the last call: it is not finite"
+    wrong = "wrong result from the last call: it is not finite"
     assert (diverged.status, diverged.reason) == ("failed", wrong)
 
 

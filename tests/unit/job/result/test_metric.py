@@ -100,7 +100,7 @@ def test_another_version_is_refused_in_words(version):
 def test_a_key_that_stands_twice_is_refused():
     """JSON's readers would take the last of its values without a word."""
     said = problem(line().replace('"value"', '"value": 1, "value"'))
-    assert said == "line: it has the key 'value' twice"
+    assert said == "line: the key 'value' appears twice"
 
 
 def test_a_huge_line_is_refused_unread():

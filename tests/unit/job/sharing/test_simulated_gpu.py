@@ -110,7 +110,7 @@ def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, 
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     (tmp_path / "control").touch()
-    assert measured("mps", form="jobs").reason.endswith("does not say which clients it serves")
+    assert measured("mps", form="jobs").reason.endswith("does not report which clients it serves")
 
 
 def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypatch, a10g):

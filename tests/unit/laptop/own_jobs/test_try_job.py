@@ -103,7 +103,7 @@ def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, ran, monkeypa
     monkeypatch.setattr(try_job, "read_own_jobs", unread)
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     file = tmp_path / "job.tfvars"
-    said = "repeats 0 is out of range; give 1 to "
+    said = "repeats 0 is out of range; use 1 to "
     with pytest.raises(LaptopError, match=said):
         try_job.try_job(file, None, 0, tmp_path / "try", engine=engine)
     (tmp_path / "demo").mkdir()

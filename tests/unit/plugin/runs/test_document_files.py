@@ -23,7 +23,7 @@ ODD_FILES = {
     "pipe": (os.mkfifo, NO_FILE),
     "device": (lambda path: path.symlink_to("/dev/zero"), NO_FILE),
     "folder": (Path.mkdir, NO_FILE),
-    "huge": (huge, "not a result document: more than 16 MiB"),
+    "huge": (huge, "not a result document: larger than 16 MiB"),
     "empty": (Path.touch, "not a result document: it is empty"),
     "made up by the kernel": (lambda path: path.symlink_to("/proc/self/status"), "it is empty"),
     "loop": (lambda path: path.symlink_to(path), "can't be read: Too many levels of symbolic"),

@@ -48,5 +48,5 @@ def test_a_sum_that_is_off_by_one_is_wrong(monkeypatch, wrong):
 @pytest.mark.parametrize("size", [0, 3, 1026])
 def test_a_size_that_holds_no_whole_number_is_refused(size, place):
     place()
-    with pytest.raises(InputError, match=f"{size} bytes; give a multiple of 4"):
+    with pytest.raises(InputError, match=f"{size} bytes; use a multiple of 4"):
         all_reduce.all_reduce(task(size))

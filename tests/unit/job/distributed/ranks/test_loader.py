@@ -128,7 +128,7 @@ def cut_off(path):
     [
         (cut_off, r"0\.tar is not a complete tar file .*; copy it again"),
         (lambda path: path.write_bytes(b"text"), r"0\.tar is not a complete tar file"),
-        (lambda path: write_shard(path, {}), r"0\.tar holds no images"),
+        (lambda path: write_shard(path, {}), r"0\.tar contains no images"),
         (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar contains no decodable 0\.jpg"),
         (
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
@@ -155,7 +155,7 @@ def refuse(message):
 def test_a_workers_error_is_told_without_its_traceback():
     """As torch raises it again; a worker that really fails takes torch five seconds to end."""
     try:
-        refuse("0.tar holds no images; copy it again")
+        refuse("0.tar contains no images; copy it again")
     except InputError:
         raised = ExceptionWrapper(where="in DataLoader worker process 0")
 
@@ -164,7 +164,7 @@ def test_a_workers_error_is_told_without_its_traceback():
 
     with pytest.raises(InputError) as caught:
         next(loader._with_plain_errors(batches()))
-    assert str(caught.value) == "0.tar holds no images; copy it again"
+    assert str(caught.value) == "0.tar contains no images; copy it again"
 
 
 def test_files_without_a_folder_are_refused():

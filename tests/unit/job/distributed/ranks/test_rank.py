@@ -34,13 +34,13 @@ def nccl(kind, last):
             a_task(batch=256, image=224, dtype="bfloat16"),
             1,
             "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.. 256 images of "
-            "224 x 224 in bfloat16 don't fit on a device; give a smaller batch",
+            "224 x 224 in bfloat16 don't fit on a device; use a smaller batch",
         ),
         (
             torch.OutOfMemoryError("CUDA out of memory."),
             REDUCE,
             1,
-            "A tensor of 1,073,741,824 bytes does not fit on a device; give a smaller one",
+            "A tensor of 1,073,741,824 bytes does not fit on a device; use a smaller tensor",
         ),
         (
             OSError(errno.ENOSPC, "No space left on device", "/fsx/images"),
@@ -197,4 +197,4 @@ def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
     assert code == 1, said
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
     assert left.out_of_memory
-    assert "bytes does not fit on a device; give a smaller one" in left.error
+    assert "bytes does not fit on a device; use a smaller tensor" in left.error

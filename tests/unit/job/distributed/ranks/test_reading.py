@@ -50,7 +50,7 @@ def test_only_warm_passes_begin_with_dropping_what_memory_holds(
 def test_a_file_that_became_shorter_is_named(folder):
     shards = find_shards(folder, alone())
     os.truncate(shards[2].path, 100)
-    with pytest.raises(InputError, match=r"read 100 bytes from .*000002\.tar, expected [0-9,]+"):
+    with pytest.raises(InputError, match=r"read 100 bytes from .*000002\.tar instead of [0-9,]+"):
         reading.read_all(shards, 2)
 
 

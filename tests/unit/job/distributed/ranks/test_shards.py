@@ -30,7 +30,7 @@ def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
     ("spoil", "message"),
     [
         (Path.rmdir, "there does not exist; check that the file system is mounted"),
-        (lambda _: None, r"holds 0 shards \(\*\.tar\) for 1 ranks"),
+        (lambda _: None, r"contains 0 shards \(\*\.tar\) for 1 ranks"),
         (
             lambda folder: (folder / FILE).write_text(INCOMPLETE),
             "is not complete; run `batchmark-job images` again",

@@ -282,11 +282,11 @@ def test_losses_are_kept_from_the_first_to_the_last_step(steps):
     [
         (
             {"batch": 1, "image": 16},
-            "1 image of 16 x 16 .* give a batch of 2 or more, or images of 33",
+            "1 image of 16 x 16 .* use a batch of 2 or more, or images of 33",
         ),
         (
             {"batch": 1, "image": 32},
-            "1 image of 32 x 32 .* give a batch of 2 or more, or images of 33",
+            "1 image of 32 x 32 .* use a batch of 2 or more, or images of 33",
         ),
         ({"dtype": "int8"}, "can't train in 'int8'; known: float32"),
     ],

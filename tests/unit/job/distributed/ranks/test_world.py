@@ -29,7 +29,7 @@ def test_each_rank_has_a_device(place, chosen, device, local_rank, expected, bac
 
 def test_a_rank_without_a_gpu_of_its_own_is_refused(place, chosen):
     place(2, 4, 2)
-    with pytest.raises(CannotMeasureError, match=r"2 GPU\(s\), and its rank 2 .* 2 or fewer"):
+    with pytest.raises(CannotMeasureError, match=r"2 GPU\(s\), but rank 2 .* 2 or fewer"):
         World.from_environment("cuda")
 
 

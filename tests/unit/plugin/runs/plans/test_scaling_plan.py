@@ -221,7 +221,7 @@ def test_another_installations_stack_is_refused(changes, message):
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
             r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
         ),
-        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs takes whole numbers, got 1.5"),
+        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs expects whole numbers, got 1.5"),
     ],
 )
 def test_what_can_not_be_had_is_refused_with_the_value_and_the_fix(changes, message):
