@@ -48,8 +48,8 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
     """Say which jobs were not run: one sentence per reason."""
     for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
         each = grouped((job.planned.target, job) for job in jobs)
-        where = ", ".join(f"{len(of)} of {target}" for target, of in each.items())
-        yield f"{formatting.count(len(jobs), 'more job')} ({where}): {reason}. They cost nothing."
+        where = ", ".join(f"{len(of)} on {target}" for target, of in each.items())
+        yield f"{formatting.count(len(jobs), 'more job')} ({where}): {reason}. This cost nothing."
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:

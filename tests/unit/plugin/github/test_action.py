@@ -154,9 +154,9 @@ def test_a_slow_down_on_another_machine_is_told_and_passes(workflow, measure):
     measure(0.012, environment=other)
     outcome = workflow.pull_request()
     assert outcome.code == 0
-    assert "**Gate passed, as a slowdown on another machine doesn't count: " in outcome.summary
+    assert "**Gate passed, as a slowdown on a different machine doesn't count: " in outcome.summary
     assert (
-        "Another machine: its cpu model is AMD EPYC 7R32, and Intel(R) Xeon(R) Platinum 8124M "
+        "Different machine: cpu model is AMD EPYC 7R32, but Intel(R) Xeon(R) Platinum 8124M "
         in outcome.summary.replace("\\", "")
     )
 
@@ -212,7 +212,7 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
     options |= {"repeats": "1", "require-decided": "true"}
     outcome = workflow.pull_request(**options)
     assert outcome.code == 1
-    assert "**Gate failed, as it decided nothing (measure 6 or more repeats a side): " in (
+    assert "**Gate failed, as it decided nothing (measure 6 or more repeats per side): " in (
         outcome.summary
     )
 

@@ -272,8 +272,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
     forecast = (
-        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first "
-        "run shows the actual cost."
+        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
+        "show the actual cost."
     )
     assert forecast in page
     plan = cloud.store(RUN_ID).plan()
