@@ -363,10 +363,14 @@ class _Collector:
             raise CollectError(f"Batch no longer lists job {job_id}; it keeps jobs for 7 days")
         if is_live(job):
             refused = self.refused.get(job_id)
-            done = f"it can't be ended ({refused})" if refused else "its termination was requested"
+            done = (
+                f"it can't be terminated ({refused})"
+                if refused
+                else "its termination was requested"
+            )
             raise CollectError(
-                f"Batch job {job_id} was still {job['status']}, though no task waited for it any "
-                f"more; {done}"
+                f"Batch job {job_id} was still {job['status']}, although no task was waiting for "
+                f"it any more; {done}"
             )
         return job
 

@@ -232,9 +232,12 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "contains no .json file"),
-        (above, f"{above} has subfolders with documents of jobs that were run by hand, which may"),
+        (
+            above,
+            f"{above} contains subfolders with documents from jobs that were run by hand, which",
+        ),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
-        (tmp_path / "report.json", "report.json is a report; give the result documents in raw/"),
+        (tmp_path / "report.json", "report.json is a report; specify the result documents in raw/"),
         (mixed, "documents of several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT

@@ -183,7 +183,10 @@ def test_an_own_job_that_was_measured_before_is_compared_and_nothing_measured(wo
     assert "13 jobs (6 to 7 of each of 2 sizes)" in outcome.summary
     outcome = workflow.pull_request(measured="build/raw")
     assert outcome.code == 2
-    assert "several runs (run-1, run-2); give one folder of them, such as build/raw/" in outcome.log
+    assert (
+        "several runs (run-1, run-2); choose one of their folders, such as build/raw/"
+        in outcome.log
+    )
 
 
 def test_a_comparison_that_may_not_fail_tells_and_passes(workflow, main_branch, measure):

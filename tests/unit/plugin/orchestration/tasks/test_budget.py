@@ -135,7 +135,7 @@ def test_above_the_cap_nothing_is_submitted_or_written(cloud):
 def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
     cloud.prices = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
     message = refused(cloud)
-    assert "refused under max_cost_usd: there is no On-Demand price for g5.xlarge" in message
+    assert "checked against max_cost_usd: there is no On-Demand price for g5.xlarge" in message
     assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
     assert cloud.record(RUN_ID).reserved_usd is None
 

@@ -164,9 +164,13 @@ def test_a_type_without_a_price_is_refused_under_a_cap(run):
         (
             own_jobs.plan_own_job,
             job_run(run_id="a~b"),
-            "which AWS does not allow in tags, so the run's",
+            "which AWS does not allow in tags, so there",
         ),
-        (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give 1 to 20"),
+        (
+            own_jobs.plan_comparison,
+            comparison(sides=[]),
+            "sides contains 0 objects: specify 1 to 20",
+        ),
         (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS does not allow in tags"),
     ],
 )
