@@ -39,9 +39,9 @@ def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
 
 
 def title(of: Sequence[FailedJob]) -> str:
-    """Write a title like "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
+    """Write a title like "2 jobs on g5.xlarge failed: exit code 3 (the command's own error)"."""
     targets = formatting.shortened_list(list(dict.fromkeys(job.target for job in of)))
-    return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
+    return f"{formatting.count(len(of), 'job')} on {targets} failed: {of[0].ending.how}"
 
 
 def not_run(lost: Sequence[LostJob]) -> Iterator[str]:

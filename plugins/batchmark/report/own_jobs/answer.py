@@ -34,7 +34,7 @@ MOST_METRICS = 3  # on the first screen
 
 
 def question(study: OwnJobStudy) -> str:
-    of = "side" if study.existing else "of its targets"
+    of = "side" if study.existing else "target"
     where = words.charted(study)
     return f"Which {of} runs {study.name} best{f' {where}' if where else ''}?"
 

@@ -31,7 +31,7 @@ WITHOUT_REPORT = {
     "queued": "It is queued; its report appears when its jobs have ended.",
     "running": "It is still running; its report appears when its jobs have ended.",
     "success": "It has no report page.",
-    "failed": "It failed before it had a report; its page says why.",
+    "failed": "It failed before its report was written; its page says why.",
 }
 
 

@@ -76,7 +76,7 @@ def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_b
         assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
         assert "container time of all attempts, each at its Spot or On-Demand price" in shown
         assert "Earlier attempts are charged like the last one" in shown
-    assert "at the On-Demand prices of both targets, however their instances were bought" in page
+    assert "use the On-Demand prices of both targets, however their instances were bought" in page
     assert "Spot, us-east-1a" in page
     assert "0.6" in page
     assert "0.4 to 0.8, last change 2026-11-20 12:00 UTC" in page

@@ -48,7 +48,7 @@ def build(*changes, alerts=(), context=CONTEXT, **settings):
     )
 
 
-FAILED = ["2 jobs of g5.xlarge failed: exit code 3 (the command's own error).", "  boom\x1b[2K"]
+FAILED = ["2 jobs on g5.xlarge failed: exit code 3 (the command's own error).", "  boom\x1b[2K"]
 
 
 def test_a_run_that_failed_says_so_with_its_last_lines_though_nothing_changed():

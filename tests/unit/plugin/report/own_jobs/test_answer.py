@@ -25,7 +25,7 @@ from tests.builders.own_job_studies import (
 from tests.builders.reports import answers, render_html, terminal
 from tests.builders.runs import build_job
 
-QUESTION = "Which of its targets runs thumbnails best?"
+QUESTION = "Which target runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
 
 
@@ -190,7 +190,8 @@ def test_noise_leaves_it_not_known_and_says_how_much_there_is():
     found = answer(study(*sides_at_64(10.0, 10.1)))
     assert found.verdict == "c5.2xlarge in dollars where that is known"
     assert found.cautions == [
-        "Where it is not known yet, equal jobs may differ by up to 4.0 %: more repeats would tell."
+        "Where the result is not known yet, identical jobs may differ by up to 4.0 %: more "
+        "repeats would help."
     ]
 
 
@@ -255,11 +256,11 @@ def test_cold_and_warm_jobs_are_told_apart():
     sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
     report = own_job_report(study(*sides))
     (found,) = answers(report)
-    assert found.question == "Which of its targets runs thumbnails best on warm instances?"
+    assert found.question == "Which target runs thumbnails best on warm instances?"
     assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances, apart from the others. Fastest: "
-        "c5.2xlarge (1.50× [1.42, 1.60] faster than g5.xlarge)."
+        "11 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
+        "(1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
     assert "Time and price, on cold instances" in text
@@ -411,8 +412,8 @@ def test_several_jobs_of_a_run_have_an_answer_each():
     ]
     report = own_job_report(*found)
     assert [one.question for one in answers(report)] == [
-        "Which of its targets runs nightly best?",
-        "Which of its targets runs thumbnails best?",
+        "Which target runs nightly best?",
+        "Which target runs thumbnails best?",
     ]
     assert lines(report)[METRICS].startswith(
         "nightly: throughput: not known yet, more repeats would tell. "

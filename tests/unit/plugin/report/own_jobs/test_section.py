@@ -256,7 +256,7 @@ def test_a_reason_that_several_share_is_told_once():
     )
     assert [*remarks(study(gpu, cpu))] == [
         "Not compared: c5.2xlarge at size 64, 256: killed",
-        "With care: g5.xlarge at size 64, 256: gather around two values",
+        "Caution: g5.xlarge at size 64, 256: gather around two values",
     ]
 
 
@@ -265,7 +265,7 @@ def test_doubts_of_jobs_are_told_whether_they_count_or_not():
     gpu = side(GPU, {64: 8.0}, each=doubts)
     cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
     both = "g5.xlarge at size 64; c5.2xlarge at size 64"
-    care = f"With care: {both}: 2 of 6 jobs: its log is incomplete"
+    care = f"Caution: {both}: 2 of 6 jobs: its log is incomplete"
     assert [*remarks(study(gpu, cpu))][-1] == care
     report = own_job_report(study(gpu, cpu))
     for shown in (html.unescape(render_html(report)), " ".join(terminal(report).split())):
@@ -280,7 +280,7 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
         "https://logs.example/g5-xlarge-job-thumbnails-6",
         "Cold start</h3>",
         "NVIDIA A10G",
-        "Which of its targets runs thumbnails best?</h2>",
+        "Which target runs thumbnails best?</h2>",
         "<title>Batchmark: thumbnails on g5.xlarge, c5.2xlarge, ",
     ):
         assert text in page, text
@@ -341,7 +341,7 @@ def test_jobs_stand_once(with_pairs):
 def test_jobs_are_counted_on_the_terminal(with_pairs):
     found = report_of(build_run(*(one for side in (OF_GPU, OF_CPU) for one in side.jobs())))
     for text in (terminal(with_pairs), terminal(found)):
-        assert text.count("6 jobs; logs and documents: see the page") == 2
+        assert text.count("6 jobs; for logs and documents, see the page") == 2
         assert "log /aws" not in text
         assert text.count("g5.xlarge, from submission to the end of warm-up") <= 1
         assert "efficiency" in text
@@ -357,7 +357,7 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
         assert (
             "Not compared: c5.2xlarge at size 4096 on warm instances: 1 of 7 jobs failed" in shown
         )
-        assert "With care: c5.2xlarge at size 4096" not in shown
+        assert "Caution: c5.2xlarge at size 4096" not in shown
         assert "Its metrics, on cold instances" in shown
         assert "per million calls" not in shown
         assert "of ceiling" not in shown

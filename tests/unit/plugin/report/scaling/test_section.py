@@ -165,7 +165,7 @@ def test_a_reason_that_several_share_is_told_once_with_all_their_places():
     (missing,) = [one for one in found if "out of memory" in one]
     assert "batch 64" in missing
     assert "batch 128" in missing
-    (care,) = [one for one in found if one.startswith("With care: ")]
+    (care,) = [one for one in found if one.startswith("Caution: ")]
     assert care.startswith(
         "Caution: 1 node, batch 64, synthetic images, bfloat16; 1 node, batch 64, images from "
         "files, bfloat16: wide spread, "

@@ -196,8 +196,8 @@ def test_beside_a_cpu_target_both_questions_are_answered():
     assert pair.crossovers == ()
     assert {row.calls_until_gpu_pays for row in pair.rows} == {None}
     text, page = terminal(found), render_html(found)
-    assert text.index("may share the device?") < text.index("Does the GPU pay off? ")
-    assert page.index("may share the device?") < page.index("Does the GPU pay off?")
+    assert text.index("can share the device?") < text.index("Does the GPU pay off? ")
+    assert page.index("can share the device?") < page.index("Does the GPU pay off?")
     assert "batch 32, mode time_slicing, replicas 8, float32" in text
     assert "over size</h2>" not in page
 

@@ -139,7 +139,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
     [
         ("running", "It is still running"),
         ("queued", "It is queued"),
-        ("failed", "It failed before it had a report"),
+        ("failed", "It failed before its report was written"),
         ("success", "has no report page"),
     ],
 )
