@@ -67,7 +67,7 @@ from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
 NO_LOG = "Batch reports no CloudWatch log stream for this job, so its log is missing.\n"
-SUPERSEDED = "Another job counts instead: its task was cleared, or it was submitted twice"
+SUPERSEDED = "Another job is used instead: the task was cleared, or the job was submitted twice"
 
 log = logging.getLogger(__name__)
 

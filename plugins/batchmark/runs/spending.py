@@ -118,7 +118,7 @@ class MonthSpending(Record):
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
-    unreadable: tuple[str, ...] = Field(description="keys without a valid record, and why")
+    unreadable: tuple[str, ...] = Field(description="keys without a valid record, with the reason")
 
     @property
     def exact_usd(self) -> Fraction:

@@ -240,7 +240,7 @@ def _strong_scaling(training: Training) -> str | None:
     curve = training.strong[0]
     last = curve.points[-1]
     return (
-        f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, against "
+        f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, relative to "
         f"{words.nodes(curve.base_nodes)}, with {curve.images} images in all."
     )
 

@@ -46,7 +46,7 @@ def sections(report: Report) -> Iterator[Section]:
         for place, training in enumerate(words.trainings(study), start=1):
             name = words.training_name(study, training)
             yield Section(f"scaling-{number}-{place}", name, list(_blocks(study, training)))
-        name = f"Network, files and jobs of {measured_target(study.target)}, {study.dtype}"
+        name = f"Network, files and jobs on {measured_target(study.target)}, {study.dtype}"
         yield Section(f"scaling-{number}-rest", name, list(_rest(study)))
     if predicted := what_if(report.of(ScalingStudy)):
         more = "The prediction, its check and its assumptions"

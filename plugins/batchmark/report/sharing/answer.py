@@ -87,7 +87,7 @@ def _slowest(choice: Choice) -> str:
         return ""
     return (
         f"95 of 100 steps of the slowest replica then take {formatting.seconds(choice.p95_seconds)}"
-        f" or less, against {formatting.seconds(choice.p95_alone)} alone."
+        f" or less, compared with {formatting.seconds(choice.p95_alone)} alone."
     )
 
 

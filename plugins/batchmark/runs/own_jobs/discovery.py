@@ -158,7 +158,7 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
             raise PlanError(
                 f"compute environment {each['computeEnvironmentName']} of queue "
                 f"{queue['jobQueueName']} {reason}: Batchmark only watches jobs on EC2 instances "
-                "that Batch manages through ECS; use a queue that has only these"
+                "that Batch manages through ECS; use a queue with only such environments"
             )
     enabled = [
         each

@@ -130,16 +130,16 @@ def _variant(wanted: ScalingRun, number: int, changes: Mapping[str, object]) -> 
     known = list(TrainingSettings.model_fields)
     if not changes:
         raise PlanError(
-            f"study's object {number} is {changes!r}: specify the settings to change, such as "
+            f"object {number} in study is {changes!r}: specify the settings to change, such as "
             '{"learning_rate": 0.2}'
         )
     for name in changes:
         if name not in known:
             raise PlanError(
-                f"study's object {number} has an unknown setting "
+                f"object {number} in study has an unknown setting "
                 f"{name!r}{did_you_mean(name, known)}"
             )
-    return parse_options(ScalingRun, {**dict(wanted), **changes}, f"study's object {number}: ")
+    return parse_options(ScalingRun, {**dict(wanted), **changes}, f"object {number} in study: ")
 
 
 def _devices(nodes: MultiNode, devices: int | None) -> int:

@@ -289,7 +289,8 @@ def test_a_rate_is_shown_as_the_run_was_given_it():
 def test_strong_scaling_beside_weak_has_a_line_and_two_batches_do_not_hide_each_other():
     found = lines(report(strong=True))["How much faster is a step?"]
     assert re.match(
-        r"3\.\d+\u00d7 \[.*\] on 8 nodes, against 1 node, with 64 images in all\.$", found.answer
+        r"3\.\d+\u00d7 \[.*\] on 8 nodes, relative to 1 node, with 64 images in all\.$",
+        found.answer,
     )
     both = scaling_job(GPU, 2, [Cluster().training(2, 64), Cluster().training(2, 32)])
     cost = lines(report_of(build_run(both)))["What does an epoch cost?"].answer

@@ -34,7 +34,7 @@ def test_the_first_screen_is_about_sharing_with_its_figures():
         answer.sentence,
     )
     assert "NVIDIA A10G, with time-slicing. 95 of 100 steps" in answer.sentence
-    assert "then take 28.6 ms or less, against 15.0 ms alone." in answer.sentence
+    assert "then take 28.6 ms or less, compared with 15.0 ms alone." in answer.sentence
     assert answer.cautions == []
     page, text = render_html(found), terminal(found)
     for shown in (page, text):
