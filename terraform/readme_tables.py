@@ -42,9 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns 1 if tables can't be made or, with `--check`, are stale; otherwise 0.
     """
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail on stale tables")
     parser.add_argument(
-        "folders", nargs="*", type=Path, help="default: this folder, its modules and its stacks"
+        "--check", action="store_true", help="write nothing; fail if any table is stale"
+    )
+    parser.add_argument(
+        "folders",
+        nargs="*",
+        type=Path,
+        help="folders to update; default: this folder, its modules and its stacks",
     )
     options = parser.parse_args(arguments)
     problems, stale = [], []
@@ -89,7 +94,7 @@ def updated(folder: Path) -> str:
     try:
         text = readme.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise TableError(f"{_shown(readme)} is missing: write it") from None
+        raise TableError(f"{_shown(readme)} is missing: create it") from None
     text = _with_section(text, "Inputs", ("name", "type", "default", "what it is"), inputs(folder))
     return _with_section(text, "Outputs", ("name", "what it is"), outputs(folder))
 
@@ -134,7 +139,7 @@ def _declared(folder: Path, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
         declared.append((name, description, block))
     if undocumented:
         raise TableError(
-            f"{_shown(path)}: {kind} {', '.join(undocumented)} has no description: write one"
+            f"{_shown(path)}: no description for {kind} {', '.join(undocumented)}: add one"
         )
     return declared
 

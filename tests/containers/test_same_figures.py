@@ -99,5 +99,5 @@ def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
     say("\n".join(lines))
     assert lines
     if (noise := statistics.median(floors)) > MOST_NOISE:
-        pytest.skip(f"equal jobs differ by {noise:.0%}: this machine has other work to do")
+        pytest.skip(f"identical jobs differ by {noise:.0%}: this machine has other work to do")
     assert len(different) <= MOST_CALLED_DIFFERENT, different

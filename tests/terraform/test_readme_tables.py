@@ -168,7 +168,7 @@ def test_check_finds_a_changed_description(network, thing):
         (
             "outputs.tf",
             '  description = "The thing"\n',
-            "outputs.tf: output arn has no description",
+            "outputs.tf: no description for output arn: add one",
         ),
         ("outputs.tf", "}\n", "outputs.tf is not valid HCL: "),
     ],

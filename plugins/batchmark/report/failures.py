@@ -39,17 +39,17 @@ def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
 
 
 def title(of: Sequence[FailedJob]) -> str:
-    """Write a title like "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
+    """Write a title like "2 jobs on g5.xlarge failed: exit code 3 (the command's own error)"."""
     targets = formatting.shortened_list(list(dict.fromkeys(job.target for job in of)))
-    return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
+    return f"{formatting.count(len(of), 'job')} on {targets} failed: {of[0].ending.how}"
 
 
 def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
     """Say which jobs were not run: one sentence per reason."""
     for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
         each = grouped((job.planned.target, job) for job in jobs)
-        where = ", ".join(f"{len(of)} of {target}" for target, of in each.items())
-        yield f"{formatting.count(len(jobs), 'more job')} ({where}): {reason}. They cost nothing."
+        where = ", ".join(f"{len(of)} on {target}" for target, of in each.items())
+        yield f"{formatting.count(len(jobs), 'more job')} ({where}): {reason}. This cost nothing."
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:

@@ -71,7 +71,7 @@ class Gate(NamedTuple):
         for row in self.comparison.not_known_yet if self.require_decided else ():
             yield f"Undecided: {row_label(row)}"
         for name, new, baseline in self.machines:
-            yield f"Another machine: its {name} is {new}, and {baseline} in the baseline"
+            yield f"Different machine: {name} is {new}, but {baseline} in the baseline"
 
     @property
     def last_line(self) -> str:
@@ -84,15 +84,14 @@ class Gate(NamedTuple):
             found += ", as" if self.failed else ", but"
             found += f" it decided nothing ({self.comparison.next_step})"
         elif self.machines and not self.failed:
-            found = "passed, as a slowdown on another machine doesn't count"
+            found = "passed, as a slowdown on a different machine doesn't count"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
-            f"Gate {found}: {formatting.count(self.compared, 'row')} compared, "
-            f"{len(self.slower)} slower by {self.least_percent:g} % or more, "
-            f"{len(self.missing)} missing{allowed}, {self.undecided} undecided, "
-            f"{f'{barred} not comparable, ' if barred else ''}"
-            f"{self.missing_before} missing in the baseline; "
-            f"{self.measured}."
+            f"Gate {found}: {formatting.count(self.compared, 'row')} compared, {len(self.slower)} "
+            f"slower by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
+            f"{self.undecided} undecided, "
+            f"{f'{barred} not comparable, ' if barred else ''}{self.missing_before} missing from "
+            f"the baseline; {self.measured}."
         )
 
 

@@ -31,7 +31,7 @@ class Report(Comparison):
     changes: ChangesSection | None = Field(
         default=None, description="null if the history was not searched"
     )
-    alerts: AlertBoard | None = Field(default=None, description="null if alerts were not read")
+    alerts: AlertBoard | None = Field(default=None, description="null if the alerts were not read")
 
     @model_validator(mode="before")
     @classmethod

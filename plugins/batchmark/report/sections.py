@@ -53,7 +53,7 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
     changes = [row.noise.smallest_detectable_change for row in rows]
     unknown = sum(change >= 1 for change in changes)
     if min(min(row.gpu.jobs, row.cpu.jobs) for row in rows) < MINIMUM_SAMPLES:
-        text = f"Not known: the jobs were too few; use at least {MINIMUM_SAMPLES} repeats."
+        text = f"Not known: there were too few jobs; use at least {MINIMUM_SAMPLES} repeats."
     else:
         text = "Not known: the jobs differ too much; use more repeats, or a quieter machine."
     if unknown < len(rows):

@@ -48,7 +48,7 @@ def worst_case_table(worst: WorstCase) -> Table:
 
 
 def worst_case_blocks(worst: WorstCase) -> list[Block]:
-    prices = f"On-Demand prices of {worst.region} as of {worst.prices_as_of}."
+    prices = f"On-Demand prices in {worst.region} as of {worst.prices_as_of}."
     source = f"{prices} Source: {worst.prices_source}"
     return [worst_case_table(worst), Text(source), Remarks(worst.notes)]
 
@@ -73,7 +73,7 @@ def cost_blocks(cost: RunCost, prices: PriceTable) -> list[Block]:
         wide=True,
     )
     reasons = dict.fromkeys(filter(None, (cost.reason, *(job.reason for job in cost.jobs))))
-    source = f"Prices of {prices.region} as of {prices.as_of}. Source: {prices.source}"
+    source = f"Prices in {prices.region} as of {prices.as_of}. Source: {prices.source}"
     known = any(job.usd is not None for job in cost.jobs)
     return [table, *([Text(source)] if known else []), Remarks(list(reasons))]
 

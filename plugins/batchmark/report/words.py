@@ -33,7 +33,7 @@ IMAGE_RATE = "images/s"
 CALLS, JOB = "million calls", "job"  # for which dollars are given
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
-JOB_COSTS = "container time of all attempts, each at the price it was bought at"
+JOB_COSTS = "container time of all attempts, each at its Spot or On-Demand price"
 CHEAPER = {
     "gpu_target_cheaper": "GPU target cheaper",
     "cpu_target_cheaper": "CPU target cheaper",
@@ -87,7 +87,8 @@ def undecided(changes: Iterable[float]) -> str:
     """Say why sides with enough jobs can't be told apart, and what would help."""
     most = formatting.difference_text(max(changes, default=0.0))
     return (
-        f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
+        f"Where the result is {NOT_KNOWN}, identical jobs may differ by up to {most}: more repeats "
+        "would help."
     )
 
 
@@ -95,7 +96,7 @@ def noise(noise: RowNoise) -> str:
     """Describe the noise floor and the smallest change that can be detected above it."""
     floor = f"noise from job to job {formatting.noise(noise.floor)} ({noise.source})"
     if noise.smallest_detectable_change >= 1:
-        return f"{floor}; with so few jobs the smallest detectable change is not known"
+        return f"{floor}; with so few jobs, the smallest detectable change is not known"
     smallest = formatting.noise(noise.smallest_detectable_change)
     return f"{floor}; a change below {smallest} would probably be missed"
 
@@ -103,7 +104,7 @@ def noise(noise: RowNoise) -> str:
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
     """Say from how many calls on the GPU pays off; rounded, as it is based on point estimates."""
     number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
-    return f"Including process start, {gpu} takes less time from {number} in one job on."
+    return f"Including process start, {gpu} takes less time from {number} onward in a single job."
 
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
@@ -365,9 +366,9 @@ def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
             text += f"; by point estimates only, {leader}about {formatting.two_digits(found.size)}"
     elif found.undecided:
         name = gpu if found.outcome == "gpu_ahead" else cpu
-        text = f"none seen: {name} is ahead wherever that can be told"
+        text = f"none seen: {name} is ahead wherever the result is known"
     elif found.outcome == "gpu_ahead":
-        text = f"none: {gpu} is ahead already at the smallest size, and throughout"
+        text = f"none: {gpu} is already ahead at the smallest size and stays ahead"
     else:
         text = f"none: {cpu} is ahead throughout"
     return formatting.Figure(text, "")

@@ -201,7 +201,10 @@ def _month_refusals(
 def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
     names = " ".join(worst.unpriced)
     why = " ".join(worst.notes)
-    unknown = f"This run's worst-case cost is unknown, so it is refused under {' and '.join(caps)}"
+    unknown = (
+        "This run's worst-case cost is unknown, so it can't be checked against "
+        f"{' and '.join(caps)}"
+    )
     if not names and worst.file_system:
         return (
             f"{unknown}: there is no price for a {worst.file_system.kind} file system in "
@@ -210,7 +213,7 @@ def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
         )
     return (
         f"{unknown}: there is no On-Demand price for {names} in {worst.region}. {why} "
-        "Let Airflow call "
+        "Allow Airflow to call "
         f'pricing:GetProducts, add prices with `make prices TYPES="{names}"`, or run without a cap.'
     )
 

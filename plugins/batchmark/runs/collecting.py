@@ -67,7 +67,7 @@ from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
 NO_LOG = "Batch reports no CloudWatch log stream for this job, so its log is missing.\n"
-SUPERSEDED = "Another job counts instead: its task was cleared, or it was submitted twice"
+SUPERSEDED = "Another job is used instead: the task was cleared, or the job was submitted twice"
 
 log = logging.getLogger(__name__)
 
@@ -363,10 +363,14 @@ class _Collector:
             raise CollectError(f"Batch no longer lists job {job_id}; it keeps jobs for 7 days")
         if is_live(job):
             refused = self.refused.get(job_id)
-            done = f"it can't be ended ({refused})" if refused else "its termination was requested"
+            done = (
+                f"it can't be terminated ({refused})"
+                if refused
+                else "its termination was requested"
+            )
             raise CollectError(
-                f"Batch job {job_id} was still {job['status']}, though no task waited for it any "
-                f"more; {done}"
+                f"Batch job {job_id} was still {job['status']}, although no task was waiting for "
+                f"it any more; {done}"
             )
         return job
 

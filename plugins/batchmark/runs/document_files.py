@@ -39,7 +39,7 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
         if first != file:
             raise CollectError(
                 f"{first} and {file} contain documents of the same job, {job_label(document)}; "
-                "leave one of them out"
+                "omit one of them"
             )
     _refuse_mixed(path, found, nested)
     return found
@@ -60,15 +60,19 @@ def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool
     runs, targets = (list(dict.fromkeys(names)) for names in zip(*sides, strict=True))
     if NO_RUN in runs:
         raise CollectError(
-            f"{path} has subfolders with documents of jobs that were run by hand, which may have "
-            "measured different code; put each side's documents into one folder"
+            f"{path} contains subfolders with documents from jobs that were run by hand, which may "
+            "have measured different code; put each side's documents in one folder"
         )
     kinds = (("runs", runs), ("targets", targets))
     mixed = [f"several {kind} ({shortened_list(names)})" for kind, names in kinds if len(names) > 1]
     if mixed:
         one = os.path.commonpath(next(iter(sides.values())))
-        fix = f"give one folder of them, such as {one}" if nested else "give each its own folder"
-        raise CollectError(f"{path} contains documents of {' and '.join(mixed)}; {fix}")
+        fix = (
+            f"choose one of their folders, such as {one}"
+            if nested
+            else "use a separate folder for each"
+        )
+        raise CollectError(f"{path} contains documents from {' and '.join(mixed)}; {fix}")
 
 
 def identity(document: ResultDocument) -> Hashable:
@@ -99,7 +103,7 @@ def _files(path: Path) -> list[Path]:
         raise CollectError(f"{error.filename or path} can't be read: {error.strerror}") from error
     if not found:
         raise CollectError(
-            f"{path} contains no {ENDING} file; give a result document, or a folder of them"
+            f"{path} contains no {ENDING} file; specify a result document or a folder of them"
         )
     return sorted(found)
 
@@ -123,7 +127,9 @@ def _read(file: Path) -> ResultDocument:
         raise CollectError(f"{file} can't be read: {error.strerror}") from error
     except ResultError as error:
         if b'"report_version"' in text:
-            raise CollectError(f"{file} is a report; give the result documents in raw/") from error
+            raise CollectError(
+                f"{file} is a report; specify the result documents in raw/"
+            ) from error
         raise CollectError(f"{file}: {error}") from error
 
 

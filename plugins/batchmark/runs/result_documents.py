@@ -82,8 +82,8 @@ class ExpectedDocument(Record):
         digest = sha256(text).hexdigest()
         if collected_sha256 not in (None, digest):
             raise CollectError(
-                f"{uri} was replaced: its SHA-256 is {digest}, but {collected_sha256} was "
-                "collected; restore that version, which the bucket keeps"
+                f"{uri} was replaced: its SHA-256 is {digest}, but was "
+                f"{collected_sha256} when collected; restore that version, which the bucket keeps"
             )
         document = _parsed(uri, text)
         expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
@@ -97,7 +97,8 @@ class ExpectedDocument(Record):
             trains = row.scaling is None or row.scaling.settings is not None
             if trains and self.dtype not in {OWN_DTYPES, row.dtype}:
                 raise CollectError(
-                    f"{uri} has a row of {row.workload} in {row.dtype}, expected {self.dtype} only"
+                    f"{uri} contains a {row.workload} row in {row.dtype}, but only {self.dtype} "
+                    "was expected"
                 )
         return RawDocument(document, digest)
 

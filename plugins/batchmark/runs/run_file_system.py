@@ -46,8 +46,8 @@ def check_tags(run_id: str) -> None:
     """
     if found := NOT_IN_TAGS.search(run_id):
         raise PlanError(
-            f"run id {run_id!r} has {found[0]!r}, which AWS does not allow in tags, so the run's "
-            "jobs or file system could not be found again: choose another run id"
+            f"run id {run_id!r} contains {found[0]!r}, which AWS does not allow in tags, so there "
+            "would be no way to find the run's jobs or file system later: choose another run id"
         )
 
 
@@ -133,7 +133,7 @@ class RunFileSystem:
         """
         described = self._own()
         if described is None:
-            return "An earlier try's file system is being deleted"
+            return "The file system of an earlier attempt is being deleted"
         file_system_id = described["FileSystemId"]
         if described["Lifecycle"] in ON_THE_WAY:
             return f"File system {file_system_id} is {described['Lifecycle']}"
@@ -152,7 +152,7 @@ class RunFileSystem:
             LayerError, ClientError, BotoCoreError: as in `stand_up`.
         """
         if self.file_system_id is None:
-            raise LayerError("there is no file system that nodes could mount")
+            raise LayerError("there is no file system for nodes to mount")
         self._name(self.file_system_id)
 
     def name_none(self) -> None:
@@ -184,13 +184,13 @@ class RunFileSystem:
         tasks = file_systems.tasks_of(self._fsx, file_system_id)
         if not tasks and self._looks_for_import < LOOKS_FOR_IMPORT:
             self._looks_for_import += 1
-            return f"The import of names from {self.settings.repository} has not begun"
+            return f"The import of file names from {self.settings.repository} has not started"
         for task in tasks:
             if task["Lifecycle"] in UNDER_WAY:
-                return f"The names in {self.settings.repository} are being imported"
+                return f"The file names in {self.settings.repository} are being imported"
             if task["Lifecycle"] == "FAILED":
                 raise LayerError(
-                    f"the names in {self.settings.repository} could not be imported to "
+                    f"the file names in {self.settings.repository} could not be imported into "
                     f"{file_system_id}: {file_systems.why_failed(task)}"
                 )
         return None
@@ -208,7 +208,7 @@ class RunFileSystem:
             return described
         found = file_systems.describe(self._fsx, self.file_system_id)
         if found is None:
-            raise LayerError(f"file system {self.file_system_id} was deleted by somebody else")
+            raise LayerError(f"file system {self.file_system_id} was deleted by someone else")
         return found
 
     @property

@@ -38,13 +38,15 @@ class RunSpending(Record):
     planned_at: AwareDatetime
     generation: int = Field(ge=0, description="how many times its plan was cleared")
     reserved_usd: Usd | None = Field(
-        description="worst case of the jobs that are not finished; null if unknown"
+        description="worst-case cost of the jobs that have not finished; null if unknown"
     )
     finished: bool = False
     job_usd: dict[str, Usd | None] = Field(
         default={},
-        description="cost of finished jobs and file systems by id; the worst case if the cost is "
-        "unknown; null if that is unknown, too",
+        description=(
+            "cost of finished jobs and file systems by id; the worst-case cost if the actual cost "
+            "is unknown; null if that is unknown as well"
+        ),
     )
 
     @property
@@ -116,7 +118,7 @@ class MonthSpending(Record):
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
-    unreadable: tuple[str, ...] = Field(description="keys without a valid record, and why")
+    unreadable: tuple[str, ...] = Field(description="keys without a valid record, with the reason")
 
     @property
     def exact_usd(self) -> Fraction:

@@ -143,7 +143,9 @@ def stop_before_start(bench: Bench) -> Runs:
     bench.finish_all(runs)
     for own_job in own_jobs(bench, runs["a job of others"]):
         assert own_job.running_seconds is None
-        assert own_job.doubts[0].endswith("so its time covers only the command, by its own clock")
+        assert own_job.doubts[0].endswith(
+            "so its time covers only the command, measured by the job's own clock"
+        )
     return runs
 
 

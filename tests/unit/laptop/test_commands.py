@@ -326,9 +326,9 @@ def test_a_run_whose_jobs_failed_shows_its_report_and_each_failure_once(
             tmp_path / "demo", "dag", {}, Clock(), after=lambda _: told.append("is stopped")
         )
     boom = "boom\N{SYMBOL FOR BELL}"
-    assert str(raised.value) == f"2 jobs of g4dn.xlarge failed: exit code 3: {boom}"
+    assert str(raised.value) == f"2 jobs on g4dn.xlarge failed: exit code 3: {boom}"
     out = capsys.readouterr().out
-    assert "What failed\n2 jobs of g4dn.xlarge failed: exit code 3.\n" in out
+    assert "What failed\n2 jobs on g4dn.xlarge failed: exit code 3.\n" in out
     assert f"report: {tmp_path}/demo/report.html" in out
     assert not out.rstrip().endswith("done")
     assert told == ["is stopped"]

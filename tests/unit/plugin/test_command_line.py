@@ -77,12 +77,12 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
     assert code == 0
     assert "not known yet in 1" in out
     assert (
-        "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to 2.7×. "
-        "Measure 6 or more repeats a side." in out
+        "Not known yet in 1 row: with 1 repeat per side, identical jobs may differ by up to 2.7×. "
+        "Measure 6 or more repeats per side." in out
     )
     assert out.endswith(
-        "Gate passed, but it decided nothing (measure 6 or more repeats a side): 1 row compared, "
-        "0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing in the baseline; "
+        "Gate passed, but it decided nothing (measure 6 or more repeats per side): 1 row "
+        "compared, 0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing from the baseline; "
         "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
     )
     code, out = compare(old / "0.json", new / "0.json", "--gate", "--require-decided")
@@ -103,7 +103,7 @@ def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
     assert "measured by 1 job with 2 samples, against 1 job with 20 samples" in out
     assert "1 row has too few samples for an interval and can't be judged. Measure 6 or" in out
     assert "equal jobs may differ" not in out
-    line = "_.json: matmul size 1000, float32 took 75 times as long: look at it."
+    line = "_.json: matmul size 1000, float32 took 75 times as long: investigate this."
     assert (line in out) == loud
     assert (f"new\\{line}" in summary.read_text()) == loud
 
@@ -157,7 +157,7 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
         _, out = compare(one, other)
         model = LAPTOP_ENVIRONMENT.cpu_model
         assert f"Not comparable in 1 row: both targets ran on the same CPU, {model}." in out
-        assert "Compare one target with itself, or with figures of another machine." in out
+        assert "Compare one target with itself, or with figures from another machine." in out
         code, gated = compare(one, other, "--gate")
         assert code == BAD_INPUT
         assert "Gate failed, as nothing was compared: 0 rows compared, " in gated
@@ -232,9 +232,12 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "contains no .json file"),
-        (above, f"{above} has subfolders with documents of jobs that were run by hand, which may"),
+        (
+            above,
+            f"{above} contains subfolders with documents from jobs that were run by hand, which",
+        ),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
-        (tmp_path / "report.json", "report.json is a report; give the result documents in raw/"),
+        (tmp_path / "report.json", "report.json is a report; specify the result documents in raw/"),
         (mixed, "documents of several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT
@@ -293,8 +296,8 @@ def test_repeats_without_a_settled_figure_are_named(tmp_path, old, compare):
     drifting = {"status": MeasurementStatus.UNSETTLED, "reason": "it drifts"}
     stored(new / "2.json", build_row([0.5] * 20, **drifting))
     _, out = compare(old, new)
-    assert "with 2 repeats a side, equal jobs may differ by more than tenfold." in out
-    assert "In 1 of these, repeats that did not settle are left out." in out
+    assert "with 2 repeats per side, identical jobs may differ by more than tenfold." in out
+    assert "In 1 of these, repeats that did not settle were excluded." in out
 
 
 def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, monkeypatch):

@@ -32,8 +32,8 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
 NO_CAUSE = "nothing recorded changed"
 ROWS = (
-    "A row is a workload or job at one size, or one of its metrics there. A series is the figures "
-    "of a row on one target, run after run."
+    "A row is a workload or job at one size, or one of its metrics at that size. A series is a "
+    "row's figures on one target, run after run."
 )
 # Causes that a title names besides the version; it names the first that changed.
 HOST_CAUSES = {
@@ -42,7 +42,7 @@ HOST_CAUSES = {
     "AMI": "AMI",
     "image": "image",
 }
-NO_RERUN = "no job was run again for it"
+NO_RERUN = "no job was re-run to check it"
 MOST_TARGETS = 3  # named in a title
 MOST_POINTS = 6  # of a change, written out
 MOST_CONFIRMATIONS = 3  # of a change, written out
@@ -150,7 +150,7 @@ def share(point: ChangePoint, moved: float) -> str:
 
 def p_value(point: ChangePoint) -> str:
     if point.common:
-        return "shown by the target's rows together"
+        return "detected across the target's rows"
     if point.p_value < SMALLEST_P:
         return f"p < {SMALLEST_P:g}"
     return f"p = {point.p_value:.2g}"
@@ -220,7 +220,9 @@ def confirmation(found: Confirmation) -> str:
     hosts = f" on {formatting.count(found.hosts, 'instance')}" if found.hosts else ""
     if found.kind == "run" and found.other_hosts is not None:
         hosts += f" ({found.other_hosts or 'none'} other than the run's own)"
-    return f"{found.series.row}: expected {expected}, measured {suspect}, fresh jobs{hosts} {fresh}"
+    return (
+        f"{found.series.row}: expected {expected}, measured {suspect}; fresh jobs{hosts}: {fresh}"
+    )
 
 
 def suspects(confirmations: Sequence[Confirmation]) -> str:
@@ -250,13 +252,13 @@ def summary(found: ChangesSection) -> str:
     moved = len({(point.series, point.metric) for point in points})
     first = min(point.first_recorded_at for point in points)
     since = "since" if len(found.changes) == 1 else "the first since"
-    return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {series} moved, over up to {runs}."
+    return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {series} changed, over up to {runs}."
 
 
 def precision(rate: Rate | None) -> str:
     """Say what share of the alerts turned out to be right."""
     if rate is None:
-        return "No alert has been judged yet, so it is not known how often they are right."
+        return "No alerts have been judged yet, so it is not known how often they are right."
     return (
         f"Of {formatting.count(rate.cases, 'alert')} judged, {rate.hits} "
         f"{'was' if rate.hits == 1 else 'were'} right: {formatting.percent(rate.share)}, "
@@ -283,7 +285,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
             f"{p_value(point)})"
         )
     if (more := len(points) - MOST_POINTS) > 0:
-        yield f"and {more} more, on the report's page"
+        yield f"and {more} more, listed on the report page"
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:

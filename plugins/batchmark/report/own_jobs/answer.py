@@ -17,7 +17,7 @@ from batchmark.report.words import AGAIN, NOT_COMPARABLE, NOT_KNOWN, measured_ta
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
-METRICS = "What do its metrics say?"
+METRICS = "What do the metrics show?"
 STARTS = "Cold or warm?"
 SECTION = "own-job-1"
 MEANING = (
@@ -34,7 +34,7 @@ MOST_METRICS = 3  # on the first screen
 
 
 def question(study: OwnJobStudy) -> str:
-    of = "side" if study.existing else "of its targets"
+    of = "side" if study.existing else "target"
     where = words.charted(study)
     return f"Which {of} runs {study.name} best{f' {where}' if where else ''}?"
 
@@ -66,7 +66,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
     if not any(standings.measured(study, place) for place in found):
-        nothing = f"No job of {study.name} left a figure; the reasons are below"
+        nothing = f"No job of {study.name} produced a figure; the reasons are below"
         return StudyAnswer.unknown(asked, nothing, AGAIN, cautions)
     if not time:
         more = [f"{text}."] if (text := sentences.deadline(study, found)) else []
@@ -121,7 +121,10 @@ def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
         texts = [f"{words.where(study, [one])[0]}: {_amounts(one[1])}" for one in there]
-        return f"No two sides have a figure at the same place: {formatting.shortened_list(texts)}."
+        return (
+            "No two sides have figures for the same size and start: "
+            f"{formatting.shortened_list(texts)}."
+        )
     texts = [
         ": ".join(filter(None, (words.at(study, [figure.place.size]), _amounts(figure))))
         for _, figure in there
@@ -139,7 +142,10 @@ def _amounts(figure: JobFigure) -> str:
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
     """Yield cautions about the answer, each one once."""
     if lacking := words.without_figure(study):
-        yield f"Without a figure: {formatting.shortened_list(lacking, most=2)}; see below why."
+        yield (
+            f"No figure for {formatting.shortened_list(lacking, most=2)}; see below for the "
+            "reasons."
+        )
     yield from words.idle_gpus(study)
     undecided = [win for win in (*time, *dollars) if not win.winner]
     if undecided and not _why_barred(study, undecided):
@@ -220,7 +226,7 @@ def _other_start(study: OwnJobStudy) -> str:
             if wins
             else "No two sides can be compared"
         )
-        ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
+        ran = f"{formatting.count(jobs, 'job')} ran {where} (compared separately from the others)"
         open_still = any(not win.winner for win in wins)
         more = " Each run adds to their trend." if open_still else ""
         texts.append(f"{ran}. {text}.{more}")

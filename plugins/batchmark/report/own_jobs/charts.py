@@ -31,9 +31,9 @@ def job_charts(study: OwnJobStudy) -> list[Chart]:
     found = []
     sizes = _sizes(study, places)
     if len(sizes.sizes) >= charts.LEAST_SIZES:
-        found.append(Chart(f"Time of a job over {study.axis}", partial(sizes.svg, Measure.TIME)))
+        found.append(Chart(f"Time per job over {study.axis}", partial(sizes.svg, Measure.TIME)))
         if Measure.DOLLARS in sizes.measures:
-            title = f"Dollars of a job over {study.axis}"
+            title = f"Dollars per job over {study.axis}"
             found.append(Chart(title, partial(sizes.svg, Measure.DOLLARS)))
     values = list(_paid(study, places))
     if len(charts.names_of(values)) >= LEAST_POINTS:

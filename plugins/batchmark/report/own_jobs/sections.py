@@ -52,10 +52,10 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
-            "Push its image to your registry, then apply your file with "
-            f"{formatting.shortened_list(names)} beside your other inputs, in terraform/: "
+            "Push the job's image to your registry. Then apply your file containing "
+            f"{formatting.shortened_list(names)} together with your other inputs in terraform/: "
             "terraform apply -var-file=examples/minimal.tfvars -var-file=../mine/job.tfvars. "
-            'docs/own-jobs.md says more under "On AWS".'
+            'For more, see "On AWS" in docs/own-jobs.md.'
         )
         yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
 

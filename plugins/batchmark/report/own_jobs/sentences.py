@@ -148,7 +148,7 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
     ratio = formatting.factor(wins[0].ratio)
-    return f"; {leader} leads {rival} by {ratio}, which is not enough to tell"
+    return f"; {leader} leads {rival} by {ratio}, which is inconclusive"
 
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
@@ -195,7 +195,7 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
     parts = [_steps(study, kept)] if kept else []
     if late:
         of = " with a price" if _unpriced(study, found) else ""
-        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} met it")
+        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} met the deadline")
     by = _all_jobs([step.jobs for step in kept.values()])
     return f"{limit}{by}: {'; '.join(parts)}"
 
@@ -237,4 +237,4 @@ def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str
         where = f"every {study.axis}" if every else at(study, [one.place.size for one in kept])
         parts.append(f"{name} at {where}" if len(found) > 1 else name)
     by = _all_jobs([figure.jobs for _, figure in keeping])
-    return f"{limit}{by}: {', '.join(parts) or 'no side met it'}"
+    return f"{limit}{by}: {', '.join(parts) or 'no side met the deadline'}"

@@ -103,7 +103,9 @@ def bought_otherwise(study: OwnJobStudy) -> str | None:
         if (spot := side.price.spot_usd_per_hour) and (hourly := side.price.usd_per_hour)
     ]
     told = f"; on Spot, {formatting.shortened_list(shares)}" if shares else ""
-    return f"Dollars are at On-Demand prices on all sides, however bought{told}."
+    return (
+        f"Dollars are at On-Demand prices for all sides, however their instances were bought{told}."
+    )
 
 
 def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
@@ -111,8 +113,8 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
     for side in study.sides:
         if samples := side.idle_gpu_samples:
             yield (
-                f"The GPU of {measured_target(side.target)} was at 0 % in all {samples} samples of "
-                "its use: check whether image and command use it."
+                f"The GPU of {measured_target(side.target)} was at 0 % in all {samples} "
+                "utilization samples: check whether the image and command use it."
             )
 
 
@@ -174,11 +176,11 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
         for warning in (*(() if one.problem else one.warnings), *one.doubts)
     )
     for warning, of in grouped(doubts).items():
-        yield f"With care: {'; '.join(where(study, of))}: {warning}"
+        yield f"Caution: {'; '.join(where(study, of))}: {warning}"
     priced = any(figure.usd_per_job for _, figure in figures(study))
     if study.existing and priced:
         yield (
-            "With care: jobs of others may run on the same instances, which makes times longer. "
+            "Caution: other users' jobs may run on the same instances and slow these down. "
             "Dollars are still for the whole instance."
         )
     yield from idle_gpus(study)
@@ -188,8 +190,8 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
         if side.metrics_left_out:
             yield (
                 f"{measured_target(side.target)}: "
-                f"{formatting.count(side.metrics_left_out, 'line')} of metrics left out, as a job "
-                "reported more than are kept."
+                f"{formatting.count(side.metrics_left_out, 'line')} of metrics omitted, as a job "
+                "reported more than Batchmark keeps."
             )
 
 
@@ -246,7 +248,7 @@ def bad_lines(side: JobSide) -> str | None:
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
         return None
-    lines = f"{formatting.count(number, 'line')} of {name} held no metric"
+    lines = f"{formatting.count(number, 'line')} from {name} contained no metric"
     if not by_job:  # of a release that did not count them by job
         return lines
     each = f", {extent(by_job, str)} in each" if len(by_job) > 1 else ""

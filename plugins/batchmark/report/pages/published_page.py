@@ -206,8 +206,8 @@ def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
     ahead, _ = AHEAD[measure]
     low, high = found.cpu_ahead[-1], found.gpu_ahead[0]
     return (
-        f"Matrix products are {ahead} from some size between {low:,.0f} and {high:,.0f} on, "
-        "the GPU's start-up counted."
+        f"Matrix products become {ahead} at some size between {low:,.0f} and {high:,.0f}, "
+        "including the GPU's start-up time."
     )
 
 
@@ -232,8 +232,8 @@ def _not_drawn(table: PublishedTable) -> str:
     first = table.rows[0]
     return (
         f"Size {first.parameters['size']:,} is not drawn: the {first.gpu_seconds:g} s on "
-        f"{table.gpu} are start-up, not the product. The crossover counts it, as a single job pays "
-        "for it."
+        f"{table.gpu} are start-up time, not the product. The crossover includes it, because a "
+        "single job pays for it."
     )
 
 

@@ -15,7 +15,7 @@ from batchmark.report.model import Report
 from batchmark.report.tables import amount
 
 FIGURES = (
-    "Figures have as many digits as their interval supports. Intervals are bootstrapped: with "
+    "Figures have as many digits as their intervals support. Intervals are bootstrapped: with "
     "several jobs, jobs are resampled first, then samples within each."
 )
 CHANGES = (
@@ -102,7 +102,7 @@ def _prices(report: Report) -> blocks.Section:
     source = blocks.Link(prices.source, prices.source_url or "")
     caption = (
         f"{prices.operating_system} in {prices.region}, {prices.currency} per hour. Spot: median "
-        "of the zones and their range."
+        "and range across the Availability Zones."
     )
     return blocks.Section(
         "prices",

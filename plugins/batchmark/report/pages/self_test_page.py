@@ -123,8 +123,8 @@ def _alarms(part: Part) -> str:
         f"{float(f'{one:.2g}'):g}" for one in (found.per_thousand, found.low, found.high)
     )
     text = (
-        f"{what}: {found.alarms} in {found.series_runs} runs of a series, {rate} per 1,000 "
-        f"({CONFIDENCE_TEXT} interval {low} to {high})"
+        f"{what}: {found.alarms} in {found.series_runs} runs of individual series, {rate} per "
+        f"1,000 ({CONFIDENCE_TEXT} interval {low} to {high})"
     )
     if part.source == "history" and found.alarms:
         text += f". Later runs did not confirm {found.withdrawn}; the others may be real changes"

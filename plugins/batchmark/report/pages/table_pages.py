@@ -103,7 +103,7 @@ def plan_page(
     would = f"The run would {'be refused' if refused else 'start'}."
     return Page(
         "Dry run",
-        f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
+        f"Run {plan.run_id}: nothing was submitted. On-Demand prices in {worst.region} as of "
         f"{worst.prices_as_of}.",
         f"{jobs} can cost {most} at most{where}. {would}",
         [worst_case_table(worst), *([Text(forecast, "summary")] if forecast else [])],
@@ -129,7 +129,9 @@ def guard_page(report: GuardReport) -> Page:
     heads = ("Resource", "What", "Target", "Since (UTC)", "Verdict", "Why, and what was done")
     leaked = len(report.of("leaked"))
     if leaked:
-        answer = f"{formatting.count(leaked, 'leak')}: something costs money that no run needs."
+        answer = (
+            f"{formatting.count(leaked, 'leak')}: something that no run needs is costing money."
+        )
     elif report.unread:
         answer = "No leak was found, but not everything could be checked."
     else:
@@ -152,11 +154,11 @@ def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
         answer = "Noise is not known: no target had enough jobs."
     elif floors:
         answer = (
-            f"Equal jobs differ by {extent(floors, formatting.percent)} from row to row (1 sd), on "
-            f"{formatting.count(len(found), 'target')}."
+            f"Depending on the row, identical jobs differ by {extent(floors, formatting.percent)} "
+            f"(1 sd), on {formatting.count(len(found), 'target')}."
         )
     else:
-        answer = "Not known: the jobs were too few to tell noise from chance."
+        answer = "Not known: there were too few jobs to estimate the noise."
     return Page(
         "Noise",
         f"Calibration run {report.run_id}.",
@@ -177,7 +179,7 @@ def _too_few(found: Sequence[Calibration]) -> Iterator[str]:
     )
     if unknown:
         yield (
-            f"Where it says not known, {formatting.count(fewest, 'job')} per target were too few: "
+            f"Where noise is not known, {formatting.count(fewest, 'job')} per target were too few: "
             "run the calibration with at least six repeats."
         )
 

@@ -66,9 +66,10 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
     if report.pairs:
         yield from ROWS
         yield (
-            f"Dollars per {'call' if of_calls else 'job'}, efficiency, who is cheaper, crossovers "
-            "in dollars and cold starts are at the On-Demand prices of both targets, however their "
-            "instances were bought. What jobs cost is at the price that each was bought at."
+            f"Dollars per {'call' if of_calls else 'job'}, efficiency, which target is cheaper, "
+            "crossovers in dollars and cold starts use the On-Demand prices of both targets, "
+            "however their instances were bought. Job costs use the price at which each job's "
+            "instance was bought."
         )
     yield from CALLS if of_calls else ()
 
@@ -165,8 +166,8 @@ def _caption(answer: Answer) -> str:
     rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
     amounts = "times" if answer.measure == Measure.TIME else "dollars"
     return (
-        f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the decided "
-        "rows, if any."
+        f"Each GPU target against {rival}. Ratios of {amounts} are CPU / GPU over the "
+        "decided rows, if any."
     )
 
 
@@ -220,7 +221,8 @@ def _trust(report: Report) -> str:
     floor = formatting.noise(median(row.noise.floor for row in rows))
     text = (
         f"Times differ beyond the noise from job to job in {decided} of "
-        f"{formatting.count(len(rows), 'row')}; its median over the rows is {floor} ({source})."
+        f"{formatting.count(len(rows), 'row')}; the median noise over the rows is {floor} "
+        f"({source})."
     )
     doubtful = sum(bool(row.warnings) for row in rows)
     return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text

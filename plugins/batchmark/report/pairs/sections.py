@@ -13,9 +13,10 @@ from batchmark.report.model import Report
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ONE_CALL = (
-    " One call: a job that makes a single call, from process start until the device is ready, then "
-    "inputs in, first call, output out. Crossovers exclude queue, image and container, which are "
-    "listed under cold start below, and libraries that an earlier workload had loaded."
+    " One call is a job that makes a single call: process start until the device is ready, "
+    "copying the inputs in, the first call, and copying the output out. Crossovers exclude the "
+    "queue, the image and the container, which are listed under cold start below, and libraries "
+    "that an earlier workload had already loaded."
 )
 
 

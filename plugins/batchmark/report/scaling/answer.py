@@ -26,16 +26,16 @@ from batchmark.report.words import (
 QUESTION = "How far does the training scale?"
 STRONG = "How much faster is a step?"
 EPOCH = "What does an epoch cost?"
-WHAT_IF = "What if there were more?"
+WHAT_IF = "What if there were more nodes?"
 WHAT_IF_SECTION = "what-if"
 NOT_KNOWN = "Not known"
 LIMITS: dict[Limit, str] = {
-    "communication": "exchanging gradients, waiting for the slowest rank included,",
+    "communication": "exchanging gradients (including waiting for the slowest rank)",
     "data": "waiting for data",
     "compute": "slower computing",
 }
-MORE = "More repeats on two or more numbers of nodes would tell."
-MORE_NODES = "More numbers of nodes, each on a machine of its own, would tell."
+MORE = "More repeats at two or more node counts would settle this."
+MORE_NODES = "More node counts, with each node on a machine of its own, would settle this."
 FEW_JOBS = (
     "Intervals don't cover differences between jobs: to include them, "
     f"run each job at least {ENOUGH_REPEATS} times."
@@ -150,8 +150,8 @@ def _efficiencies(training: Training) -> str:
         f"{formatting.number(point.efficiency, beside)} on {words.nodes(point.nodes)}"
         for point in points
     ]
-    by = f", by {formatting.count(few, 'job')} a point" if few else ""
-    return f"Efficiency {' and '.join(texts)}, against {words.nodes(curve.base_nodes)}{by}"
+    by = f", with {formatting.count(few, 'job')} per point" if few else ""
+    return f"Efficiency {' and '.join(texts)}, relative to {words.nodes(curve.base_nodes)}{by}"
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
@@ -161,9 +161,9 @@ def _limit(study: ScalingStudy, training: Training) -> str | None:
         return None
     at = f"On {words.nodes(reach.limit_nodes)}"
     if reach.limit is None or reach.limit_share is None:
-        return f"{at} it is not known what causes the lost time: {reach.limit_reason}."
+        return f"{at}, the cause of the lost time is not known: {reach.limit_reason}."
     share = "all" if reach.limit_share > ALL else formatting.percent(reach.limit_share)
-    text = f"{at} {LIMITS[reach.limit]} accounts for {share} of the lost time"
+    text = f"{at}, {LIMITS[reach.limit]} accounts for {share} of the lost time"
     hidden = training.prediction.hidden_seconds
     if reach.limit == "compute" and study.loopback:
         text += ": the nodes share cores"
@@ -179,25 +179,25 @@ def _cautions(training: Training) -> Iterator[str]:
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     if curve and curve.base_nodes > 1:
         yield (
-            f"1 node was not measured: efficiencies are relative to "
-            f"{words.nodes(curve.base_nodes)}, and don't include what is lost up to there."
+            "A single node was not measured: efficiencies are relative to "
+            f"{words.nodes(curve.base_nodes)} and don't include losses up to that point."
         )
     if curve and curve.kind == "strong":
         yield "This is strong scaling: no two node counts had the same batch per device."
     if reach.poor_from:
-        surely = "" if few else "surely "
-        yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
+        surely = "" if few else "clearly "
+        yield f"From {words.nodes(reach.poor_from)} upward, the efficiency is {surely}below {POOR}."
     if reach.above_one and curve:
         yield (
-            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which is "
-            f"impossible: the figure for {words.nodes(curve.base_nodes)} may be too slow."
+            f"On {words.nodes(reach.above_one)}, the efficiency is above {ABOVE_ONE}, which is "
+            f"impossible: the figure measured on {words.nodes(curve.base_nodes)} may be too slow."
         )
     if reach.waits_for_data and curve:
         share = formatting.percent(reach.waits_for_data)
         yield (
-            f"On {words.nodes(curve.base_nodes)} a step already spends {share} of its time waiting "
-            "for data: an efficiency near 1 then means that reading scales with the nodes, not "
-            "that the devices are busy."
+            f"On {words.nodes(curve.base_nodes)}, a step already spends {share} of its time "
+            "waiting for data: an efficiency near 1 then means that reading scales with the "
+            "nodes, not that the devices are busy."
         )
     if few:
         yield FEW_JOBS
@@ -207,7 +207,7 @@ def _of_study(study: ScalingStudy) -> Iterator[str]:
     """Yield what was not measured, and why EC2 instances have no price."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
-        yield f"Not measured: {names}; see below why."
+        yield f"Not measured: {names}; see below for the reasons."
     environment = study.target.environment
     if study.price.note and environment and environment.instance_type:
         yield study.price.note
@@ -217,19 +217,19 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
     """Warn if figures come from CPUs, simulated GPUs or a single machine."""
     environment, name = study.target.environment, measured_target(study.target)
     if words.on_cpu(study):
-        backend = f", which exchange by {words.backend(study)}"
-        yield f"{name}: its devices were processes on CPUs{backend}. No figure is a GPU's."
+        backend = f", which communicate through {words.backend(study)}"
+        yield f"{name}: its devices were processes on CPUs{backend}. No figure comes from a GPU."
     elif is_simulated(study.target):
-        yield f"{name}: its GPUs were simulated. No figure is a GPU's."
+        yield f"{name}: its GPUs were simulated. No figure comes from a real GPU."
     if study.loopback:
         yield (
             f"{name}: all nodes were on one machine, where they share cores and are not connected "
-            "by a network. No efficiency is a cluster's."
+            "by a network. The efficiencies are not those of a cluster."
         )
     elif environment and environment.instance_type is None:
         yield (
-            f"{name}: its nodes were not EC2 instances and may share a machine. No efficiency is "
-            "EC2's."
+            f"{name}: its nodes were not EC2 instances and may share a machine. The efficiencies "
+            "are not those of EC2."
         )
 
 
@@ -240,7 +240,7 @@ def _strong_scaling(training: Training) -> str | None:
     curve = training.strong[0]
     last = curve.points[-1]
     return (
-        f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, against "
+        f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, relative to "
         f"{words.nodes(curve.base_nodes)}, with {curve.images} images in all."
     )
 
@@ -291,7 +291,7 @@ def prediction_line(study: ScalingStudy, training: Training) -> str:
     last = prediction.points[-1]
     if last.nodes <= most.nodes:
         return (
-            f"{words.devices(study, last.ranks)} were measured, with efficiency "
+            f"{words.devices(study, last.ranks)} were measured, with an efficiency of "
             f"{formatting.number(most.efficiency)}; {held(prediction)}"
         )
     efficiency = f"{least(prediction)}{formatting.number(last.efficiency)}"
@@ -308,7 +308,7 @@ def least(prediction: Prediction) -> str:
 def held(prediction: Prediction) -> str:
     """Say whether the model holds beyond the points it was fitted to, with figures."""
     if prediction.outcome not in HOLDS:
-        return f"the model is not checked: {prediction.reason}."
+        return f"the model was not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
     further = prediction.checked[-1].nodes / known[-1]
     shown = str if prediction.outcome == "too_noisy" else attrgetter("value")

@@ -31,7 +31,7 @@ def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
     """Chart a training measured on two or more node counts."""
     found = []
     if of := (*training.weak, *training.strong):
-        title = "Efficiency: images per second of each node, over those of the fewest"
+        title = "Efficiency: images per second per node, relative to the fewest nodes"
         found.append(Chart(title, partial(_efficiency, study, of)))
     if training.weak:
         found.append(Chart("Images per second", partial(_speed, study, training.weak)))

@@ -46,10 +46,10 @@ def sections(report: Report) -> Iterator[Section]:
         for place, training in enumerate(words.trainings(study), start=1):
             name = words.training_name(study, training)
             yield Section(f"scaling-{number}-{place}", name, list(_blocks(study, training)))
-        name = f"Network, files and jobs of {measured_target(study.target)}, {study.dtype}"
+        name = f"Network, files and jobs on {measured_target(study.target)}, {study.dtype}"
         yield Section(f"scaling-{number}-rest", name, list(_rest(study)))
     if predicted := what_if(report.of(ScalingStudy)):
-        more = "The prediction, its check and what it assumes"
+        more = "The prediction, its check and its assumptions"
         yield Section(WHAT_IF_SECTION, WHAT_IF, [Text(capitalized(predicted), "")], more)
 
 
@@ -121,16 +121,19 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
 
 def _paid(study: ScalingStudy, training: Training) -> str:
     """Say what the dollars include."""
-    text = "All nodes are paid for, at On-Demand prices, for as long as the steps take"
+    text = "Dollars cover all nodes at On-Demand prices, for as long as the steps take"
     if training.settings:
         images = f"{training.settings.images_per_epoch:,}"
         text = f"An epoch is {images} images. {text}"
     if training.parameters.get("data") != FILES:
-        return f"{text}; starting them is not counted."
+        return f"{text}; starting the nodes is not included."
     if not study.file_system_usd_per_hour:
-        return f"{text}; starting them is not counted, nor the file system: its price is not known."
+        return (
+            f"{text}; starting the nodes is not included, nor is the file system, whose price is "
+            "not known."
+        )
     hourly = formatting.usd_per_hour(study.file_system_usd_per_hour)
-    return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
+    return f"{text}, and the file system at {hourly}; starting the nodes is not included."
 
 
 def study_tables(study: ScalingStudy) -> Iterator[Table]:
@@ -230,7 +233,7 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
     """List the predictions, including those for node counts that were measured."""
-    caption = "Intervals cover what the samples leave open"
+    caption = "Intervals cover the uncertainty of the samples"
     caption += (
         ", and how far off the model was where it was checked." if prediction.checked else "."
     )

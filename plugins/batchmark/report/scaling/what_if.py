@@ -16,8 +16,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 FILE = "scaling.html"
 NOTICE = (
-    "Predicted by a model that is fitted to measurements. Nothing on this page was measured unless "
-    "it says so."
+    "Predicted by a model fitted to measurements. Nothing on this page was measured unless stated."
 )
 VERDICTS = {
     "holds": "The model holds",

@@ -161,7 +161,7 @@ def remarks(study: ScalingStudy) -> Iterator[str]:
         for text in (*point.remarks, *point.warnings)
     )
     for text, places in grouped(cautions).items():
-        yield f"With care: {'; '.join(places)}: {text}"
+        yield f"Caution: {'; '.join(places)}: {text}"
 
 
 def job_nodes(study: ScalingStudy) -> dict[str, str]:

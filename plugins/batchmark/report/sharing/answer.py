@@ -24,7 +24,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
 
-QUESTION = "How many of these tasks may share the device?"
+QUESTION = "How many of these tasks can share the device?"
 MEANING = (
     f"A curve's knee is the smallest number of replicas that reaches {formatting.percent(WORTH)} "
     f"of the best throughput. It is known if {CONFIDENCE_TEXT} of the curves resampled from the "
@@ -65,15 +65,15 @@ def _answer(task: SharedTask) -> StudyAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     cautions = [*_limits(task), *_dollars(task), *_disclaimers(task)]
     if advice.verdict == "not_known":
-        remedy = "More repeats, or other numbers of replicas, would tell."
+        remedy = "More repeats or other numbers of replicas would settle this."
         return StudyAnswer.unknown(QUESTION, f"{name}: {advice.reason}", remedy, cautions)
     return StudyAnswer(QUESTION, verdict, text.strip(), cautions)
 
 
 def _gains(choice: Choice) -> str:
     text = (
-        f"{formatting.factor(choice.gain)} the throughput of one alone, "
-        f"{formatting.number(choice.price)} of the price of a step"
+        f"{formatting.factor(choice.gain)} the throughput of one replica alone, at "
+        f"{formatting.number(choice.price)} times the price per step"
     )
     if choice.usd_per_1000_steps and choice.usd_alone:
         both = (choice.usd_per_1000_steps, choice.usd_alone)
@@ -87,7 +87,7 @@ def _slowest(choice: Choice) -> str:
         return ""
     return (
         f"95 of 100 steps of the slowest replica then take {formatting.seconds(choice.p95_seconds)}"
-        f" or less, against {formatting.seconds(choice.p95_alone)} alone."
+        f" or less, compared with {formatting.seconds(choice.p95_alone)} alone."
     )
 
 
@@ -99,15 +99,15 @@ def _limits(task: SharedTask) -> Iterator[str]:
         return
     curve = advised[0]
     if curve.knee and curve.knee.outcome == "still_rising":
-        text = "The curve still rises at the largest number that was measured"
+        text = "The curve is still rising at the largest number of replicas measured"
         larger = any(one.replicas > choice.replicas for one in curve.unmeasured)
         yield f"{text}." if larger else f"{text}: measure more replicas."
     elif curve.knee and curve.knee.outcome == "not_known":
-        yield f"The knee is {NOT_KNOWN}: {curve.knee.reason}. More repeats narrow it."
+        yield f"The knee is {NOT_KNOWN}: {curve.knee.reason}. More repeats would narrow it down."
     yield from (f"{one.replicas} replicas: {one.reason}." for one in curve.unmeasured)
     if advice.equals:
         names = [words.mode_name(task, mode, advice.form) for mode in advice.equals]
-        yield f"Equally good, by the intervals: {formatting.shortened_list(names)}."
+        yield f"Equally good, judging by the intervals: {formatting.shortened_list(names)}."
     if point := curve.point(choice.replicas):
         if (devices := point.figures.devices) > 1:
             yield f"They ran on {devices} GPUs: the gain includes what the extra GPUs add."
@@ -135,13 +135,13 @@ def _disclaimers(task: SharedTask) -> Iterator[str]:
     if task.target.actual_device is Device.CPU:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
         yield (
-            f"{name}: the replicas were processes that share CPU cores{each}. "
-            "None of their figures is a GPU's."
+            f"{name}: the replicas were processes that share CPU cores{each}. None of the figures "
+            "comes from a GPU."
         )
     elif is_simulated(task.target):
-        yield f"{name}: its GPU was simulated. None of its figures is a GPU's."
+        yield f"{name}: its GPU was simulated. None of the figures comes from a real GPU."
     if task.mig_enabled:
-        yield f"{name}: the GPU is split by MIG. Figures are of one part of it."
+        yield f"{name}: the GPU is partitioned by MIG. Figures are for one of its partitions."
 
 
 def _cheapest(tasks: Sequence[SharedTask]) -> str | None:

@@ -75,21 +75,21 @@ def knee(curve: Curve) -> str | None:
         return f"knee at {found.replicas}"
     if found.outcome == "still_rising":
         return f"still rising at {found.replicas}"
-    guess = f", by the medians alone {found.replicas}" if found.replicas else ""
-    return f"knee {NOT_KNOWN}{guess}: {found.reason}; more repeats would tell"
+    guess = f", {found.replicas} by the medians alone" if found.replicas else ""
+    return f"knee {NOT_KNOWN}{guess}: {found.reason}; more repeats would settle this"
 
 
 def memory_note(task: SharedTask, curve: Curve) -> str:
     """Say what the memory column counts, and where that differs by row."""
     if task.target.actual_device is Device.CPU:
-        return "Memory is the most that a replica's process held."
-    own = "the most that torch held for a replica, without its context"
+        return "Memory is the peak memory of a replica's process."
+    own = "the peak memory that torch held for a replica, excluding its context"
     unknown = [one.replicas for one in curve.points if one.figures.device_memory_bytes is None]
     if len(unknown) == len(curve.points):
         return f"Memory is {own}."
-    note = "Memory is the GPU's, shared evenly among the replicas, their contexts included"
+    note = "Memory is that of the GPU, divided evenly among the replicas, including their contexts"
     if unknown:
-        note += f"; not known of replicas {', '.join(map(str, unknown))}, where it is {own}"
+        note += f"; not known for replicas {', '.join(map(str, unknown))}, where it is {own}"
     return f"{note}."
 
 
@@ -123,4 +123,4 @@ def remarks(task: SharedTask) -> Iterator[str]:
         for point in curve.points:
             where = f"{name}, {formatting.count(point.replicas, 'replica')}"
             yield from (f"Starved: {where}: {text}" for text in starving(point))
-            yield from (f"With care: {where}: {text}" for text in point.warnings)
+            yield from (f"Caution: {where}: {text}" for text in point.warnings)

@@ -53,7 +53,7 @@ def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
 
 def summary(alerts: Sequence[Alert]) -> str:
     if not alerts:
-        return "No alert yet: nothing has become slower, dearer or noisier."
+        return "No alerts yet: nothing has become slower, dearer or noisier."
     counts = Counter(alert.state for alert in alerts)
     found = ", ".join(f"{counts[state]} {state}" for state in counts)
     return f"{formatting.count(len(alerts), 'alert')}: {found}."

@@ -120,17 +120,15 @@ class Comparison:
         if self.ratio == "speedup":
             return f"The speedup is the time of {self.second} / the time of {self.first}."
         return (
-            f"The ratio says how many times better {self.first} is: in time, or in what the row's "
-            "metric, such as throughput, counts."
+            f"The ratio shows how many times better {self.first} is, in time or in the row's "
+            "metric, such as throughput."
         )
 
     @property
     def ratio_caption(self) -> str:
         if self.ratio == "speedup":
-            return (
-                "Speedup, time of the second / time of the first: above 1 the first is the faster"
-            )
-        return "Ratio, how many times better the first is, in time or in the row's metric"
+            return "Speedup (time of the second / time of the first): above 1, the first is faster"
+        return "Ratio: how many times better the first is, in time or in the row's metric"
 
     @property
     def has_intervals(self) -> bool:
@@ -168,12 +166,14 @@ class Comparison:
     def next_step(self) -> str:
         """What would decide the undecided rows."""
         if not self.not_known_yet:
-            return "compare one target with itself, or with figures of another machine"
+            return "compare one target with itself, or with figures from another machine"
         if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
-            return "look at the trend of cold starts over several runs: more repeats would run warm"
+            return (
+                "check the trend of cold starts over several runs, as more repeats would run warm"
+            )
         if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
-            return "measure more repeats, or on a quieter machine"
-        return f"measure {MINIMUM_SAMPLES} or more repeats a side"
+            return "measure more repeats, or use a quieter machine"
+        return f"measure {MINIMUM_SAMPLES} or more repeats per side"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """Say how much identical jobs may differ in undecided rows."""
@@ -192,10 +192,11 @@ class Comparison:
         )
         yield (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
-            f"{formatting.count(_repeats(rows), 'repeat')} a side, equal jobs may differ by {most}."
+            f"{formatting.count(_repeats(rows), 'repeat')} per side, identical jobs may differ by "
+            f"{most}."
         )
         if lacking:
-            yield f"In {lacking} of these, repeats that did not settle are left out."
+            yield f"In {lacking} of these, repeats that did not settle were excluded."
 
     @property
     def remarks(self) -> list[str]:
@@ -214,7 +215,7 @@ class Comparison:
                     if _is_metric(row)
                     else f"took {factor} times as long"
                 )
-                yield f"{self.first}: {row_label(row)} {worse}: look at it."
+                yield f"{self.first}: {row_label(row)} {worse}: investigate this."
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:

@@ -71,19 +71,19 @@ class Forecast:
     @property
     def text(self) -> str:
         if self.runs is None:
-            return f"{self.what} has no schedule that could be read: next month is not known."
+            return f"{self.what} has no readable schedule, so next month's cost is not known."
         if self.paused:
             return f"{self.what} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
         if not self.recent_usd:
-            costs = "; the cost of one is not known yet: the first run tells"
+            costs = "; the cost per run is not known yet: the first run will show it"
             if self.most_usd is not None:
                 each, every = map(formatting.usd, (self.most_usd, self.runs * self.most_usd))
-                costs = f", {every} at most ({each} each); the first run shows the actual cost"
+                costs = f", {every} at most ({each} each); the first run will show the actual cost"
             return f"{times} of {self.what} next month{costs}."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):
-            return f"{times} of {self.what} next month; the latest {latest} cost no dollars."
+            return f"{times} of {self.what} next month; the latest {latest} cost nothing."
         one = median(self.recent_usd)
         span = f"{formatting.usd(min(self.recent_usd))} to {formatting.usd(max(self.recent_usd))}"
         return (
@@ -98,6 +98,6 @@ def _spent(usd: float) -> str:
 
 def summary(months: Sequence[Month]) -> str:
     if not months:
-        return "No run has been booked yet, so nothing was spent."
+        return "No run has been recorded yet, so nothing has been spent."
     newest = months[0]
     return f"{newest.spending.month}: {newest.usd}. {newest.runs}."

@@ -85,7 +85,7 @@ def comparison_chart(found: SideBySide) -> Any:
     scale = alt.Scale(type="log", nice=False, padding=10)
     amounts = [1.0, *(value[end] for value in values for end in ("low", "high"))]
     axis = alt.Axis(format="~g", values=log_ticks(min(amounts), max(amounts)))
-    title = "how many times better the first is: above 1 it is ahead"
+    title = "how many times better the first is: above 1, it is ahead"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
         x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", description="text:N"
     )

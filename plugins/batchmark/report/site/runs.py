@@ -31,7 +31,7 @@ WITHOUT_REPORT = {
     "queued": "It is queued; its report appears when its jobs have ended.",
     "running": "It is still running; its report appears when its jobs have ended.",
     "success": "It has no report page.",
-    "failed": "It failed before it had a report; its page says why.",
+    "failed": "It failed before its report was written; its page says why.",
 }
 
 
@@ -146,7 +146,7 @@ def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tu
 def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
     """Summarise a page's runs: the latest answer and open alerts."""
     if first and not lines:
-        return "No run yet. Trigger the DAG GPU-CPU benchmark: its report appears here."
+        return "No runs yet. Trigger the DAG GPU-CPU benchmark, and its report will appear here."
     latest = next((line.summary for line in lines if line.summary), None)
     answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
     waiting = sum(alert.state == "open" for alert in alerts)
@@ -166,7 +166,7 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
         f"{task}: {reason}" if reason else f"{task}: its log says why"
         for task, reason in dict.fromkeys(failures)
     ]
-    text = "It failed before it had a report."
+    text = "It failed before its report was written."
     return f"{text} {formatting.shortened_list(told).rstrip('.')}." if told else text
 
 

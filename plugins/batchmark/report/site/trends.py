@@ -122,7 +122,7 @@ class Trend:
         if self.standing.word is None:
             return f"{self._text(value)} before"
         share = formatting.change(self.latest.value / value - 1)
-        return f"{share} against the median before, {self._text(value)}, {self.standing.word}"
+        return f"{share} against the previous median, {self._text(value)}, {self.standing.word}"
 
     @property
     def points(self) -> list[tuple[float, float]]:

@@ -84,7 +84,7 @@ def _jobs(block: blocks.Jobs, _: list[str]) -> Iterator[str]:
             yield from _job_lines(number, line)
         return
     for target, jobs in Counter(line.target for line in block.jobs).items():
-        yield f"{target}: {formatting.count(jobs, 'job')}; logs and documents: see the page"
+        yield f"{target}: {formatting.count(jobs, 'job')}; for logs and documents, see the page"
 
 
 # Formats blocks that are lines of text; notes in the passed list are not repeated.

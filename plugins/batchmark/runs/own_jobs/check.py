@@ -13,9 +13,9 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (
-    "its log has no line from the shell wrapper: either lines were lost, as can happen unless the "
-    "log driver's mode is blocking, or the image has an ENTRYPOINT that takes the command; in "
-    "that case set shell to false"
+    "its log contains no line from the shell wrapper: either lines were lost, which can happen "
+    "unless the log driver's mode is blocking, or the image has an ENTRYPOINT that takes the "
+    "command as its arguments; in that case, set shell to false"
 )
 OUT_OF_MEMORY = "OutOfMemory"  # how Batch's reason at the container begins
 
@@ -113,7 +113,7 @@ def _problem_of_output(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -
     if facts.no_sha256 == UNKNOWN:
         return (
             f"the SHA-256 of its output {plan.output} is unknown: the image has no sha256sum, or "
-            "can't read the file"
+            "the file can't be read"
         )
     if facts.output_sha256 is None:
         is_right = plan.output_sha256 and _passed_below_its_shell(job, told)

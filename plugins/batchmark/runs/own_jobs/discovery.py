@@ -131,19 +131,20 @@ def _queue(account: _Account, name: str) -> dict[str, Any]:
     queue = account.queue(name)
     if queue is None:
         raise PlanError(
-            f"no job queue {name!r} in this region{did_you_mean(name, account.queue_names())}"
+            f"there is no job queue {name!r} in this "
+            f"region{did_you_mean(name, account.queue_names())}"
         )
     shown = queue["jobQueueName"]
     if queue["state"] != "ENABLED" or queue.get("status", "VALID") not in WORKING:
         raise PlanError(
             f"queue {shown} is {queue['state']} and {queue.get('status')} "
-            f"({queue.get('statusReason', 'no reason given')}): fix it, or name another"
+            f"({queue.get('statusReason', 'no reason given')}): fix it, or use another queue"
         )
     if queue.get("schedulingPolicyArn"):
         raise PlanError(
             f"queue {shown} uses the scheduling policy {name_of(queue['schedulingPolicyArn'])}, "
-            "which needs a share identifier that Batchmark does not send: name a "
-            "first-in-first-out queue"
+            "which needs a share identifier that Batchmark does not send: use a first-in, "
+            "first-out queue"
         )
     return queue
 
@@ -157,7 +158,7 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
             raise PlanError(
                 f"compute environment {each['computeEnvironmentName']} of queue "
                 f"{queue['jobQueueName']} {reason}: Batchmark only watches jobs on EC2 instances "
-                "that Batch manages through ECS; name a queue that uses only these"
+                "that Batch manages through ECS; use a queue with only such environments"
             )
     enabled = [
         each
@@ -167,7 +168,7 @@ def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str,
     if not enabled:
         raise PlanError(
             f"queue {queue['jobQueueName']} has no compute environment that is ENABLED and VALID: "
-            "fix one, or name another queue"
+            "fix one, or use another queue"
         )
     return enabled
 
@@ -202,26 +203,29 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
     found = account.definition(name)
     if found is None:
         raise PlanError(
-            f"no ACTIVE job definition {name!r} in this region: give a name, name:revision or ARN"
+            f"there is no ACTIVE job definition {name!r} in this region: specify a name, "
+            "name:revision or ARN"
         )
     shown = f"job definition {found['jobDefinitionName']}:{found['revision']}"
     arn = found["jobDefinitionArn"].rpartition(":")[0]
     if not any(fnmatchcase(arn, each) for each in account.allowed):
         raise PlanError(
-            f"{shown} may not be compared, because whoever starts a comparison can run any "
-            f"command with its role: add {arn} to job_definition_arns of Terraform's "
-            "comparison_access, or of its "
-            f"stack job_comparison, and apply; allowed: {', '.join(account.allowed) or 'none'}"
+            f"{shown} must be allowed explicitly, because whoever starts a comparison can run any "
+            f"command with its role: add {arn} to job_definition_arns in Terraform's "
+            "comparison_access or in its job_comparison stack, and apply; currently allowed: "
+            f"{', '.join(account.allowed) or 'none'}"
         )
     if found["status"] != "ACTIVE":
-        raise PlanError(f"{shown} is {found['status']}: name an ACTIVE revision, or none")
+        raise PlanError(
+            f"{shown} is {found['status']}: use an ACTIVE revision, or omit the revision"
+        )
     if found["type"] != "container":
-        raise PlanError(f"{shown} is of type {found['type']}: name one of type container")
+        raise PlanError(f"{shown} is of type {found['type']}: use one of type container")
     for kind in ("eksProperties", "ecsProperties"):
         if found.get(kind):
-            raise PlanError(f"{shown} has {kind}: name one with containerProperties")
+            raise PlanError(f"{shown} has {kind}: use one with containerProperties")
     if "FARGATE" in found.get("platformCapabilities", ()):
-        raise PlanError(f"{shown} is for Fargate, whose hosts are not visible: name one for EC2")
+        raise PlanError(f"{shown} is for Fargate, whose hosts are not visible: use one for EC2")
     return found
 
 
@@ -253,13 +257,13 @@ def _types(
         if asked > (there := max(of_each, default=0)):
             raise PlanError(
                 f"its job requests {shown}, but no instance of {', '.join(named)} has more than "
-                f"{there}: request less, or name another queue"
+                f"{there}: request less, or use another queue"
             )
     fitting = [each for each in possible if each.holds(needs)]
     if not fitting:
         raise PlanError(
-            f"its job requests {', '.join(most)}, but no instance of {', '.join(named)} has all "
-            "of that in addition to ECS's share of memory: request less, or name another queue"
+            f"its job requests {', '.join(most)}, but no instance of {', '.join(named)} has all of "
+            "that in addition to ECS's share of memory: request less, or use another queue"
         )
     return fitting
 
@@ -270,7 +274,7 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
     if seconds < LEAST_TIMEOUT_SECONDS:
         raise PlanError(
             f"its definition's timeout is {seconds} s, below Batch's minimum of "
-            f"{LEAST_TIMEOUT_SECONDS} s: give the side a timeout_seconds"
+            f"{LEAST_TIMEOUT_SECONDS} s: set the side's timeout_seconds"
         )
     return seconds
 
@@ -284,7 +288,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
     problem = _log_problem(account, container)
     if problem and (side.check or side.output):
         raise PlanError(
-            f"its check or output is read from the job's log, but {problem}; or leave both out"
+            f"its check or output is read from the job's log, but {problem}; or omit both"
         )
     if problem:
         yield (f"Side {side.name}: its metrics and host will be unknown, because {problem}.")
@@ -301,10 +305,10 @@ def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
     """Return why the jobs' log can't be read, and how to fix it; None if it can be read."""
     driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
-        return f"its definition uses the log driver {driver}: name one that uses {AWSLOGS}"
+        return f"its definition uses the log driver {driver}: choose one that uses {AWSLOGS}"
     region = options.get("awslogs-region", account.region)
     if region != account.region:
-        return f"its definition logs to {region}: name one that logs to {account.region}"
+        return f"its definition logs to {region}: choose one that logs to {account.region}"
     group = options.get("awslogs-group", DEFAULT_LOG_GROUP)
     try:
         there = account.log_group_is_there(group)
@@ -312,7 +316,7 @@ def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
         if (code := error_code(error)) not in DENIED:
             raise
         return (
-            f"Airflow may not read its log group {group} ({code}): name it in Terraform's "
+            f"Airflow is not allowed to read its log group {group} ({code}): add it to Terraform's "
             "log_group_names"
         )
     made = group == DEFAULT_LOG_GROUP or options.get("awslogs-create-group") == "true"
@@ -336,6 +340,6 @@ def _memory_notes(side: Side, needs: InstanceType, types: Sequence[InstanceType]
     if needs.memory_mib > most * USABLE_MEMORY:
         yield (
             f"Side {side.name}: it requests {needs.memory_mib} MiB of memory, but no instance that "
-            f"it may get has more than {most}, and ECS keeps some of that. If its jobs stay "
+            f"it can get has more than {most}, and ECS reserves some of that. If its jobs stay "
             "RUNNABLE, request less."
         )

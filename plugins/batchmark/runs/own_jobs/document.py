@@ -320,7 +320,10 @@ class WatchedJob:
 
     def _doubts(self) -> Iterator[str]:
         if self._seconds and not self.span.seconds:
-            yield f"{self.span.problem}, so its time covers only the command, by its own clock"
+            yield (
+                f"{self.span.problem}, so its time covers only the command, measured by the job's "
+                "own clock"
+            )
         yield from doubts_of_log(self.plan, self.job, self.told)
         yield from filter(None, [container_warning(self.job)])
 

@@ -217,7 +217,9 @@ class JobOutput:
             (metric.metric, metric.unit), metric.higher_is_better
         )
         if metric.higher_is_better != told:
-            problem = f"higher_is_better: {str(told).lower()} in the first line of {metric.metric}"
+            problem = (
+                f"higher_is_better was {str(told).lower()} in the first line of {metric.metric}"
+            )
             self._take_bad(source, text, problem)
             return
         self._seen[source] += 1

@@ -31,12 +31,14 @@ class Side(Record):
 
     name: JobName
     job_queue: Name = Field(description="name or ARN")
-    job_definition: Name = Field(description="name or ARN; without a revision, the newest one")
+    job_definition: Name = Field(
+        description="name or ARN; the latest revision if none is specified"
+    )
     parameters: dict[Line, str] = Field(
         default={}, description="values of the command's placeholders"
     )
     environment: dict[Line, str] = Field(
-        default={}, description="variables in addition to the definition's"
+        default={}, description="environment variables in addition to the definition's"
     )
     command: tuple[str, ...] | None = None
     vcpus: PositiveCount | None = None
@@ -57,7 +59,7 @@ class Side(Record):
                 "check and output need shell: true, as the shell wrapper evaluates them"
             )
         if self.output_sha256 and not self.output:
-            raise ValueError("output_sha256 is given without an output")
+            raise ValueError("output_sha256 was specified without an output")
         return self
 
     @model_validator(mode="after")
@@ -65,7 +67,7 @@ class Side(Record):
         for name in self.environment:
             if name.startswith(OUR_VARIABLES) and name != FILE_VARIABLE:
                 raise ValueError(
-                    f"environment has {name}, which Batchmark sets itself: leave it out"
+                    f"environment contains {name}, which Batchmark sets itself: omit it"
                 )
         return self
 
@@ -74,9 +76,13 @@ class FoundSide(Record):
     """A side with its details from Batch and EC2."""
 
     side: Side
-    target: Target = Field(description="its instance type is the smallest that holds the job")
-    command: tuple[str, ...] = Field(description="may have placeholders; empty: the image's own")
-    parameters: dict[str, str] = Field(description="the definition's defaults and the side's")
+    target: Target = Field(description="its instance type is the smallest one that fits the job")
+    command: tuple[str, ...] = Field(
+        description="may contain placeholders; empty if it is the image's default command"
+    )
+    parameters: dict[str, str] = Field(
+        description="the definition's defaults, overridden by the side's parameters"
+    )
     types: tuple[str, ...] = Field(description="instance types that its job may run on")
     notes: tuple[str, ...] = ()
 
@@ -110,7 +116,7 @@ def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = (
         PlanError: a field is unknown, missing or invalid, or a side's name is taken.
     """
     if not 1 <= len(given) <= MOST_SIDES:
-        raise PlanError(f"sides has {len(given)} objects: give 1 to {MOST_SIDES}")
+        raise PlanError(f"sides contains {len(given)} objects: specify 1 to {MOST_SIDES}")
     sides = [_side(number, each) for number, each in enumerate(given, start=1)]
     ((name, count),) = Counter(side.name for side in sides).most_common(1)
     if count > 1:
@@ -123,12 +129,15 @@ def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = (
 def _side(number: int, given: Mapping[str, Any]) -> Side:
     if not isinstance(given, Mapping):
         raise PlanError(
-            f"side {number} is a {type(given).__name__}: give an object with name, job_queue, ..."
+            f"side {number} is a {type(given).__name__}: use an object with fields such as name "
+            "and job_queue"
         )
     known = list(Side.model_fields)
     for field in given:
         if field not in known:
-            raise PlanError(f"side {number} has {field!r}{did_you_mean(str(field), known)}")
+            raise PlanError(
+                f"side {number} has an unknown field {field!r}{did_you_mean(str(field), known)}"
+            )
     try:
         return Side.model_validate(dict(given))
     except ValidationError as error:

@@ -33,7 +33,8 @@ def command(words: Sequence[str]) -> list[str]:
     """
     if not words:
         raise ValueError(
-            "there is no command, and the image's own is unknown: give one, or set shell=false"
+            "no command was specified, and the image's default command is unknown: specify one, "
+            "or set shell=false"
         )
     return ["sh", "-c", script(), "sh", *words]
 
@@ -65,9 +66,8 @@ def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
     characters = len(json.dumps(container)) + ROOM_FOR_BATCH
     if characters > MOST_CHARACTERS:
         raise PlanError(
-            f"{plan.name}'s command, check and environment are {characters:,} characters "
-            f"including the wrapper and Batch's additions, but ECS allows {MOST_CHARACTERS:,}: "
-            "put a script "
-            "into the image, or set shell to false"
+            f"{plan.name}'s command, check and environment total {characters:,} characters, "
+            "including the wrapper and Batch's additions, but ECS allows only "
+            f"{MOST_CHARACTERS:,}: put a script into the image, or set shell to false"
         )
     return container

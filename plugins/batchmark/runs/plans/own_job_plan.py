@@ -114,7 +114,7 @@ def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
     """
     if (own_jobs.name, own_jobs.region) != (config.name, config.region):
         raise ConfigError(
-            f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, but "
+            f"your own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, but "
             f"this Airflow belongs to {config.name!r} in {config.region}: apply Terraform again"
         )
     if name not in own_jobs.jobs:
@@ -137,8 +137,8 @@ def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] =
     for target in chosen:
         if config.targets[target].sharing:
             raise PlanError(
-                f"the jobs of {target} share an instance, which would disturb {name}: leave it out "
-                "of targets, in the form or in Terraform's own_jobs"
+                f"jobs on {target} share an instance, which would disturb {name}: remove the "
+                "target from targets, in the form or in Terraform's own_jobs"
             )
     return chosen
 
@@ -218,18 +218,18 @@ def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
     used = {what: _placeholders(words) for what, words in texts.items()}
     if plan.shell and not plan.command:
         raise PlanError(
-            f"{target} uses its image's own command, which is unknown: give one, or set shell to "
-            "false, which yields less information"
+            f"{target} uses its image's default command, which is unknown: specify a command, or "
+            "set shell to false, which yields less information"
         )
     if plan.axis and plan.axis not in used["command"]:
         raise PlanError(
-            f"the command of {target} does not have Ref::{plan.axis}, so sizes would change "
-            f"nothing{did_you_mean(plan.axis, used['command'])}"
+            f"the command of {target} does not contain Ref::{plan.axis}, so sizes would have no "
+            f"effect{did_you_mean(plan.axis, used['command'])}"
         )
     for what, names in used.items():
         if missing := [name for name in names if name not in values]:
             raise PlanError(
-                f"the {what} of {target} has Ref::{missing[0]}, which has no value: set it in "
+                f"the {what} of {target} contains Ref::{missing[0]}, which has no value: set it in "
                 "parameters"
             )
 
@@ -240,7 +240,7 @@ def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
         if not fill(word):
             raise PlanError(
                 f"word {number} of the command of {target}, {word!r}, is empty, which Batch "
-                "rejects: leave it out, or give its parameter a value"
+                "rejects: omit it, or give its parameter a value"
             )
     filled = plan.model_copy(
         update={
@@ -264,7 +264,8 @@ def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | Non
     if axis is None:
         if sizes:
             raise PlanError(
-                f"sizes has {sizes[0]!r}, but the job has no axis: name a parameter of its command"
+                f"sizes contains {sizes[0]!r}, but the job has no axis: choose a parameter of its "
+                "command as the axis"
             )
         return [None]
     # A whole number as one, so that a command gets 64, not 64.0.

@@ -118,12 +118,12 @@ def check_targets(
         if (name in targets if targets else shared_too or target.sharing is None)
     ]
     if not chosen:
-        raise PlanError("no target to run; Terraform created none")
+        raise PlanError("there are no targets to run, because Terraform created none")
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
     if need_both_devices and missing:
         raise PlanError(
-            f"no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
-            f"least one of each device; Terraform created: {known}"
+            f"there is no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
+            f"least one target for each device; Terraform created: {known}"
         )
     return chosen
 

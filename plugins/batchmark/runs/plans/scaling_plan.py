@@ -86,8 +86,8 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
     counts = sorted(set(wanted.node_counts))
     if counts[-1] > nodes.most_nodes:
         raise PlanError(
-            f"node_counts has {counts[-1]}, but the stack is limited to {nodes.most_nodes} nodes: "
-            "use fewer, or raise most_nodes in terraform/stacks/multi_node"
+            f"node_counts contains {counts[-1]}, but the stack is limited to {nodes.most_nodes} "
+            "nodes: use fewer, or raise most_nodes in terraform/stacks/multi_node"
         )
     devices, batch = _devices(nodes, wanted.devices), wanted.batch
     images = counts[0] * devices * batch
@@ -130,13 +130,16 @@ def _variant(wanted: ScalingRun, number: int, changes: Mapping[str, object]) -> 
     known = list(TrainingSettings.model_fields)
     if not changes:
         raise PlanError(
-            f"study's object {number} is {changes!r}: give settings to change, such as "
+            f"object {number} in study is {changes!r}: specify the settings to change, such as "
             '{"learning_rate": 0.2}'
         )
     for name in changes:
         if name not in known:
-            raise PlanError(f"study's object {number} has {name!r}{did_you_mean(name, known)}")
-    return parse_options(ScalingRun, {**dict(wanted), **changes}, f"study's object {number}: ")
+            raise PlanError(
+                f"object {number} in study has an unknown setting "
+                f"{name!r}{did_you_mean(name, known)}"
+            )
+    return parse_options(ScalingRun, {**dict(wanted), **changes}, f"object {number} in study: ")
 
 
 def _devices(nodes: MultiNode, devices: int | None) -> int:

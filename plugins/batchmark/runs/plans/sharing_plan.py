@@ -73,7 +73,7 @@ def plan_sharing(
     if wanted.disturbances and all(config.targets[name].sharing for name in plans):
         raise PlanError(
             f"disturbances are {_list(wanted.disturbances)}, but replicas can only be disturbed "
-            "within one job: add a target that does not share its instance, or set none"
+            "within one job: add a target that does not share its instance, or set no disturbances"
         )
     return [
         planned_job(
@@ -113,8 +113,8 @@ def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOpt
         return [wanted]
     if target.sharing not in wanted.modes:
         return (
-            f"{name} shares its instance by {target.sharing}, but modes are "
-            f"{_list(wanted.modes)}: add that mode, or leave the target out"
+            f"{name} shares its instance by {target.sharing}, but modes are {_list(wanted.modes)}: "
+            "add that mode, or omit the target"
         )
     most = target.max_replicas or 1
     counts = [each for each in wanted.replicas if each <= most]
@@ -142,12 +142,13 @@ def _check_task(name: str, *, own: bool) -> None:
         # The image alone knows the user's own workloads.
         if name in TASKS:
             raise PlanError(
-                f"task {name!r} is not one of your own workloads: leave out {OWN_TASK!r}"
+                f"task {name!r} is not one of your own workloads: omit the prefix {OWN_TASK!r}"
             )
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise PlanError(
-                f"task {OWN_TASK + name!r} is not a workload's name: give the name of its file "
-                f"in own_workloads without .py, using a-z, 0-9 and _, such as {OWN_TASK}softmax"
+                f"task {OWN_TASK + name!r} is not a valid workload name: use the name of its file "
+                "in own_workloads without .py, consisting of a-z, 0-9 and _, such as "
+                f"{OWN_TASK}softmax"
             )
     elif name not in TASKS:
         raise PlanError(
@@ -162,9 +163,11 @@ def _parsed(axes: str) -> dict[str, int]:
     for part in re.split(r"[,\s]+", axes.strip()) if axes.strip() else []:
         name, _, value = part.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or not re.fullmatch(r"[1-9]\d{0,11}", value):
-            raise PlanError(f"axes has {part!r}: give a name and a whole number, such as batch=32")
+            raise PlanError(
+                f"axes contains {part!r}: use a name and a whole number, such as batch=32"
+            )
         if name in sizes:
-            raise PlanError(f"axes has {name} twice: give each only once")
+            raise PlanError(f"axes contains {name} twice: set each axis only once")
         sizes[name] = int(value)
     return sizes
 
@@ -173,10 +176,12 @@ def _check_axes(task: str, sizes: dict[str, int]) -> None:
     known = TASKS[task]
     for name, value in sizes.items():
         if name not in known:
-            raise PlanError(f"axes has {name}={value}, but the axes of {task} are {_list(known)}")
+            raise PlanError(
+                f"axes contains {name}={value}, but the axes of {task} are {_list(known)}"
+            )
         if not known[name].least <= value <= known[name].most:
             raise PlanError(
-                f"{task} can't have {name}={value}; give {known[name].least} to {known[name].most}"
+                f"{task} can't have {name}={value}: use {known[name].least} to {known[name].most}"
             )
     for name, axis in known.items():
         if name not in sizes and not axis.is_optional:

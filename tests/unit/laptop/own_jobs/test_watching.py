@@ -36,7 +36,7 @@ def test_the_page_draws_each_series_and_says_what_an_alert_still_needs(rows, tmp
     assert html.count("<figure") == 2
     assert "2 series over up to 5 runs, none with an alert." in text
     assert runs_missing(5) in text
-    assert "+20 % against the median before, 2.00 s, not known yet" in text
+    assert "+20 % against the previous median, 2.00 s, not known yet" in text
     assert 'href="report.html"' in html
 
 

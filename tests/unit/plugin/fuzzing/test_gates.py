@@ -129,6 +129,6 @@ def test_no_loss_and_no_double_goes_unseen(examples, capsys):
         assert (code, last) != before[case]
         if before[case][0] and not code:
             assert "old" in which
-            assert " 0 missing in the baseline" not in last
+            assert " 0 missing from the baseline" not in last
 
     lose()

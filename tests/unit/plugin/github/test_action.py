@@ -154,9 +154,9 @@ def test_a_slow_down_on_another_machine_is_told_and_passes(workflow, measure):
     measure(0.012, environment=other)
     outcome = workflow.pull_request()
     assert outcome.code == 0
-    assert "**Gate passed, as a slowdown on another machine doesn't count: " in outcome.summary
+    assert "**Gate passed, as a slowdown on a different machine doesn't count: " in outcome.summary
     assert (
-        "Another machine: its cpu model is AMD EPYC 7R32, and Intel(R) Xeon(R) Platinum 8124M "
+        "Different machine: cpu model is AMD EPYC 7R32, but Intel(R) Xeon(R) Platinum 8124M "
         in outcome.summary.replace("\\", "")
     )
 
@@ -183,7 +183,10 @@ def test_an_own_job_that_was_measured_before_is_compared_and_nothing_measured(wo
     assert "13 jobs (6 to 7 for each of 2 sizes)" in outcome.summary
     outcome = workflow.pull_request(measured="build/raw")
     assert outcome.code == 2
-    assert "several runs (run-1, run-2); give one folder of them, such as build/raw/" in outcome.log
+    assert (
+        "several runs (run-1, run-2); choose one of their folders, such as build/raw/"
+        in outcome.log
+    )
 
 
 def test_a_comparison_that_may_not_fail_tells_and_passes(workflow, main_branch, measure):
@@ -212,7 +215,7 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
     options |= {"repeats": "1", "require-decided": "true"}
     outcome = workflow.pull_request(**options)
     assert outcome.code == 1
-    assert "**Gate failed, as it decided nothing (measure 6 or more repeats a side): " in (
+    assert "**Gate failed, as it decided nothing (measure 6 or more repeats per side): " in (
         outcome.summary
     )
 

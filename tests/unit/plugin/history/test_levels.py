@@ -102,14 +102,14 @@ def test_a_newest_run_is_held_against_its_level_in_all_views(levels, newest, lev
         *moved,
     ]
     assert trend(rows) == [
-        "; ".join([f"{share} against the median before, {seconds(level)}, {word}", *moved])
+        "; ".join([f"{share} against the previous median, {seconds(level)}, {word}", *moved])
     ]
     level, newest = ON_CPU / level, ON_CPU / newest
     if change:
         change = (change[0], ON_CPU / change[1])
     moved = told(change, level, formatting.multiple)
     share = formatting.change(newest / level - 1)
-    before = f"{share} against the median before, {formatting.multiple(level)}, {word}"
+    before = f"{share} against the previous median, {formatting.multiple(level)}, {word}"
     assert pairs(rows) == ["; ".join([before, *moved])]
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_befor
     assert trend(rows) == [change]
     rows.append(measured(0.01304, GPU, day=21))
     assert shown(rows) == ["22 13.0 ms 13.0 ms +0.3 %, not known yet", change]
-    assert trend(rows) == [f"+0.3 % against the median before, 13.0 ms, not known yet; {change}"]
+    assert trend(rows) == [f"+0.3 % against the previous median, 13.0 ms, not known yet; {change}"]
 
 
 def test_the_version_of_a_change_is_named():
@@ -138,7 +138,7 @@ def test_another_machine_is_another_series_and_no_change():
     rows = shaped([(20, 0.010)], 0.01004) + shaped([(10, 0.013)], 0.01304, other, since=21)
     rows += on_cpu(32)
     was, now = (
-        f"{share} against the median before, {old}"
+        f"{share} against the previous median, {old}"
         for share, old in (("+0.4 %", "10.0 ms"), ("+0.3 %", "13.0 ms"))
     )
     assert trend(rows) == [f"{was}, {SAME}", f"{now}, {SAME}"]

@@ -34,7 +34,7 @@ def report(*jobs, lost=()):
 def test_jobs_that_failed_alike_are_told_once_with_the_last_lines_of_the_first():
     later = tuple(line.replace("/job/1", "/job/2") for line in TRACEBACK)
     found = report(failed("g5.xlarge"), failed("c5.2xlarge", later))
-    title = f"2 jobs of g5.xlarge, c5.2xlarge failed: {HOW}."
+    title = f"2 jobs on g5.xlarge, c5.2xlarge failed: {HOW}."
     for shown in (render_html(found), terminal(found)):
         assert shown.count("What failed") == 1
         assert shown.count("FileNotFoundError: weights.bin") == 1
@@ -46,9 +46,9 @@ def test_jobs_that_failed_alike_are_told_once_with_the_last_lines_of_the_first()
 def test_what_failed_otherwise_stands_apart_and_the_commonest_is_first():
     jobs = [failed("g5.xlarge", ["boom"]), *(failed("c5.2xlarge", repeat=n) for n in (1, 2))]
     text = terminal(report(*jobs))
-    assert text.index(f"2 jobs of c5.2xlarge failed: {HOW}") < text.index("1 job of g5.xlarge")
+    assert text.index(f"2 jobs on c5.2xlarge failed: {HOW}") < text.index("1 job on g5.xlarge")
     many = terminal(report(*(failed("g5.xlarge", [str(n)], repeat=n) for n in range(1, 9))))
-    assert many.count("1 job of g5.xlarge failed") == failures.MOST_KINDS
+    assert many.count("1 job on g5.xlarge failed") == failures.MOST_KINDS
     assert "3 more kinds of failure: see their logs." in many
 
 
@@ -60,7 +60,7 @@ def test_what_was_not_run_is_told_once_and_costs_nothing():
     lost = [not_run(target, n) for target in ("g5.xlarge", "c5.2xlarge") for n in (2, 3)]
     found = report(failed("g5.xlarge"), failed("c5.2xlarge"), lost=lost)
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found, 400)):
-        text = f"4 more jobs (2 of g5.xlarge, 2 of c5.2xlarge): {NOT_RUN}. They cost nothing."
+        text = f"4 more jobs (2 on g5.xlarge, 2 on c5.2xlarge): {NOT_RUN}. This cost nothing."
         assert shown.count(text) == 1
         assert "Lost jobs" not in shown
     assert len(found.cost.jobs) == 2
@@ -103,10 +103,10 @@ def test_a_message_has_the_last_lines_of_the_commonest_failure_alone():
     lines = [f"line {n}" for n in range(30)]
     jobs = [*(failed("g5.xlarge", lines, repeat=n) for n in (1, 2)), failed("c5.2xlarge")]
     told = failures.message(report(*jobs).failed, [not_run("g5.xlarge", 3)])
-    assert told[0] == f"2 jobs of g5.xlarge failed: {HOW}."
+    assert told[0] == f"2 jobs on g5.xlarge failed: {HOW}."
     assert told[1:11] == [f"  line {n}" for n in range(20, 30)]
     assert told[11:] == [
-        f"1 job of c5.2xlarge failed: {HOW}.",
-        f"1 more job (1 of g5.xlarge): {NOT_RUN}. They cost nothing.",
+        f"1 job on c5.2xlarge failed: {HOW}.",
+        f"1 more job (1 on g5.xlarge): {NOT_RUN}. This cost nothing.",
     ]
     assert failures.message((), ()) == []

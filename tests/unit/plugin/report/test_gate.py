@@ -85,8 +85,8 @@ def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, n
 @pytest.mark.parametrize(
     ("new", "old", "counts"),
     [
-        ({}, {}, "0 missing, 0 undecided, 0 missing in the baseline; 6 repeats"),
-        ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 undecided, 0 missing in the baseline"),
+        ({}, {}, "0 missing, 0 undecided, 0 missing from the baseline; 6 repeats"),
+        ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 undecided, 0 missing from the baseline"),
         (
             {"count": 12},
             {},
@@ -97,9 +97,9 @@ def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, n
             {"count": 12},
             "6 repeats with 240 samples against the baseline's 12 repeats with 480 samples.",
         ),
-        ({"changed": {3: SKIPPED}}, {"changed": {3: SKIPPED}}, "0 missing in the baseline"),
-        ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 undecided, 1 missing in the baseline"),
-        ({}, {"changed": in_all(GONE)}, "0 missing, 0 undecided, 1 missing in the baseline"),
+        ({"changed": {3: SKIPPED}}, {"changed": {3: SKIPPED}}, "0 missing from the baseline"),
+        ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 undecided, 1 missing from the baseline"),
+        ({}, {"changed": in_all(GONE)}, "0 missing, 0 undecided, 1 missing from the baseline"),
         ({"status": "interrupted"}, {}, "6 repeats, 6 of them interrupted, with 240 samples"),
     ],
 )
@@ -202,7 +202,7 @@ def test_one_document_copied_is_no_repeat(tmp_path, capsys, new, says):
         ("c5.2xlarge", 10.0, 6, 0, "passed: "),
         ("c5.2xlarge", 20.0, 6, FAILED, "failed: "),
         ("g4dn.xlarge", 20.0, 6, FAILED, "failed: "),
-        ("c5.2xlarge", 20.0, 3, 0, "passed, but it decided nothing (measure 6 or more repeats a s"),
+        ("c5.2xlarge", 20.0, 3, 0, "passed, but it decided nothing (measure 6 or more repeats per"),
     ],
 )
 def test_own_jobs_are_compared_as_try_job_leaves_them(
@@ -224,5 +224,5 @@ def test_own_jobs_are_compared_as_try_job_leaves_them(
     assert lines[-1].startswith(f"Gate {said}")
     assert ": 4 rows compared, " in lines[-1]
     undecided = 0 if count == REPEATS else 4
-    assert f", 0 missing, {undecided} undecided, 0 missing in the baseline; " in lines[-1]
+    assert f", 0 missing, {undecided} undecided, 0 missing from the baseline; " in lines[-1]
     assert f" {2 * count + 1} jobs ({count} to {count + 1} for each of 2 sizes)" in lines[-1]

@@ -50,7 +50,7 @@ def test_dollars_stand_with_their_date_and_source(text, prices):
 
 def test_a_dry_run_names_the_day_of_its_prices():
     text = printed(plan_page(RunPlan(jobs=()), WORST, ()))
-    assert f"On-Demand prices of {PRICES.region} as of {PRICES.as_of}." in text
+    assert f"On-Demand prices in {PRICES.region} as of {PRICES.as_of}." in text
 
 
 def test_jobs_without_dollars_are_not_said_to_have_prices_of_a_day():

@@ -68,7 +68,7 @@ def test_what_one_job_can_not_tell_is_not_known():
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
         found["Smallest change that shows"]
-        == "Not known: the jobs were too few; use at least 6 repeats."
+        == "Not known: there were too few jobs; use at least 6 repeats."
     )
 
 

@@ -85,7 +85,7 @@ def test_launching_shows_beside_what_the_gpu_does():
     ("smallest", "said"),
     [
         (0.07, "; a change below 7.0 % would probably be missed"),
-        (4.39, "; with so few jobs the smallest detectable change is not known"),
+        (4.39, "; with so few jobs, the smallest detectable change is not known"),
     ],
 )
 def test_a_change_that_could_be_anything_has_no_figure(smallest, said):

@@ -100,9 +100,10 @@ def test_without_a_price_nothing_passes_a_cap():
     assert (seen.usd, seen.targets[0].usd, seen.targets[1].usd) == (None, 6.04, None)
     assert str(seen.targets[1]).endswith("3600 s at no known USD per hour)")
     reason = (
-        "This run's worst-case cost is unknown, so it is refused under {}: there is no On-Demand "
-        "price for g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
-        'Let Airflow call pricing:GetProducts, add prices with `make prices TYPES="g5.48xlarge"`, '
+        "This run's worst-case cost is unknown, so it can't be checked against {}: there is "
+        "no On-Demand price for g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is "
+        "listed. Allow Airflow to call pricing:GetProducts, add prices with "
+        '`make prices TYPES="g5.48xlarge"`, '
         "or run without a cap."
     )
     assert refusals(seen, max_cost_usd=1e12) == (reason.format("max_cost_usd"),)

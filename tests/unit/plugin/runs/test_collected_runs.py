@@ -106,7 +106,7 @@ def test_a_document_that_was_replaced_costs_its_job_alone_and_is_named(store, bu
     lost = run.lost[1]
     assert lost.document_sha256 == RUN.jobs[0].document_sha256
     assert f"batchmark-results/{GONE} was replaced: its SHA-256 is " in lost.reason
-    assert f"{RUN.jobs[0].document_sha256} was collected; restore" in lost.reason
+    assert f"but was {RUN.jobs[0].document_sha256} when collected; restore" in lost.reason
     assert (lost.seconds, run.notes) == (40.0, ())
 
 

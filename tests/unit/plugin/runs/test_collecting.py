@@ -206,7 +206,9 @@ def test_a_job_that_still_runs_is_ended_and_lost():
     double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
     account = Account(described("RUNNING"), double)
     (lost,) = account.collected().lost
-    assert lost.reason.startswith(f"Batch job {JOB_ID} was still RUNNING, though no task waited")
+    assert lost.reason.startswith(
+        f"Batch job {JOB_ID} was still RUNNING, although no task was waiting"
+    )
     assert account.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
 
 
@@ -242,7 +244,10 @@ def test_a_job_that_may_not_be_ended_costs_no_other_its_result(caplog):
 
 def test_a_lost_job_that_may_not_be_ended_says_so():
     (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
-    assert "though no task waited for it any more; it can't be ended (An error" in lost.reason
+    assert (
+        "although no task was waiting for it any more; it can't be terminated (An error"
+        in lost.reason
+    )
 
 
 def test_a_batch_that_does_not_answer_is_asked_again_to_end_a_job():

@@ -101,7 +101,7 @@ def test_a_check_that_failed_is_named(status, code):
 
 def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
     judged = Judged(described(), [metric()])
-    assert "is SUCCEEDED, but its log has no line from the shell" in judged.failure
+    assert "is SUCCEEDED, but its log contains no line from the shell" in judged.failure
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 

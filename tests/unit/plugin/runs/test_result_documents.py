@@ -63,7 +63,7 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
         ),
         (
             changed(measurements=IN_TF32),
-            f"{URI} has a row of matmul in tf32, expected float32 only",
+            f"{URI} contains a matmul row in tf32, but only float32 was expected",
         ),
     ],
     ids=lambda value: str(value)[-40:],
@@ -81,7 +81,7 @@ def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_
     assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
     for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
         with pytest.raises(
-            CollectError, match=f"was replaced: .*, but {raw.sha256} was collected; restore that"
+            CollectError, match=f"was replaced: .*, but was {raw.sha256} when collected; restore"
         ):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 

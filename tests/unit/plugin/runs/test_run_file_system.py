@@ -63,7 +63,7 @@ def test_it_is_up_once_its_link_has_imported_the_names(account):
     assert waits == [
         "File system fs-00000000000000001 is CREATING",
         "s3://results/images is being linked to fs-00000000000000001",
-        "The names in s3://results/images are being imported",
+        "The file names in s3://results/images are being imported",
     ]
     assert account.ssm.history == [], "nodes are told apart"
     layer.name_own()
@@ -74,8 +74,8 @@ def test_it_is_up_once_its_link_has_imported_the_names(account):
 def test_an_import_that_is_listed_late_is_waited_for_a_while(account, looks, seen):
     account.fsx.hides_imports = looks
     waits = finish(account.of().stand_up)
-    assert "The import of names from s3://results/images has not begun" in waits
-    assert ("The names in s3://results/images are being imported" in waits) is seen
+    assert "The import of file names from s3://results/images has not started" in waits
+    assert ("The file names in s3://results/images are being imported" in waits) is seen
 
 
 def test_without_a_file_system_none_is_named(account):
@@ -147,7 +147,7 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
     first = stood_up(account.of())
     first.collapse()
     second = account.of()
-    assert second.stand_up() == "An earlier try's file system is being deleted"
+    assert second.stand_up() == "The file system of an earlier attempt is being deleted"
     finish(first.collapse)
     stood_up(second)
     assert account.named == second.file_system_id == "fs-00000000000000002"
@@ -165,7 +165,8 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
         (
             "import_becomes",
             "FAILED",
-            "the names in s3://results/images could not be imported to fs-0+1: the subnet has no",
+            "the file names in s3://results/images could not be imported into fs-0+1: the subnet "
+            "has no",
         ),
     ],
 )
@@ -187,7 +188,7 @@ def test_one_that_somebody_deleted_meanwhile_is_named(account):
     layer = account.of()
     layer.stand_up()
     account.fsx.there.clear()
-    with pytest.raises(LayerError, match=r"fs-0+1 was deleted by somebody else"):
+    with pytest.raises(LayerError, match=r"fs-0+1 was deleted by someone else"):
         layer.stand_up()
 
 
@@ -294,6 +295,6 @@ def test_a_run_id_that_a_tag_takes(run_id):
 @pytest.mark.parametrize(("run_id", "character"), [("a~b", "~"), ("a&b~", "&")])
 def test_a_run_id_that_no_tag_takes_is_refused(run_id, character):
     with pytest.raises(
-        PlanError, match=rf"run id '{run_id}' has '{character}', which AWS does not allow"
+        PlanError, match=rf"run id '{run_id}' contains '{character}', which AWS does not allow"
     ):
         check_tags(run_id)

@@ -96,7 +96,7 @@ def test_between_two_sizes_alone_the_crossing_may_be_anywhere():
             (1, 1, 1),
             (2, 3, 4),
             "gpu_ahead",
-            "none: g5 is ahead already at the smallest size, and throughout",
+            "none: g5 is already ahead at the smallest size and stays ahead",
         ),
         ((2, 3, 4), (1, 1, 1), "cpu_ahead", "none: c5 is ahead throughout"),
         ((1, 2, 4), (1, 2, 4), "undecided", "not known yet"),
@@ -154,7 +154,7 @@ def test_where_one_side_alone_is_ever_surely_ahead_there_is_no_crossover(unclear
     assert found.undecided == ([10, 20, 40][unclear],)
     assert found.size is found.low is found.high is None
     assert report_words.break_even(found, "g5", "c5") == (
-        f"none seen: {name} is ahead wherever that can be told",
+        f"none seen: {name} is ahead wherever the result is known",
         "",
     )
 

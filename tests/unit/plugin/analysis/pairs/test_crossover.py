@@ -196,8 +196,10 @@ def test_calls_until_the_gpu_pays_are_told_only_where_it_is_surely_faster():
 
 def test_a_number_of_calls_has_two_digits():
     words = report_words.calls_until_gpu_pays
-    assert words(17_075, "g5").endswith("g5 takes less time from about 17000 calls in one job on.")
-    assert words(1, "g5").endswith("g5 takes less time from the first call in one job on.")
+    assert words(17_075, "g5").endswith(
+        "g5 takes less time from about 17000 calls onward in a single job."
+    )
+    assert words(1, "g5").endswith("g5 takes less time from the first call onward in a single job.")
 
 
 @pytest.mark.parametrize(

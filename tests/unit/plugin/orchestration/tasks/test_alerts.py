@@ -316,7 +316,7 @@ def test_a_run_whose_jobs_failed_tells_so_once_and_opens_no_alert(published, sto
         assert alert_tasks.open_alerts(context, store_changes(store)) == []
         alert_tasks.publish_alerts(context, [], "runs/a/report.html")
     (got,) = received(published)
-    assert got["Subject"] == "Batchmark lab: 1 job of g5.xlarge failed: exit code 3."
+    assert got["Subject"] == "Batchmark lab: 1 job on g5.xlarge failed: exit code 3."
     assert "\n  reading\n  boom\n" in got["Message"]
     assert got["MessageAttributes"]["kind"]["Value"] == '["failed"]'
     with pytest.raises(AirflowSkipException, match="opened no alert"):

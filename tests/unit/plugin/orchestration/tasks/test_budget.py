@@ -135,7 +135,7 @@ def test_above_the_cap_nothing_is_submitted_or_written(cloud):
 def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
     cloud.prices = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
     message = refused(cloud)
-    assert "refused under max_cost_usd: there is no On-Demand price for g5.xlarge" in message
+    assert "checked against max_cost_usd: there is no On-Demand price for g5.xlarge" in message
     assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
     assert cloud.record(RUN_ID).reserved_usd is None
 
@@ -272,8 +272,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
     forecast = (
-        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first "
-        "run shows the actual cost."
+        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
+        "show the actual cost."
     )
     assert forecast in page
     plan = cloud.store(RUN_ID).plan()

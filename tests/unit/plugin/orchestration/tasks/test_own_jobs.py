@@ -164,9 +164,13 @@ def test_a_type_without_a_price_is_refused_under_a_cap(run):
         (
             own_jobs.plan_own_job,
             job_run(run_id="a~b"),
-            "which AWS does not allow in tags, so the run's",
+            "which AWS does not allow in tags, so there",
         ),
-        (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give 1 to 20"),
+        (
+            own_jobs.plan_comparison,
+            comparison(sides=[]),
+            "sides contains 0 objects: specify 1 to 20",
+        ),
         (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS does not allow in tags"),
     ],
 )
@@ -282,7 +286,7 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     (lost,) = collected.lost
     assert (lost.reason, lost.not_run) == (why, True)
     assert len(collected.jobs) == len(ids)
-    assert f"1 more job (1 of {lost.planned.target}): {why}." in capsys.readouterr().out
+    assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
 def test_a_document_is_parsed_to_be_collected_and_to_be_compared_and_no_third_time(

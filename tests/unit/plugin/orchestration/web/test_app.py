@@ -189,11 +189,11 @@ def test_what_lies_in_the_bucket_is_shown_in_a_sandbox(pages, shelf, name):
 
 
 def test_an_empty_history_says_how_to_begin(pages):
-    assert "No run yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
+    assert "No runs yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
     assert "You have no runs yet" in pages.text("/compare")
-    assert "No alert yet" in pages.text("/alerts")
-    assert "nothing was spent" in pages.text("/costs")
+    assert "No alerts yet" in pages.text("/alerts")
+    assert "nothing has been spent" in pages.text("/costs")
 
 
 def test_hostile_names_stay_text(pages, shelf):

@@ -48,7 +48,7 @@ def build(*changes, alerts=(), context=CONTEXT, **settings):
     )
 
 
-FAILED = ["2 jobs of g5.xlarge failed: exit code 3 (the command's own error).", "  boom\x1b[2K"]
+FAILED = ["2 jobs on g5.xlarge failed: exit code 3 (the command's own error).", "  boom\x1b[2K"]
 
 
 def test_a_run_that_failed_says_so_with_its_last_lines_though_nothing_changed():
@@ -193,7 +193,7 @@ def test_an_environment_is_one_entry_with_its_number_of_series():
         "* Slower on g5.xlarge: 15 rows together, +13 % (+6.0 % to +20 % by row)\n" in message.text
     )
     assert message.text.count("; then spread") == MOST_POINTS
-    assert "\n  and 9 more, on the report's page\n" in message.text
+    assert "\n  and 9 more, listed on the report page\n" in message.text
 
 
 def test_a_gpu_target_that_ran_on_the_cpu_is_called_so_before_any_figure():
@@ -211,7 +211,7 @@ def test_what_is_not_known_says_why():
     unpriced = change(point(), usd_per_month=None, usd_reason="g5.xlarge has no price")
     message = build(unpriced)
     assert "cost: g5.xlarge has no price\n" in message.text
-    assert "re-run: no job was run again for it\n" in message.text
+    assert "re-run: no job was re-run to check it\n" in message.text
     assert "what differs: nothing recorded changed\n" in message.text
     without = build(change(), context=MessageContext("lab", RUN, "https://report.example"))
     assert "log of" not in without.text

@@ -117,8 +117,8 @@ def shown(compared, **fields):
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared, changes):
     for text in shown(compared, changes=changes):
         for expected in (
-            "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series moved, over up to 23 "
-            "runs.",
+            "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series changed, over up to "
+            "23 runs.",
             "1 suspect was not re-run: no money left.",
             "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 % by row)",
             "matmul size 10000, float32",
@@ -126,7 +126,7 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "spread 0.9 %, 3 runs",
             "p < 0.0001",
             "suite blog, 2026-09-21 (run-20)",
-            "A series is the figures of a row on one target",
+            "A series is a row's figures on one target",
             "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
@@ -153,7 +153,7 @@ def test_the_section_is_valid_accessible_and_near_the_top(compared, changes):
 def test_rows_beyond_the_first_are_folded(compared, changes):
     report = report_of(compared, changes=changes)
     assert "<summary>4 more<span" in render_html(report)
-    assert "and 4 more, on the report's page" in terminal(report)
+    assert "and 4 more, listed on the report page" in terminal(report)
 
 
 def test_no_change_is_one_line_that_says_what_was_looked_at(compared):
@@ -193,7 +193,7 @@ def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(compar
 @pytest.mark.parametrize("lines", [(), (build_alert(),)])
 def test_that_no_alert_was_judged_is_said_once_there_is_one(compared, lines):
     for text in shown(compared, alerts=AlertBoard(lines=lines)):
-        assert text.count("No alert has been judged yet") == len(lines)
+        assert text.count("No alerts have been judged yet") == len(lines)
 
 
 def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):

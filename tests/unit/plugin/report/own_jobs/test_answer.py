@@ -25,7 +25,7 @@ from tests.builders.own_job_studies import (
 from tests.builders.reports import answers, render_html, terminal
 from tests.builders.runs import build_job
 
-QUESTION = "Which of its targets runs thumbnails best?"
+QUESTION = "Which target runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
 
 
@@ -104,7 +104,7 @@ def test_a_side_whose_check_failed_is_named_with_why_below_and_not_for_that_size
     cpu = side(CPU, {64: 4.0, 256: None}, problems={256: problem})
     report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
     (found,) = answers(report)
-    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; see below why."]
+    assert found.cautions == ["No figure for c5.2xlarge at size 256; see below for the reasons."]
     for shown in (render_html(report), terminal(report)):
         assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
     assert found.verdict == "c5.2xlarge, where that is known"
@@ -134,7 +134,7 @@ def test_a_size_of_which_no_job_is_left_is_not_won():
             60,
             ": c5.2xlarge at size 64, g5.xlarge at size 256, 1024, $0.0015 to $0.0056 a job; none",
         ),
-        (5, "Within 5 s: no side met it."),
+        (5, "Within 5 s: no side met the deadline."),
         (400, ": c5.2xlarge up to size 64, g5.xlarge from size 256, $0.0015 to $0.018 a job."),
     ],
 )
@@ -190,7 +190,8 @@ def test_noise_leaves_it_not_known_and_says_how_much_there_is():
     found = answer(study(*sides_at_64(10.0, 10.1)))
     assert found.verdict == "c5.2xlarge in dollars where that is known"
     assert found.cautions == [
-        "Where it is not known yet, equal jobs may differ by up to 4.0 %: more repeats would tell."
+        "Where the result is not known yet, identical jobs may differ by up to 4.0 %: more "
+        "repeats would help."
     ]
 
 
@@ -216,7 +217,7 @@ def test_a_side_that_cannot_be_pooled_is_named():
     (found,) = answers(report)
     assert found.verdict == "Nothing to compare"
     assert "Only g5.xlarge has a figure: size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
-    assert found.cautions == ["Without a figure: c5.2xlarge; see below why."]
+    assert found.cautions == ["No figure for c5.2xlarge; see below for the reasons."]
     assert "Not compared: c5.2xlarge: its jobs ran in different environments" in terminal(report)
 
 
@@ -235,7 +236,8 @@ def test_nothing_measured_is_not_known():
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
         "Not known",
-        "No job of thumbnails left a figure; the reasons are below. Fix that, then run it again.",
+        "No job of thumbnails produced a figure; the reasons are below. Fix that, then run it "
+        "again.",
     )
 
 
@@ -254,11 +256,11 @@ def test_cold_and_warm_jobs_are_told_apart():
     sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
     report = own_job_report(study(*sides))
     (found,) = answers(report)
-    assert found.question == "Which of its targets runs thumbnails best on warm instances?"
+    assert found.question == "Which target runs thumbnails best on warm instances?"
     assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances, apart from the others. Fastest: "
-        "c5.2xlarge (1.50× [1.42, 1.60] faster than g5.xlarge)."
+        "11 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
+        "(1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
     assert "Time and price, on cold instances" in text
@@ -333,8 +335,8 @@ def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
 
     found = study(bought(CPU, "spot"), bought(GPU, "on_demand"))
     told = (
-        "Dollars are at On-Demand prices on all sides, however bought; on Spot, c5.2xlarge is "
-        "0.400× that."
+        "Dollars are at On-Demand prices for all sides, however their instances were bought; on "
+        "Spot, c5.2xlarge is 0.400× that."
     )
     assert told in answer(found).cautions
     assert told in terminal(own_job_report(found))
@@ -355,7 +357,10 @@ def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
     jobs = [job.model_copy(update={"failed": failed}) for job in gpu.target.jobs]
     target = gpu.target.model_copy(update={"jobs": tuple(jobs)})
     found = study(gpu.model_copy(update={"target": target}), side(CPU, {64: 40.0}))
-    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: check whether image and c"
+    line = (
+        "The GPU of g5.xlarge was at 0 % in all 8 utilization samples: check whether the image "
+        "and c"
+    )
     assert any(one.startswith(line) for one in answer(found).cautions) == said
     assert (line in terminal(own_job_report(found))) == said
 
@@ -363,7 +368,7 @@ def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
 def test_a_comparison_has_sides_and_queues_that_others_use():
     found = two_sides(existing=True)
     assert question(found) == "Which side runs thumbnails best?"
-    caution = "With care: jobs of others may run on the same instances"
+    caution = "Caution: other users' jobs may run on the same instances"
     assert caution in terminal(own_job_report(found))
     assert caution not in terminal(own_job_report(two_sides()))
 
@@ -407,8 +412,8 @@ def test_several_jobs_of_a_run_have_an_answer_each():
     ]
     report = own_job_report(*found)
     assert [one.question for one in answers(report)] == [
-        "Which of its targets runs nightly best?",
-        "Which of its targets runs thumbnails best?",
+        "Which target runs nightly best?",
+        "Which target runs thumbnails best?",
     ]
     assert lines(report)[METRICS].startswith(
         "nightly: throughput: not known yet, more repeats would tell. "

@@ -180,13 +180,13 @@ def test_deadlines_are_steps():
 def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
     found = {chart.title: chart.svg for chart in job_charts(two_sides())}
     assert [*found] == [
-        "Time of a job over size",
-        "Dollars of a job over size",
+        "Time per job over size",
+        "Dollars per job over size",
         "Dollars over time: lower left is better",
     ]
     assert (
         "g5.xlarge, 8.0 s [7.8, 8.2], $0.0022 [$0.0022, $0.0023] per job"
-        in found["Time of a job over size"]
+        in found["Time per job over size"]
     )
     both = found["Dollars over time: lower left is better"]
     assert "c5.2xlarge, size 64, 16.0 s [15.5, 16.5], $0.00151 [0.00147, 0.00156]" in both
@@ -214,19 +214,19 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
     assert "5 lines more, not shown." in page
     assert "\x1b" not in text
     for shown in (html.unescape(page), text):
-        assert "8 lines of g5.xlarge held no metric" in shown
+        assert "8 lines from g5.xlarge contained no metric" in shown
         assert "Line 17 of the log: no JSON: " in shown
         assert "Marked line 2 of the log: no JSON" in shown
         assert "Line 3 of the file: metric: no text" in shown
-        assert "g5.xlarge: 12 lines of metrics left out" in shown
+        assert "g5.xlarge: 12 lines of metrics omitted" in shown
 
 
 @pytest.mark.parametrize(
     ("by_job", "told"),
     [
-        ((2,), "2 lines of g5.xlarge held no metric, in 1 job"),
-        ((2, 2, 2), "6 lines of g5.xlarge held no metric, in 3 jobs, 2 in each"),
-        ((1, 4), "5 lines of g5.xlarge held no metric, in 2 jobs, 1 to 4 in each"),
+        ((2,), "2 lines from g5.xlarge contained no metric, in 1 job"),
+        ((2, 2, 2), "6 lines from g5.xlarge contained no metric, in 3 jobs, 2 in each"),
+        ((1, 4), "5 lines from g5.xlarge contained no metric, in 2 jobs, 1 to 4 in each"),
     ],
 )
 def test_lines_without_a_metric_are_counted_in_each_job(by_job, told):
@@ -256,7 +256,7 @@ def test_a_reason_that_several_share_is_told_once():
     )
     assert [*remarks(study(gpu, cpu))] == [
         "Not compared: c5.2xlarge at size 64, 256: killed",
-        "With care: g5.xlarge at size 64, 256: gather around two values",
+        "Caution: g5.xlarge at size 64, 256: gather around two values",
     ]
 
 
@@ -265,7 +265,7 @@ def test_doubts_of_jobs_are_told_whether_they_count_or_not():
     gpu = side(GPU, {64: 8.0}, each=doubts)
     cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
     both = "g5.xlarge at size 64; c5.2xlarge at size 64"
-    care = f"With care: {both}: 2 of 6 jobs: its log is incomplete"
+    care = f"Caution: {both}: 2 of 6 jobs: its log is incomplete"
     assert [*remarks(study(gpu, cpu))][-1] == care
     report = own_job_report(study(gpu, cpu))
     for shown in (html.unescape(render_html(report)), " ".join(terminal(report).split())):
@@ -280,7 +280,7 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
         "https://logs.example/g5-xlarge-job-thumbnails-6",
         "Cold start</h3>",
         "NVIDIA A10G",
-        "Which of its targets runs thumbnails best?</h2>",
+        "Which target runs thumbnails best?</h2>",
         "<title>Batchmark: thumbnails on g5.xlarge, c5.2xlarge, ",
     ):
         assert text in page, text
@@ -289,7 +289,7 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
 def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
     times = {GPU: {64: 8.0}, CPU: {64: 16.0}}
     here = study(*(on_laptop(name, of) for name, of in times.items()))
-    told = "apply your file with own_jobs.thumbnails beside your other inputs"
+    told = "apply your file containing own_jobs.thumbnails together with your other inputs"
     for one, count in ((here, 1), (two_sides(), 0), (study(*here.sides, existing=True), 0)):
         report = own_job_report(one)
         for shown in (render_html(report), " ".join(terminal(report).split())):
@@ -341,7 +341,7 @@ def test_jobs_stand_once(with_pairs):
 def test_jobs_are_counted_on_the_terminal(with_pairs):
     found = report_of(build_run(*(one for side in (OF_GPU, OF_CPU) for one in side.jobs())))
     for text in (terminal(with_pairs), terminal(found)):
-        assert text.count("6 jobs; logs and documents: see the page") == 2
+        assert text.count("6 jobs; for logs and documents, see the page") == 2
         assert "log /aws" not in text
         assert text.count("g5.xlarge, from submission to the end of warm-up") <= 1
         assert "efficiency" in text
@@ -357,7 +357,7 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
         assert (
             "Not compared: c5.2xlarge at size 4096 on warm instances: 1 of 7 jobs failed" in shown
         )
-        assert "With care: c5.2xlarge at size 4096" not in shown
+        assert "Caution: c5.2xlarge at size 4096" not in shown
         assert "Its metrics, on cold instances" in shown
         assert "per million calls" not in shown
         assert "of ceiling" not in shown

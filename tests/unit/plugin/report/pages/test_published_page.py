@@ -26,7 +26,7 @@ def test_the_answer_comes_first(page):
     assert "Yes at large sizes." in first
     counts = "g5.8xlarge against r5.4xlarge is faster in 5 and cheaper in 5 of the 7 rows that can"
     assert counts in first
-    assert "Matrix products are faster from some size between 1,000 and 5,000 on" in page
+    assert "Matrix products become faster at some size between 1,000 and 5,000" in page
     assert '<span class="small">27× to 50×</span>' in first  # of the rows that are judged
     assert '<span class="small">4.2× to 5.6×</span>' in first  # only rows that are decided
     assert "Size 1,000 is not drawn: the 0.88 s on g5.8xlarge are start-up" in page

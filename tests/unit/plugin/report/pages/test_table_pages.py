@@ -79,7 +79,7 @@ def answer(page):
         ),
         (guard(), "No leak: nothing runs."),
         (guard(resource("in use")), "No leak: 1 in use."),
-        (LEAKED, "1 leak: something costs money that no run needs."),
+        (LEAKED, "1 leak: something that no run needs is costing money."),
         (UNREAD, "No leak was found, but not everything could be checked."),
         (noise(1), "Noise is not known: no target had enough jobs."),
     ],
@@ -96,7 +96,9 @@ def test_what_somebody_has_to_look_at_stands_first():
 
 def test_noise_is_told_as_a_range():
     page = noise(6)
-    assert re.fullmatch(r"Equal jobs differ by .* on 1 target\.", answer(page))
+    assert re.fullmatch(
+        r"Depending on the row, identical jobs differ by .* on 1 target\.", answer(page)
+    )
     assert "not known" not in page
 
 

@@ -43,9 +43,9 @@ def test_the_first_screen_says_how_far_it_scales_with_intervals_and_the_limit():
     assert one.verdict == "Well to about 4 nodes"
     assert re.match(
         r"Efficiency 0\.95\d [^ ]+ 0\.96\d\] on 4 nodes and 0\.84\d \[0\.8\d+, 0\.8\d+\] on 8 "
-        r"nodes, against 1 node, by 1 job a point \(resnet50_data_parallel on g5\.xlarge, NVIDIA "
-        r"A10G\)\. On 8 nodes exchanging gradients, waiting for the slowest rank included, "
-        r"accounts for all of the lost time\.$",
+        r"nodes, relative to 1 node, with 1 job per point \(resnet50_data_parallel on g5\.xlarge, "
+        r"NVIDIA A10G\)\. On 8 nodes, exchanging gradients \(including waiting for the slowest "
+        r"rank\) accounts for all of the lost time\.$",
         one.sentence,
     )
     assert one.cautions == [
@@ -64,7 +64,7 @@ def test_the_first_screen_says_how_far_it_scales_with_intervals_and_the_limit():
 @pytest.mark.parametrize(
     ("fields", "verdict", "said"),
     [
-        ({"hidden": 1.0}, "Well to about 8 nodes or more", "on 8 nodes, against 1 node"),
+        ({"hidden": 1.0}, "Well to about 8 nodes or more", "on 8 nodes, relative to 1 node"),
         ({"hidden": 0.05}, "Not well", "on 2 nodes and 0.6"),
         ({"hidden": 0.0673, "spread": 0.3}, "Not known", ": the interval includes 0.9 ("),
     ],
@@ -77,7 +77,7 @@ def test_each_verdict_has_its_figures(fields, verdict, said):
 
 def test_what_an_epoch_costs_and_what_more_would_do_are_lines_of_their_own():
     found = lines(report())
-    cost, more = found["What does an epoch cost?"], found["What if there were more?"]
+    cost, more = found["What does an epoch cost?"], found["What if there were more nodes?"]
     assert re.match(
         r"\$0\.89\d \[.*\] on 1 node, \$1\.0\d+ \[.*\] on 8 nodes, for 1,281,167 images, "
         r"batch 64\.$",
@@ -104,7 +104,7 @@ def test_what_an_epoch_costs_and_what_more_would_do_are_lines_of_their_own():
         (
             Cluster(devices=8, per_byte=1 / 1.2e10, hidden=0.01),
             (1, 2, 4, 8, 16, 20),
-            "160 GPUs were measured, with efficiency 0.95",
+            "160 GPUs were measured, with an efficiency of 0.95",
             "not measured",
         ),
         (
@@ -119,20 +119,22 @@ def test_what_an_epoch_costs_and_what_more_would_do_are_lines_of_their_own():
 def test_nothing_is_predicted_by_a_wrong_model_or_of_what_was_measured(
     cluster, numbers, told, untold
 ):
-    more = lines(report(cluster, numbers))["What if there were more?"].answer
+    more = lines(report(cluster, numbers))["What if there were more nodes?"].answer
     assert re.match(told, more)
     assert untold not in more
 
 
 def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
     cautions = answer(report(Cluster(hidden=0.0, data=0.04), numbers=(2, 8))).cautions
-    assert cautions[0].startswith("1 node was not measured: efficiencies are relative to 2 nodes")
+    assert cautions[0].startswith(
+        "A single node was not measured: efficiencies are relative to 2 nodes"
+    )
     assert any(
-        re.match(r"On 2 nodes a step already spends 1\d % of its time waiting", one)
+        re.match(r"On 2 nodes, a step already spends 1\d % of its time waiting", one)
         for one in cautions
     )
     (poor,) = [one for one in answer(report(Cluster(hidden=0.05))).cautions if "below 0.8" in one]
-    assert poor == "From 4 nodes on the efficiency is below 0.8."
+    assert poor == "From 4 nodes upward, the efficiency is below 0.8."
 
 
 def test_what_is_missing_is_named_on_the_first_screen_and_explained_below():
@@ -173,8 +175,8 @@ def test_nothing_that_trains_is_not_known():
         (
             GPU,
             {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU},
-            "g5.xlarge (ran on the CPU): its devices were processes on CPUs, which exchange by "
-            "gloo.",
+            "g5.xlarge (ran on the CPU): its devices were processes on CPUs, which communicate "
+            "through gloo.",
         ),
         (
             GPU,
@@ -188,7 +190,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
     cluster = Cluster(backend="gloo" if on_cpu else "nccl")
     found = report(cluster, (1, 2), target=target, **changes)
     (said,) = [caution for caution in answer(found).cautions if caution.startswith(whose)]
-    assert said.endswith("No figure is a GPU's.")
+    assert said.endswith("GPU.")
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
         assert said in shown
         if on_cpu:
@@ -206,9 +208,11 @@ def test_nodes_of_one_machine_say_nothing_of_a_cluster():
     ]
     found = report_of(build_run(*jobs))
     (said,) = [one for one in answer(found).cautions if "on one machine" in one]
-    assert said.endswith("No efficiency is a cluster's.")
+    assert said.endswith("The efficiencies are not those of a cluster.")
     apart = report(cluster, (1, 2), target=CPU, environment=LAPTOP_ENVIRONMENT)
-    assert any(one.endswith("No efficiency is EC2's.") for one in answer(apart).cautions)
+    assert any(
+        one.endswith("The efficiencies are not those of EC2.") for one in answer(apart).cautions
+    )
 
 
 def test_several_trainings_are_told_by_what_sets_them_apart_and_cautions_once():
@@ -235,7 +239,7 @@ def test_repeats_say_surely():
     ]
     one = answer(report_of(build_run(*jobs)))
     assert "a point" not in one.sentence
-    assert one.cautions == ["From 4 nodes on the efficiency is surely below 0.8."]
+    assert one.cautions == ["From 4 nodes upward, the efficiency is clearly below 0.8."]
 
 
 def test_what_is_known_comes_first_and_gives_the_verdict():
@@ -250,7 +254,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     assert second.cautions[0].startswith("Images from files: Intervals don't cover")
     assert second.sentence == (
         "It was measured on 2 nodes only; judging how it scales requires two different node counts "
-        "(synthetic images). More repeats on two or more numbers of nodes would tell."
+        "(synthetic images). More repeats at two or more node counts would settle this."
     )
     summary = summarize(found)
     assert (summary.verdict, summary.gpus) == ("Not well", (GPU,))
@@ -285,7 +289,8 @@ def test_a_rate_is_shown_as_the_run_was_given_it():
 def test_strong_scaling_beside_weak_has_a_line_and_two_batches_do_not_hide_each_other():
     found = lines(report(strong=True))["How much faster is a step?"]
     assert re.match(
-        r"3\.\d+\u00d7 \[.*\] on 8 nodes, against 1 node, with 64 images in all\.$", found.answer
+        r"3\.\d+\u00d7 \[.*\] on 8 nodes, relative to 1 node, with 64 images in all\.$",
+        found.answer,
     )
     both = scaling_job(GPU, 2, [Cluster().training(2, 64), Cluster().training(2, 32)])
     cost = lines(report_of(build_run(both)))["What does an epoch cost?"].answer
@@ -300,7 +305,7 @@ def test_why_nothing_is_predicted_is_said_once():
         rows = [cluster.training(nodes), cluster.training(nodes, data="files")]
         rows += cluster.all_reduces(nodes) if nodes > 1 else []
         jobs.append(scaling_job(GPU, nodes, rows))
-    more = lines(report_of(build_run(*jobs)))["What if there were more?"].answer
+    more = lines(report_of(build_run(*jobs)))["What if there were more nodes?"].answer
     assert more.startswith("Not known: compute and data take 160 ms per step on 1 and ")
     assert more.count("compute and data") == 1
 
@@ -313,8 +318,8 @@ def test_the_worst_number_of_nodes_is_shown_wherever_it_is():
     ]
     one = answer(report_of(build_run(*jobs)))
     assert one.verdict == "Well to about 2 nodes"
-    assert re.search(r" on 2 nodes and 0\.6\d+ \[.*\] on 4 nodes, against 1 node", one.sentence)
-    assert "On 4 nodes slower computing accounts for all of the lost time." in one.sentence
+    assert re.search(r" on 2 nodes and 0\.6\d+ \[.*\] on 4 nodes, relative to 1 node", one.sentence)
+    assert "On 4 nodes, slower computing accounts for all of the lost time." in one.sentence
 
 
 def test_shared_cores_stragglers_and_a_slow_base_are_named():

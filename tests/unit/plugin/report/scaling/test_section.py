@@ -127,10 +127,10 @@ def test_what_the_dollars_are_for_is_said():
         return tables(one)["Speed and price"].caption
 
     assert caption("files", 2.5).endswith(
-        "and so is the file system, at $2.5 an hour; starting them is not counted."
+        "and the file system at $2.5 an hour; starting the nodes is not included."
     )
-    assert caption("files", None).endswith("nor the file system: its price is not known.")
-    assert caption("synthetic", 2.5).endswith("; starting them is not counted.")
+    assert caption("files", None).endswith("nor is the file system, whose price is not known.")
+    assert caption("synthetic", 2.5).endswith("; starting the nodes is not included.")
     assert caption("synthetic", None).startswith("An epoch is 1,281,167 images. ")
 
 
@@ -165,9 +165,9 @@ def test_a_reason_that_several_share_is_told_once_with_all_their_places():
     (missing,) = [one for one in found if "out of memory" in one]
     assert "batch 64" in missing
     assert "batch 128" in missing
-    (care,) = [one for one in found if one.startswith("With care: ")]
+    (care,) = [one for one in found if one.startswith("Caution: ")]
     assert care.startswith(
-        "With care: 1 node, batch 64, synthetic images, bfloat16; 1 node, batch 64, images from "
+        "Caution: 1 node, batch 64, synthetic images, bfloat16; 1 node, batch 64, images from "
         "files, bfloat16: wide spread, "
     )
 

@@ -17,7 +17,7 @@ def page_of(*jobs):
 
 def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
     page = page_of(*sweep(Cluster(), NUMBERS))
-    assert "Nothing on this page was measured unless it says so." in page
+    assert "Nothing on this page was measured unless stated." in page
     assert "<strong>The model holds.</strong>" in page
     assert "Predicted, not measured: efficiency 0.74" in page
     for text in ASSUMPTIONS:
@@ -72,7 +72,7 @@ def test_processes_on_cpus_are_no_gpus():
     on_cpu = {"target": "c5.2xlarge", "environment": LAPTOP_ENVIRONMENT}
     page = page_of(*sweep(Cluster(backend="gloo"), NUMBERS, **on_cpu))
     assert "on 160 processes" in page
-    assert "No figure is a GPU's." in page
+    assert "No figure comes from a GPU." in page
     assert "160 GPUs" not in page
 
 

@@ -29,16 +29,16 @@ def test_the_first_screen_is_about_sharing_with_its_figures():
     (answer,) = answers(found)
     assert answer.verdict == "Up to 4 replicas"
     assert re.match(
-        r"2\.1\d*× \[2\.\d+, 2\.\d+\] the throughput of one alone, 0\.4\d* \[.*\] of the price of "
-        r"a step \(\$0\.0013\d* for 1,000 steps, against \$0\.0027\d*\): " + TASK,
+        r"2\.1\d*× \[2\.\d+, 2\.\d+\] the throughput of one replica alone, at 0\.4\d* \[.*\] times "
+        r"the price per step \(\$0\.0013\d* for 1,000 steps, against \$0\.0027\d*\): " + TASK,
         answer.sentence,
     )
     assert "NVIDIA A10G, with time-slicing. 95 of 100 steps" in answer.sentence
-    assert "then take 28.6 ms or less, against 15.0 ms alone." in answer.sentence
+    assert "then take 28.6 ms or less, compared with 15.0 ms alone." in answer.sentence
     assert answer.cautions == []
     page, text = render_html(found), terminal(found)
     for shown in (page, text):
-        assert "How many of these tasks may share the device?" in shown
+        assert "How many of these tasks can share the device?" in shown
         assert "Does the GPU pay off?" not in shown
         assert "Nothing to compare" not in shown
     assert "<title>Batchmark: sharing: g5.xlarge," in page
@@ -59,12 +59,12 @@ def test_a_curve_that_still_rises_says_at_least():
     (answer,) = answers(report(*rising))
     assert answer.verdict == "At least 5 replicas"
     (caution,) = answer.cautions
-    assert caution.endswith("at the largest number that was measured: measure more replicas.")
+    assert caution.endswith("at the largest number of replicas measured: measure more replicas.")
     full = [replica()] * 9 + [replica(outcome="out_of_memory", reason="CUDA out of memory")]
     too_many = shared_row("mps", 10, 490.0, replicas=full)
     (answer,) = answers(report(*rising, too_many))
     assert answer.cautions == [
-        "The curve still rises at the largest number that was measured.",
+        "The curve is still rising at the largest number of replicas measured.",
         "10 replicas: replica 10 ran out of memory (CUDA out of memory).",
     ]
 
@@ -88,7 +88,7 @@ def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
     ]
     (answer,) = answers(report(*rows))
     equal, starved = answer.cautions
-    assert equal == "Equally good, by the intervals: time-slicing."
+    assert equal == "Equally good, judging by the intervals: time-slicing."
     assert starved.startswith(
         "At 4 replicas, replica 4 made 13 % of the mean number of steps (job "
     )
@@ -114,7 +114,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
     found = report(*saturating(), target=target, **changes)
     (answer,) = answers(found)
     (said,) = [caution for caution in answer.cautions if caution.startswith(whose)]
-    assert "is a GPU's." in said
+    assert "None of the figures comes from a " in said
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
         assert said in shown
     if "CPU" in said:
@@ -123,7 +123,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
 
 def test_a_part_of_a_gpu_is_no_whole_one():
     found = report(*saturating(mig_enabled=True))
-    said = "g5.xlarge: the GPU is split by MIG. Figures are of one part of it."
+    said = "g5.xlarge: the GPU is partitioned by MIG. Figures are for one of its partitions."
     assert answers(found)[0].cautions == [said]
     for shown in (render_html(found), terminal(found)):
         assert said in shown
@@ -145,7 +145,7 @@ def test_gpus_that_are_paid_for_and_idle_are_told():
 def test_outside_ec2_there_are_shares_of_a_price_and_no_dollars():
     found = report(*saturating(), target=CPU, environment=LAPTOP_ENVIRONMENT)
     text = terminal(found)
-    assert "of the price of a step: cnn_training_step" in text
+    assert "times the price per step: cnn_training_step" in text
     assert "No dollars: the jobs ran on a machine outside EC2." in text
     assert "Prices:" not in text
 
@@ -196,8 +196,8 @@ def test_beside_a_cpu_target_both_questions_are_answered():
     assert pair.crossovers == ()
     assert {row.calls_until_gpu_pays for row in pair.rows} == {None}
     text, page = terminal(found), render_html(found)
-    assert text.index("may share the device?") < text.index("Does the GPU pay off? ")
-    assert page.index("may share the device?") < page.index("Does the GPU pay off?")
+    assert text.index("can share the device?") < text.index("Does the GPU pay off? ")
+    assert page.index("can share the device?") < page.index("Does the GPU pay off?")
     assert "batch 32, mode time_slicing, replicas 8, float32" in text
     assert "over size</h2>" not in page
 

@@ -87,10 +87,10 @@ def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none()
     shown = [row["Memory"] for row in rows(task, at_once).values()]
     assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
     assert words.memory_note(task, at_once).endswith(
-        "contexts included; not known of replicas 1, where it is the most that torch held for a "
-        "replica, without its context."
+        "contexts included; not known for replicas 1, where it is the peak memory that torch held "
+        "for a replica, excluding its context."
     )
-    assert words.memory_note(task, in_turn).startswith("Memory is the most that torch held")
+    assert words.memory_note(task, in_turn).startswith("Memory is the peak memory that torch held")
 
 
 def test_the_code_that_replicas_ran_is_named_once():

@@ -115,7 +115,7 @@ def test_without_an_interval_none_is_spoken_of():
 def test_cold_starts_are_not_to_be_repeated():
     remedy = comparison(cold=1).remedy
     assert "2 rows have too few samples" in remedy
-    assert "Look at the trend of cold starts" in remedy
+    assert "Check the trend of cold starts" in remedy
     assert "6 or more repeats" not in remedy
 
 

@@ -32,7 +32,7 @@ def test_a_metric_has_its_own_values_and_falls_where_it_falls():
     assert trend.name == "thumbnails size 64, throughput (images/s)"
     heights = [y for _, y in trend.points]
     assert heights == sorted(heights)  # from the top
-    assert trend.before == "−16 % against the median before, 115 images/s, not known yet"
+    assert trend.before == "−16 % against the previous median, 115 images/s, not known yet"
     assert trend.span.startswith("96.0 images/s to 120 images/s; 3 runs")
 
 

@@ -131,8 +131,8 @@ def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):
             SHA256,
             "unknown",
             (
-                "the SHA-256 of its output out is unknown: the image has no sha256sum, or can't "
-                "read the file"
+                "the SHA-256 of its output out is unknown: the image has no sha256sum, or the "
+                "file can't be read"
             ),
         ),
         (SHA256, "junk", "its log does not contain the SHA-256 of its output out"),

@@ -91,10 +91,10 @@ def test_only_definitions_that_terraform_allows_are_run_in_any_revision(clients,
     with pytest.raises(PlanError) as refused:
         discover(clients, [side()], arns)
     assert str(refused.value) == (
-        "side 'old': job definition resize:7 may not be compared, because whoever starts "
-        f"a comparison can run any command with its role: add {ARN}:job-definition/resize "
-        "to job_definition_arns of Terraform's comparison_access, or of its stack "
-        f"job_comparison, and apply; allowed: {', '.join(arns) or 'none'}"
+        "side 'old': job definition resize:7 must be allowed explicitly, because whoever starts a "
+        f"comparison can run any command with its role: add {ARN}:job-definition/resize to "
+        "job_definition_arns in Terraform's comparison_access or in its job_comparison stack, and "
+        f"apply; currently allowed: {', '.join(arns) or 'none'}"
     )
 
 
@@ -181,18 +181,18 @@ def logging(driver="awslogs", mode="blocking", **options):
         (
             logging("splunk"),
             None,
-            "its definition uses the log driver splunk: name one that uses awslogs",
+            "its definition uses the log driver splunk: choose one that uses awslogs",
         ),
         (
             logging(awslogs_region="us-west-2"),
             None,
-            f"its definition logs to us-west-2: name one that logs to {REGION}",
+            f"its definition logs to us-west-2: choose one that logs to {REGION}",
         ),
         (
             logging(awslogs_group="/render"),
             "AccessDeniedException",
-            "Airflow may not read its log group /render (AccessDeniedException): name it in "
-            "Terraform's log_group_names",
+            "Airflow is not allowed to read its log group /render (AccessDeniedException): add it "
+            "to Terraform's log_group_names",
         ),
         (
             logging(awslogs_group="/render"),
@@ -212,8 +212,8 @@ def test_a_log_that_nobody_can_read_is_told_and_refuses_what_takes_it(
         with pytest.raises(PlanError) as refused:
             only(clients, **asked)
         assert str(refused.value) == (
-            f"side 'old': its check or output is read from the job's log, but {problem}; or "
-            "leave both out"
+            f"side 'old': its check or output is read from the job's log, but {problem}; or omit "
+            "both"
         )
     clients.assert_all_was_asked()
 
@@ -295,7 +295,7 @@ def test_some_of_an_instances_memory_is_never_a_jobs(clients, memory_mib, types,
     answer(clients)
     found = only(clients, memory_mib=memory_mib)
     assert found.types == types
-    said = "of memory, but no instance that it may get has more than 32768, and ECS keeps"
+    said = "of memory, but no instance that it can get has more than 32768, and ECS reserves"
     assert [said in note for note in found.notes] == [True] * told
 
 
@@ -312,7 +312,7 @@ def broken(**changes):
         ({"queues": [queue(state="DISABLED")]}, "queue images is DISABLED and VALID (no rea"),
         (
             {"queues": [queue(status="INVALID", statusReason="role is gone")]},
-            "queue images is ENABLED and INVALID (role is gone): fix it, or name another",
+            "queue images is ENABLED and INVALID (role is gone): fix it, or use another queue",
         ),
         (
             {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
@@ -331,32 +331,29 @@ def broken(**changes):
             {"environments": broken(eksConfiguration=EKS)},
             "of queue images uses EKS: Batchmark only watches jobs on EC2",
         ),
-        ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give a na"),
+        ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: specify"),
         (
             {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
-            "job definition resize:7 is INACTIVE: name an ACTIVE revision, or none",
+            "job definition resize:7 is INACTIVE: use an ACTIVE revision, or omit the revision",
         ),
         (
             {"definitions": [definition(type="multinode")]},
-            "job definition resize:7 is of type multinode: name one of type container",
+            "job definition resize:7 is of type multinode: use one of type container",
         ),
         (
             {"definitions": [SEVERAL]},
-            "job definition resize:7 has ecsProperties: name one with containerProperties",
+            "job definition resize:7 has ecsProperties: use one with containerProperties",
         ),
         (
             {"definitions": [definition(platformCapabilities=["FARGATE"])]},
             (
-                "job definition resize:7 is for Fargate, whose hosts are not visible: name one "
-                "for EC2"
+                "job definition resize:7 is for Fargate, whose hosts are not visible: use one for "
+                "EC2"
             ),
         ),
         (
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            (
-                "its definition's timeout is 30 s, below Batch's minimum of 60 s: give the side "
-                "a tim"
-            ),
+            "its definition's timeout is 30 s, below Batch's minimum of 60 s: set the side's ",
         ),
         ({"gpus": 1}, "its job requests 1 GPU, but no instance of c5 has more than 0: request"),
         ({"vcpus": 17}, "its job requests 17 vCPUs, but no instance of c5 has more than 16"),

@@ -263,7 +263,7 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
     assert found.own_job.doubts == (
-        f"{problem}, so its time covers only the command, by its own clock",
+        f"{problem}, so its time covers only the command, measured by the job's own clock",
     )
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
 

@@ -180,9 +180,15 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"sizes": ["inf"]}, "sizes expects numbers, got inf"),
         ({"job": ""}, "job: String should match"),
         ({"job": None}, "unknown own job ''; known: thumbnails"),
-        ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: set it"),
-        ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
-        ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
+        ({"jobs": own_jobs(parameters={})}, "contains Ref::quality, which has no value: set it"),
+        (
+            {"jobs": own_jobs(check="test Ref::x")},
+            "the check of g5.xlarge contains Ref::x, which has",
+        ),
+        (
+            {"jobs": own_jobs(output="/tmp/Ref::x")},
+            "the output of g5.xlarge contains Ref::x, which",
+        ),
         (
             {"jobs": own_jobs(parameters={"quality": ""}, command=["a", "Ref::size", QUALITY])},
             ("word 3 of the command of g5.xlarge, 'Ref::quality', is empty, which Batch rejects"),
@@ -193,12 +199,15 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ),
         (
             {"jobs": own_jobs(command=[])},
-            "uses its image's own command, which is unknown: give one",
+            "uses its image's default command, which is unknown: specify a command",
         ),
-        ({"jobs": own_jobs(command=["convert"])}, "does not have Ref::size, so sizes would change"),
+        (
+            {"jobs": own_jobs(command=["convert"])},
+            "does not contain Ref::size, so sizes would have",
+        ),
         (
             {"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]},
-            "sizes has 5, but the job has no axis",
+            "sizes contains 5, but the job has no axis",
         ),
         (
             {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
@@ -286,11 +295,19 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
         ((), {"name": "Resize it"}, "name: String should match pattern '^[a-z]"),
         ((), {"name": "resize\n"}, r"got 'resize\n'"),
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
-        ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
+        (
+            (),
+            {"parameter": "sise", "sizes": [1]},
+            "does not contain Ref::sise, so sizes would have",
+        ),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', a reserved name: rename it"),
         ((), {"parameter": "size"}, "parameter is 'size' but there are no sizes: add some, or"),
-        ((), {"sizes": [1]}, "but the job has no axis: name a parameter of its command"),
+        (
+            (),
+            {"sizes": [1]},
+            "but the job has no axis: choose a parameter of its command as the axis",
+        ),
         (
             (found(side=side(parameters={"qualty": "1"})),),
             {},

@@ -216,12 +216,12 @@ def test_another_installations_stack_is_refused(changes, message):
         ),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
         ({"epochs": 5}, "warmup_epochs is 10, but epochs is 5: the warm-up"),
-        ({"study": [{}]}, "study's object 1 is {}: give settings to change"),
+        ({"study": [{}]}, "object 1 in study is {}: specify the settings to change"),
         (
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
-            r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
+            r"object 2 in study has an unknown setting 'learning-rate' \(did you mean learning",
         ),
-        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs expects whole numbers, got 1.5"),
+        ({"study": [{"epochs": 1.5}]}, "object 1 in study: epochs expects whole numbers, got 1.5"),
     ],
 )
 def test_what_can_not_be_had_is_refused_with_the_value_and_the_fix(changes, message):

@@ -46,7 +46,7 @@ def test_each_own_jobs_schedule_has_a_forecast_from_its_own_runs(pages, shelf, m
         shelf.planned(run_id, dag_id=OWN_JOB_DAG, jobs=(job,))
     text = unescape(pages.text("/costs"))
     assert re.search(r"[45] scheduled runs of own job a next month, about \$(8|10)\.00:", text)
-    assert "1 scheduled run of own job b next month; the cost of one is not known yet" in text
+    assert "1 scheduled run of own job b next month; the cost per run is not known yet" in text
     assert "own job c" not in text
     pages.schedule = Schedule(None, paused=True)
     assert "own job a is paused: its schedule will cost nothing." in pages.text("/costs")

@@ -139,7 +139,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
     [
         ("running", "It is still running"),
         ("queued", "It is queued"),
-        ("failed", "It failed before it had a report"),
+        ("failed", "It failed before its report was written"),
         ("success", "has no report page"),
     ],
 )
@@ -302,7 +302,7 @@ def test_tasks_that_share_a_device_are_listed_shown_and_compared(pages, shelf):
     assert "Up to 2 replicas." in listed
     assert "the throughput of one alone" in listed
     report = pages.text(f"/runs/{run.run_id}")
-    assert "How many of these tasks may share the device?" in report
+    assert "How many of these tasks can share the device?" in report
     for metric in METRICS:
         assert 'role="alert"' not in pages.text(f"/trends?suite=sharing&metric={metric}")
     assert "batch 32, mode time_slicing, replicas 4" in pages.text("/trends?suite=sharing")
@@ -314,7 +314,7 @@ def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
     shelf.bucket.history.append_import(published_file())
     run_id = published_table().run_id
     runs = pages.text("/runs")
-    assert "No run yet. Trigger the DAG" in runs
+    assert "No runs yet. Trigger the DAG" in runs
     assert ">suite imported, read on 2026-11-24</a>" in runs
     assert "1 run, read on 2026-11-24" in runs
     assert f">{run_id}<" in runs

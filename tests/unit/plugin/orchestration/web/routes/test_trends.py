@@ -44,7 +44,7 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     assert "4 series over up to 5 runs, 1 with an alert." in text
     assert text.count('class="mark alert"') == 1
     assert len(re.findall(r"level \+\S+ % since ", text)) == 2  # to be read, and to be heard
-    assert len(re.findall(r"the median before, [^,]+, not known yet", text)) == 2 * 3
+    assert len(re.findall(r"the previous median, [^,]+, not known yet", text)) == 2 * 3
     assert text.count("dashed: image digest</span>") == 4
     assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
     found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
@@ -106,12 +106,12 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_wort
     assert "+30 %" in marked
     assert runs[20].run_id in marked
     assert text.count("level +30 % since 2026-") == 2 * 4
-    held = r"the median before, \S+ m?s, within the noise; level \+30 % since \S+, \S+ m?s before"
+    held = r"the previous median, \S+ m?s, within the noise; level \+30 % since \S+, \S+ m?s before"
     assert len(re.findall(held, text)) == 2 * 4
     speedups = pages.text("/trends?metric=speedup")
-    assert speedups.count(" against the median before, ") == 2 * 2
+    assert speedups.count(" against the previous median, ") == 2 * 2
     (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
-    assert overview.count(" against the median before, ") == 2
+    assert overview.count(" against the previous median, ") == 2
     assert "a change" not in overview
 
 
