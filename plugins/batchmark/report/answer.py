@@ -39,7 +39,7 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     section = "changes" if report.tells_of_changes else None
     changed = (
-        "Unknown: this run was not compared with earlier runs. See the log of its task "
+        "Not known: this run was not compared with earlier runs. See the log of its task "
         "detect_regressions for the reason."
     )
     if report.changes:

@@ -164,7 +164,7 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
     with pytest.raises(AlertError, match=reason) as refused:
         channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     assert str(refused.value).startswith("connection 'chat' ")
-    assert 'its extra to {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
+    assert 'its extra field to {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
 
 
 TOKEN = "TIiajkdnlazkcOXrIdevi7FQ"

@@ -285,7 +285,7 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
-        ((), {"parameter": "unit", "sizes": [1]}, "'unit', a reserved name: rename it"),
+        ((), {"parameter": "unit", "sizes": [1]}, "'unit', which is a reserved name"),
         ((), {"parameter": "size"}, "parameter is 'size' but there are no sizes: add some, or"),
         ((), {"sizes": [1]}, "but the job has no axis: name a parameter of its command"),
         (

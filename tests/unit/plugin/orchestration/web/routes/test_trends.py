@@ -254,7 +254,7 @@ def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
 def test_a_day_that_is_none_and_a_suite_that_is_none_are_told(pages, shelf):
     run_id = shelf.measured()
     text = unescape(pages.text(f"/compare?{sides('2026-13-45', run_id)}"))
-    assert "2026-13-45 is not a valid day: choose one such as 2026-11-20." in text
+    assert "2026-13-45 is not a valid date: enter one such as 2026-11-20." in text
     for path in ("trends.csv", "trends/any"):
         assert "The history has no suite none; it has blog." in pages.text(
             f"/{path}?suite=none", 404
