@@ -212,7 +212,7 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
         for loss in losses[:MOST_LOSSES]:
             say(f"{file.file_name}: {loss}", error=True)
         if more := losses[MOST_LOSSES:]:
-            say(f"{file.file_name}: {len(more)} more", error=True)
+            say(f"{file.file_name}: and {len(more)} more", error=True)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:

@@ -198,7 +198,9 @@ class BenchmarkJobOperator(BatchOperator):
             return None
         if current:
             self.job_id = str(current[0]["jobId"])
-            self.log.info("Found this task's job %s: %s", self.job_id, current[0]["status"])
+            self.log.info(
+                "Found this task's existing job %s (%s)", self.job_id, current[0]["status"]
+            )
         else:
             self.job_id = self._submit(context, request)
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]

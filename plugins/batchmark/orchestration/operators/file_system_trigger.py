@@ -250,7 +250,7 @@ class CollapseTrigger(FileSystemTrigger):
             left = f"Can't tell whether nodes are left ({error})"
         if left:
             self.log.warning(
-                "%s, after up to %d s: deleting the file system anyway", left, NODES_SECONDS
+                "%s (waited up to %d s); deleting the file system anyway", left, NODES_SECONDS
             )
 
     def _nodes_of_it_left(self) -> str | None:

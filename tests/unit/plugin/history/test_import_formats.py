@@ -133,7 +133,7 @@ def test_google_benchmarks_first_releases_wrote_no_unit_and_dates_of_their_own()
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda entries: entries.pop(1), "the file has only 2 of its 3 repetitions"),
+        (lambda entries: entries.pop(1), "the file contains only 2 of its 3 repetitions"),
         (lambda entries: entries[1].update(real_time="NaN"), "real_time is 'NaN', not a number"),
         (
             lambda entries: entries[1].update(error_occurred=True, error_message="killed"),
