@@ -34,7 +34,9 @@ class Estimate(Record):
 
     value: float
     interval: Interval | None
-    interval_reason: str | None = Field(default=None, description="why there is no interval")
+    interval_reason: str | None = Field(
+        default=None, description="why there is no interval; null if there is one"
+    )
 
     def scaled(self, factor: float) -> Estimate:
         """Multiply by a positive factor that is known exactly."""
@@ -93,7 +95,7 @@ class Median:
         """
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
-            raise ValueError(f"{seed}: no samples")
+            raise ValueError(f"{seed} has no samples")
         self.value = float(np.median(self.samples))
         self._turns = turns or [[[len(job)]] for job in jobs_samples]
         self._seed = seed
@@ -106,8 +108,8 @@ class Median:
         if count >= MINIMUM_SAMPLES:
             return None
         return (
-            f"{count} sample{'' if count == 1 else 's'}; "
-            f"a {CONFIDENCE_TEXT} interval of a median needs at least {MINIMUM_SAMPLES}"
+            f"{count} sample{'' if count == 1 else 's'}; a {CONFIDENCE_TEXT} interval for a "
+            f"median needs at least {MINIMUM_SAMPLES}"
         )
 
     def draws(self) -> NDArray[np.float64]:

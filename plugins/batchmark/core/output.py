@@ -97,7 +97,9 @@ def percent(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage such as 5")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a valid percentage: use a number such as 5"
+        )
     return value
 
 

@@ -42,8 +42,8 @@ MOST_SIDES = 20
 def _repeats(place: str) -> Any:
     return option(
         6,
-        f"Number of jobs per {place} and size. 6 or more yield confidence intervals. Each queue "
-        "first runs one extra job to start its instance.",
+        f"Number of jobs per {place} and size. Confidence intervals need at least 6. Each queue "
+        "also runs one extra job first, to start its instance.",
     )
 
 
@@ -58,12 +58,14 @@ def _deadline() -> Any:
 class OwnJobRun(Options):
     """Options for running an own job that is defined in Terraform."""
 
-    job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
+    job: JobName | None = option(
+        None, "Name of the own job to run, which is a key of own_jobs in Terraform."
+    )
     sizes: Sizes = option(
         (), "Sizes to measure, one number per line; by default, those set in Terraform."
     )
     targets: tuple[Line, ...] = option(
-        (), "Targets to run on; by default, all that the job is defined for."
+        (), "Targets to run on; by default, every target that the job is defined for."
     )
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
@@ -78,16 +80,17 @@ class ComparisonRun(Options):
     )
     sides: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_SIDES)] = option(
         (),
-        'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
-        "optional fields are parameters, environment, command, vcpus, memory_mib, gpus, "
-        "timeout_seconds, check, output, output_sha256 and shell. Terraform must list the job "
-        "definitions. Anyone who may start this DAG can run any command with their roles.",
+        "Objects, one per side, such as "
+        '{"name": "old", "job_queue": "images", "job_definition": "resize:7"}; optional fields '
+        "are parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
+        "output, output_sha256 and shell. The job definitions must be listed in Terraform. "
+        "Anyone who may trigger this DAG can run any command with their IAM roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
         None,
-        "Placeholder for the sizes in the sides' commands, such as size for Ref::size. "
-        "Leave empty for none.",
+        "Name of the placeholder for the sizes in the sides' commands, such as size for "
+        "Ref::size. Leave empty if the commands have none.",
     )
     sizes: Sizes = option((), "Values of the parameter, one number per line.")
     repeats: Repeats = _repeats("side")
@@ -97,11 +100,11 @@ class ComparisonRun(Options):
         parameter = f"{name('parameter')} is {self.parameter!r}"
         if self.parameter in TAKEN:
             return (
-                f"{parameter}, a reserved name: rename it in the commands; reserved names: "
-                f"{', '.join(TAKEN)}"
+                f"{parameter}, which is a reserved name: choose another one, also in the "
+                f"commands; reserved names: {', '.join(TAKEN)}"
             )
         if self.parameter and not self.sizes:
-            return f"{parameter} but there are no sizes: add some, or leave the parameter empty"
+            return f"{parameter}, but there are no sizes: add some, or leave the parameter empty"
         return None
 
 
@@ -123,31 +126,40 @@ class OwnJob(Record):
     """An own job, with a job definition for each of its targets."""
 
     command: tuple[str, ...] = Field(
-        description="may have Ref:: placeholders; empty: the image's own"
+        description="command, which may contain Ref:: placeholders; empty for the image's "
+        "default command"
     )
-    parameters: dict[Line, str] = Field(default={}, description="default values of placeholders")
+    parameters: dict[Line, str] = Field(
+        default={}, description="default values for the placeholders"
+    )
     axis: JobAxis | None = None
     check: str | None = Field(
-        default=None, description="shell command whose exit code decides whether a job passes"
+        default=None, description="shell command whose exit code determines whether a job passes"
     )
     output: Line | None = Field(
         default=None, description="path of the output whose SHA-256 is checked"
     )
     output_sha256: Line | None = Field(
-        default=None, description="expected SHA-256; null if all sides must agree"
+        default=None,
+        description="expected SHA-256 of the output; null if the sides' outputs only need to match",
     )
-    shell: bool = Field(default=True, description="whether its image's /bin/sh starts the command")
+    shell: bool = Field(
+        default=True, description="whether the command is started by the image's /bin/sh"
+    )
     job_definitions: dict[Line, Line] = Field(
         min_length=1, description="ARNs of the job definitions, by target"
     )
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
     schedule: Line | None = Field(
-        default=None, description="cron expression or Airflow preset, in UTC; null for none"
+        default=None,
+        description="cron expression or Airflow preset, in UTC; null if the job has no schedule",
     )
     commit: Given | None = Field(default=None, description="commit of the code in its image")
     branch: Given | None = Field(default=None, description="branch of that commit")
-    label: Given | None = Field(default=None, description="any text for finding its runs")
+    label: Given | None = Field(
+        default=None, description="free-form text for finding its runs later"
+    )
 
     @property
     def version(self) -> GivenVersion:
@@ -158,12 +170,12 @@ class OwnJob(Record):
 class OwnJobs(Published):
     variable = VARIABLE
     missing = (
-        "set own_jobs in Terraform and apply, and let Airflow's secrets backend read the SSM "
-        "parameter /airflow/variables/batchmark_own_jobs"
+        "set own_jobs in Terraform, run `terraform apply`, and allow Airflow's secrets "
+        "backend to read the SSM parameter /airflow/variables/batchmark_own_jobs"
     )
 
     schema_version: Literal[1]
-    name: Line = Field(description="name of the installation that they belong to")
+    name: Line = Field(description="name of the installation that the jobs belong to")
     region: Line
     jobs: dict[JobName, OwnJob]
 
@@ -174,16 +186,19 @@ class OwnJobPlan(Record):
     name: Shown = Field(description="name of the own job or comparison, used as its rows' workload")
     job_definition: Shown = Field(description="ARN of the job definition")
     command: tuple[str, ...] = Field(
-        default=(), description="command with its parameters filled in; empty for the image's own"
+        default=(),
+        description="command with its parameters filled in; empty for the image's default command",
     )
-    parameters: dict[str, str] = Field(default={}, description="parameters for SubmitJob")
+    parameters: dict[str, str] = Field(default={}, description="parameters to pass to SubmitJob")
     environment: dict[str, str] = Field(
         default={},
         exclude=True,
-        description="overrides of the definition's variables; never stored, because a value may be "
-        "secret",
+        description="overrides for the job definition's environment variables; never stored, "
+        "because their values may be secret",
     )
-    vcpus: float | None = Field(default=None, description="override; null: the definition's value")
+    vcpus: float | None = Field(
+        default=None, description="override for the job definition's value; null if there is none"
+    )
     memory_mib: int | None = Field(default=None, description="like vcpus")
     gpus: int | None = Field(default=None, description="like vcpus")
     axis: Shown | None = None
@@ -199,7 +214,8 @@ class OwnJobPlan(Record):
     )
     existing: bool = Field(
         default=False,
-        description="true for comparisons, whose queues and definitions belong to no installation",
+        description="true for a comparison, whose queues and job definitions do not belong to "
+        "the installation",
     )
 
 

@@ -40,7 +40,9 @@ PRICES_FILE = price_file("us-east-1")  # which the laptop's local cloud serves
 class SpotPrice(Record):
     """An instance type's latest Spot prices by availability zone."""
 
-    zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
+    zones: dict[str, UsdPerHour] = Field(
+        min_length=1, description="USD per hour, by Availability Zone"
+    )
     changed_at: AwareDatetime = Field(description="time of the latest price change in any zone")
 
     @property
@@ -66,16 +68,16 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date = Field(description="day on which the prices, including Spot, were requested")
+    as_of: date = Field(
+        description="day on which the prices, including Spot prices, were requested"
+    )
     source: str
     source_url: str | None = None
-    on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
-    spot: dict[str, SpotPrice] = Field(default={}, description="by EC2 instance type")
-    notes: tuple[str, ...] = Field(
-        default=(), description="what is missing, and why the prices are not current"
-    )
+    on_demand: dict[str, UsdPerHour] = Field(description="USD per hour, by EC2 instance type")
+    spot: dict[str, SpotPrice] = Field(default={}, description="Spot prices, by EC2 instance type")
+    notes: tuple[str, ...] = Field(default=(), description="notes on missing or outdated prices")
     type_notes: dict[str, str] = Field(
-        default={}, description="why there is no price, by EC2 instance type"
+        default={}, description="why a price is missing, by EC2 instance type"
     )
 
     @property
@@ -106,7 +108,7 @@ class PriceTable(Record):
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None
         return (
-            f"These prices are {age} days old (as of {self.as_of}), and prices change: let "
+            f"These prices are {age} days old (from {self.as_of}) and may be outdated: let "
             "Airflow fetch current ones from AWS, or refresh the committed table with `make "
             "prices`."
         )
@@ -133,7 +135,7 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
     missing = f"Current prices are unavailable: {reason}."
     if price_file(region).exists():
         prices = load_prices(price_file(region))
-        note = f"{missing} Using the committed prices of {prices.as_of}."
+        note = f"{missing} Using the committed prices from {prices.as_of}."
         return prices.model_copy(update={"notes": (note,)}).without_old_spot(now)
     prices = load_prices()
     note = f"{missing} The committed prices are for {prices.region} and don't apply to {region}."

@@ -32,7 +32,9 @@ class JobLimits(Record):
     """A job's limits, used for the cost caps and for SubmitJob."""
 
     submissions: int = Field(
-        ge=1, description="2 if the job moves to the On-Demand queue after its Spot attempts"
+        ge=1,
+        description="2 if the job can move to the On-Demand queue after its Spot attempts, "
+        "otherwise 1",
     )
     attempts: int = Field(ge=1, description="attempts per submission")
     timeout_seconds: int = Field(ge=1, description="timeout per attempt")
@@ -46,27 +48,32 @@ class PlannedJob(Record):
     instance_type: Shown = Field(description="EC2 instance type that the target requests")
     suite: Shown
     repeat: int = Field(ge=1)
-    dtype: Shown = Field(description="number format of every row, or 'suite' for the suite's own")
+    dtype: Shown = Field(
+        description="number format of every row, or 'suite' if the suite chooses it"
+    )
     result_prefix: Shown = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
-        description="why it runs; confirmation: a fresh job that checks a suspicious figure",
+        description="why the job runs; 'confirmation' means that it is a fresh job to check a "
+        "suspicious figure",
     )
     limits: JobLimits | None = Field(
-        default=None, description="null in plans of older releases, which set no limits"
+        default=None, description="null in plans from older releases, which set no limits"
     )
     sharing: SharingOptions | None = Field(
         default=None,
-        description="options of a sharing suite; null for its defaults and for other suites",
+        description="options of a sharing suite; null if it uses its defaults, and for other "
+        "suites",
     )
     scaling: ScalingOptions | None = Field(
-        default=None, description="plan of a multi-node job; null for any other"
+        default=None, description="plan of a multi-node job; null for other jobs"
     )
     own_job: OwnJobPlan | None = Field(
-        default=None, description="plan of a job not written for Batchmark; null for any other"
+        default=None,
+        description="plan of a job that was not written for Batchmark; null for other jobs",
     )
     version: GivenVersion | None = Field(
-        default=None, description="version of what it measures, if one was given"
+        default=None, description="version of what the job measures; null if none was specified"
     )
 
     @property
@@ -98,16 +105,18 @@ class TargetWorst(JobLimits):
     instance_type: Shown
     jobs: int = Field(ge=1)
     instances: int | None = Field(
-        default=None, description="instances of all jobs together; null if each job has one"
+        default=None, description="total number of instances for all jobs; null if each job has one"
     )
     idle_seconds: int = Field(
         default=0,
         ge=0,
-        description="total time that nodes wait for each other or for Batch to end them; 0 if each "
-        "job has one instance",
+        description="total time that nodes spend waiting for each other, or for Batch to "
+        "terminate them; 0 if each job has one instance",
     )
     usd_per_hour: float | None = Field(description="On-Demand price; null if unknown")
-    usd: float | None = Field(description="cost rounded up to a cent; null without a price")
+    usd: float | None = Field(
+        description="cost, rounded up to the next cent; null if the price is unknown"
+    )
 
     @property
     def seconds(self) -> int:
@@ -137,7 +146,7 @@ class TargetWorst(JobLimits):
         times = formatting.TIMES
         jobs = f"jobs {self.jobs}"
         if self.instances is not None:
-            jobs = f"nodes {self.instances} of {self.jobs} jobs"
+            jobs = f"nodes {self.instances} in {self.jobs} jobs"
         return (
             f"{self.target}: {usd} ({jobs} {times} submissions {self.submissions} "
             f"{times} attempts {self.attempts} {times} {self.timeout_seconds} s{self.idle} at "
@@ -152,7 +161,7 @@ class WorstCase(Record):
     file_system: FileSystemWorst | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"
     )
-    usd: float | None = Field(description="total; null if a part has no price")
+    usd: float | None = Field(description="total cost; null if any part has no known price")
     region: Shown
     prices_as_of: date
     prices_source: Shown
@@ -187,12 +196,13 @@ class RunPlan(Record):
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
-        default=None, description="null in plans of older releases, as is spending_key"
+        default=None,
+        description="null in plans from older releases; the same goes for spending_key",
     )
-    dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
+    dag_id: Shown | None = Field(default=None, description="null in plans from older releases")
     run_id: Shown | None = Field(default=None, description="like dag_id")
     dry_run: bool = Field(
-        default=False, description="whether it was only planned and nothing submitted"
+        default=False, description="whether the run was only planned, with nothing submitted"
     )
     spending_key: Shown | None = Field(default=None, description="key of the run's spending record")
     file_system: FileSystem | None = Field(
@@ -204,7 +214,8 @@ class RunPlan(Record):
         "null if there is none",
     )
     sides: dict[Shown, Target] = Field(
-        default={}, description="existing queues outside the installation, as targets, by side"
+        default={},
+        description="targets for a comparison's existing queues outside the installation, by side",
     )
 
     @property
@@ -219,9 +230,9 @@ class InterruptedAttempt(Record):
 
     job_id: str
     job_attempt: int = Field(ge=1)
-    document_uri: str = Field(description="s3:// address of its raw result document")
-    document_sha256: str | None = Field(default=None, description="as in StoredJob")
-    document_url: str = Field(description="link to that document for a browser")
+    document_uri: str = Field(description="S3 URI of its raw result document")
+    document_sha256: str | None = Field(default=None, description="see StoredJob")
+    document_url: str = Field(description="browser link to its raw result document")
     measured_rows: int = Field(ge=0)
 
 
@@ -239,12 +250,12 @@ class StoredJob(Record):
     )
     log_stream: str = Field(description="log stream in that group, or the log's key in the bucket")
     log_url: str = Field(description="link to the log stream, or to the object in the bucket")
-    document_uri: str = Field(description="s3:// address of the raw result document")
-    document_url: str = Field(description="link to the raw result document for a browser")
+    document_uri: str = Field(description="S3 URI of the raw result document")
+    document_url: str = Field(description="browser link to the raw result document")
     document_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the raw result document as collected; null, and so not checked, if "
-        "collected by an older release",
+        description="SHA-256 of the raw result document when it was collected; null if an older "
+        "release collected it, in which case it is not checked",
     )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
@@ -253,12 +264,12 @@ class StoredJob(Record):
         "is missing",
     )
     starting_at: AwareDatetime | None = Field(
-        default=None, description="like runnable_at, for STARTING"
+        default=None, description="like runnable_at, but for STARTING"
     )
     started_at: AwareDatetime
     stopped_at: AwareDatetime
     document: ResultDocument | None = Field(
-        default=None, exclude=True, description="stored by older releases only"
+        default=None, exclude=True, description="only stored by older releases"
     )
     purchase_option: PurchaseOption | None = Field(
         default=None, description="how its instance was purchased; null if unknown"
@@ -266,23 +277,26 @@ class StoredJob(Record):
     earlier_seconds: float | None = Field(
         default=0,
         ge=0,
-        description="run time of all attempts before the last, including a replaced job's; for an "
-        "array or multi-node job, only the replaced job's; null if unknown",
+        description="total run time of all attempts before the last one, including those of a "
+        "replaced job; for an array or multi-node job, only those of the replaced job; null if "
+        "unknown",
     )
     replaced_job_id: str | None = Field(
-        default=None, description="the Spot job that this On-Demand job was submitted to replace"
+        default=None, description="id of the Spot job that this On-Demand job replaced"
     )
     host: str | None = Field(
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document, kept but not compared"
+        default=(),
+        description="earlier attempts that left a result document, which is kept but not compared",
     )
     failure: str | None = Field(
-        default=None, description="why Batch reports a failure: rows failed, or the job was stopped"
+        default=None,
+        description="why Batch reports the job as failed: some rows failed, or it was stopped",
     )
     ending: Ending | None = Field(
-        default=None, description="how the job ended; null if it was successful"
+        default=None, description="how the job ended; null if it succeeded"
     )
     doubt: Shown | None = Field(
         default=None, description="Batch's warning about the container of a successful job"
@@ -290,9 +304,9 @@ class StoredJob(Record):
     instance_seconds: float | None = Field(
         default=None,
         ge=0,
-        description="for an array job's first child, how long any child ran, over all attempts, "
-        "because they share one instance; for a multi-node job's main node, how long it ran; null "
-        "for other jobs",
+        description="for an array job's first child, the time during which any child was "
+        "running, over all attempts, because the children share one instance; for a multi-node "
+        "job's main node, its run time; null for other jobs",
     )
 
     @property
@@ -336,25 +350,27 @@ class LostJob(Record):
     job_id: str | None
     reason: str
     instance_type: str | None = Field(
-        default=None, description="the type that it must have run on; null outside AWS"
+        default=None, description="EC2 instance type that it must have run on; null outside AWS"
     )
     seconds: float | None = Field(
         default=None,
         ge=0,
-        description="run time of all its attempts, on all its nodes; null if unknown",
+        description="total run time of all its attempts on all its nodes; null if unknown",
     )
     ending: Ending | None = Field(
         default=None, description="how the job ended; null unless Batch reports a failure"
     )
     not_run: bool = Field(
-        default=False, description="never submitted, because the first job of its side had failed"
+        default=False,
+        description="whether it was never submitted because the first job of its side had failed",
     )
     document_sha256: str | None = Field(
         default=None,
         description="SHA-256 of its collected document, which has since become unreadable",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document, kept but not compared"
+        default=(),
+        description="earlier attempts that left a result document, which is kept but not compared",
     )
 
     @property

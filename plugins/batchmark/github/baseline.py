@@ -29,15 +29,22 @@ def find(place: str, event: Event, into: Path) -> Baseline | None:
     """
     if place.startswith(S3):
         if not re.fullmatch(r"s3://[^/]+/.+", place):
-            raise GitHubError(f"the baseline {place} isn't an S3 folder like s3://bucket/folder/")
+            raise GitHubError(
+                f"the baseline {place} is not a valid S3 folder: use the form s3://bucket/folder/"
+            )
         programs.output("aws", "s3", "cp", "--recursive", "--only-show-errors", place, str(into))
         return Baseline(into, markdown(place)) if into.is_dir() else None
     if is_artifact(place):
         if not re.fullmatch(ARTIFACT, place):
-            raise GitHubError(f"invalid artifact name {place!r}; use only letters, digits and ._-")
+            raise GitHubError(
+                f"{place!r} is not a valid artifact name: use only letters, digits, dots, "
+                "underscores and hyphens"
+            )
         return _artifact(place, event, into)
     if not Path(place).is_dir():
-        raise GitHubError(f"the baseline {place} is neither a folder nor an artifact name")
+        raise GitHubError(
+            f"the baseline {place} is neither an existing folder nor an artifact name"
+        )
     return Baseline(Path(place), markdown(place))
 
 

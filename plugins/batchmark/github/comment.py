@@ -11,7 +11,7 @@ from batchmark.github import programs
 
 AUTHOR = "github-actions[bot]"  # the author of comments written with a job's token
 MOST_CHARACTERS = 65_536
-CUT = "\n\nThe rest is in the job's summary.\n"
+CUT = "\n\nFor the rest, see the job summary.\n"
 
 
 def renew(repository: str, pull_request: int, name: str, text: str) -> bool:

@@ -23,8 +23,9 @@ from batchmark.runs.document_files import read_documents
 Compare = Callable[[Sequence[str]], int]
 BEGUN, SUMMARY, NEW = "begun.json", "summary.md", "new"
 NO_COMMENT = (
-    "No comment: the job's token lacks permission. For a fork it always does; otherwise, give the "
-    "job `permissions: pull-requests: write`. The job's summary has the same text."
+    "No comment was posted, because the job's token lacks permission. For a pull request from a "
+    "fork, it always does; otherwise, add `permissions: pull-requests: write` to the job. The "
+    "job summary contains the same text."
 )
 
 
@@ -64,26 +65,33 @@ def _parser() -> argparse.ArgumentParser:
     end = commands.add_parser("end", help="compare, then write the summary, outputs and comment")
     of_runner = "provided by GitHub's runner"
     for each in (begin, end):
-        each.add_argument("--results", type=Path, required=True, help="folder for all files")
+        each.add_argument(
+            "--results", type=Path, required=True, help="folder that stores all files"
+        )
         each.add_argument("--step-outputs", type=Path, required=True, help=f"file {of_runner}")
     begin.add_argument(
-        "--name", type=_name, required=True, help="name for the comment and the artifacts"
+        "--name", type=_name, required=True, help="name of the comment and the artifacts"
     )
-    begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
-    begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
+    begin.add_argument(
+        "--baseline",
+        required=True,
+        help="baseline: a folder, an S3 folder such as s3://bucket/folder/, or the name of an "
+        "artifact",
+    )
+    begin.add_argument("--least-percent", type=percent, help="same as in `batchmark compare`")
     for switch, words in (
-        ("--allow-missing", "as in `batchmark compare`"),
-        ("--require-decided", "as in `batchmark compare`"),
+        ("--allow-missing", "same as in `batchmark compare`"),
+        ("--require-decided", "same as in `batchmark compare`"),
         ("--require-baseline", "fail if there is no baseline yet"),
         ("--gate", "fail if the comparison fails"),
         ("--comment", "comment on the pull request"),
     ):
-        begin.add_argument(switch, type=_switch, required=True, help=f"{words}: true or false")
+        begin.add_argument(switch, type=_switch, required=True, help=f"{words} (true or false)")
     begin.add_argument("--measured", help="folder with existing results, if any")
     for option in ("--repository", "--event-name", "--ref", "--commit"):
         begin.add_argument(option, required=True, help=of_runner)
     begin.add_argument("--event", type=Path, required=True, help=f"file {of_runner}")
-    end.add_argument("--run-url", required=True, help="address of this run's page")
+    end.add_argument("--run-url", required=True, help="URL of this run's page")
     end.add_argument("--step-summary", type=Path, required=True, help=f"file {of_runner}")
     return parser
 
@@ -91,14 +99,15 @@ def _parser() -> argparse.ArgumentParser:
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a valid name; use 1 to 61 letters, digits and ._-"
+            f"{text!r} is not a valid name: use 1 to 61 letters, digits, dots, underscores and "
+            "hyphens, starting with a letter or digit"
         )
     return text
 
 
 def _switch(text: str) -> bool:
     if text not in {"true", "false"}:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid: use true or false")
     return text == "true"
 
 
@@ -181,7 +190,7 @@ def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare)
 def _without(begun: Begun) -> tuple[int, str]:
     """Return an exit code and a summary, like `_compared`, for a run without a baseline."""
     told = (
-        "**No baseline yet**, so nothing was compared: the next successful run on "
-        f"{markdown(begun.event.main)} leaves one.\n"
+        "There is **no baseline yet**, so nothing was compared. The next successful run on "
+        f"{markdown(begun.event.main)} will create one.\n"
     )
     return int(begun.require_baseline), told

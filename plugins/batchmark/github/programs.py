@@ -24,7 +24,7 @@ def output(*command: str, given: str | None = None) -> str:
     if done.returncode:
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         if REFUSED in said:
-            said += "; give the job `permissions: actions: read`"
+            said += "; add `permissions: actions: read` to the job"
         raise GitHubError(f"`{' '.join(command[:3])} …` failed: {said}")
     return done.stdout
 

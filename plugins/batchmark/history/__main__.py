@@ -70,19 +70,19 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument(
         "--bucket",
         required=True,
-        help="result bucket, which `terraform output -raw bucket_name` in terraform/ prints, or "
-        "`make up` on a laptop",
+        help="name of the result bucket, as printed by `terraform output -raw bucket_name` in "
+        "terraform/, or by `make up` on a laptop",
     )
-    common.add_argument("--region", help="AWS region (default: from the AWS settings)")
+    common.add_argument("--region", help="AWS region (default: the one in your AWS configuration)")
 
     show = commands.add_parser(
         "show",
         parents=[common],
-        help="show the newest runs, and compare each row with earlier ones",
+        help="show the latest runs, and compare each row with earlier runs",
     )
-    show.add_argument("--suite", action="append", help="only this suite; may be repeated")
+    show.add_argument("--suite", action="append", help="include only this suite; may be repeated")
     for name, plain in NAMES.items():
-        help_ = f"only runs with this {plain}"
+        help_ = f"include only runs with this {plain}"
         show.add_argument(f"--{name.replace('_', '-')}", help=help_)
     show.set_defaults(run=_show)
 
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         help="rebuild the history from raw documents and imported files",
     )
     again.add_argument(
-        "--dry-run", action="store_true", help="only print the changes it would make"
+        "--dry-run", action="store_true", help="only print the changes that would be made"
     )
     again.set_defaults(run=_rebuild)
 
@@ -104,22 +104,24 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="result files of supported tools; a folder stands for all its .json files",
+        help="result files from supported tools; for a folder, all .json files in it",
     )
     add.add_argument(
         "--target",
         type=_name,
         help="name of the machine that was measured (required unless the file names it)",
     )
-    add.add_argument("--format", choices=FORMATS, help="file format (default: detected)")
     add.add_argument(
-        "--commit", type=_name, help="commit that was measured, for files that don't state it"
+        "--format", choices=FORMATS, help="file format (default: detected automatically)"
+    )
+    add.add_argument(
+        "--commit", type=_name, help="commit that was measured, for files that don't specify one"
     )
     add.add_argument(
         "--date",
         type=_moment,
         metavar="YYYY-MM-DDTHH:MM:SSZ",
-        help="date of the measurement, for files that don't state it",
+        help="date of the measurement, for files that don't specify one",
     )
     add.add_argument(
         "--device",
@@ -138,14 +140,14 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         required=True,
         type=Path,
-        help="file to write for CSV, or folder for the other formats",
+        help="output file for CSV, or output folder for the other formats",
     )
-    out.add_argument("--suite", action="append", help="only this suite; may be repeated")
+    out.add_argument("--suite", action="append", help="include only this suite; may be repeated")
     out.add_argument(
         "--since",
         type=date.fromisoformat,
         metavar="YYYY-MM-DD",
-        help="only rows recorded on or after this day (UTC)",
+        help="include only rows recorded on or after this day (UTC)",
     )
     out.set_defaults(run=_export)
     return parser
@@ -163,8 +165,8 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
     _print_keys("Raw documents of uncollected runs, not in the history", result.uncounted)
     if result.unchecked:
         say(
-            f"Not checked: {result.unchecked} raw documents, because the release that collected "
-            "them stored no SHA-256 to detect replacements"
+            f"{result.unchecked} raw documents could not be checked for replacement, because the "
+            "release that collected them did not store their SHA-256"
         )
     for problem in result.problems:
         say(problem, error=True)
@@ -197,9 +199,11 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
         parsed = file.parse()
         converted.append((path, file, parsed, file.files(parsed), _summary(path, parsed)))
     if beside:
-        say(f"skipped, because asv stores no results there: {', '.join(beside)}", error=True)
+        say(f"skipped, because these asv files contain no results: {', '.join(beside)}", error=True)
     if not converted:
-        raise HistoryError("asv stores its results in other files: give those next to machine.json")
+        raise HistoryError(
+            "asv stores its results in other files: import those next to machine.json"
+        )
     _refuse_pooling(history, [(path, file, parsed) for path, file, parsed, *_ in converted])
     for _, file, parsed, files, summary in converted:
         history.append_import(file, files)
@@ -215,7 +219,9 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         found = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not found:
-            raise HistoryError(f"{path} has no .json files: give other files one by one")
+            raise HistoryError(
+                f"{path} contains no .json files: to import other types of files, list each one"
+            )
         yield from found
 
 
@@ -240,9 +246,10 @@ def _refuse_pooling(
         figure, others = row.get("median_seconds"), figures[_place_in_series(row)]
         if figure and others and figure not in others:
             raise HistoryError(
-                f"{path} has a different figure for {shown(row['workload'])} on {row['target']} in "
-                f"run {row['run_id']} than {shortened_list([*others.values()])}: import it with a "
-                "different --target, --commit or --date, or leave it out"
+                f"{path} contains a different figure for {shown(row['workload'])} on "
+                f"{row['target']} in run {row['run_id']} than "
+                f"{shortened_list([*others.values()])}: import it with a different --target, "
+                "--commit or --date, or omit it"
             )
         if figure:
             others[figure] = path
@@ -264,7 +271,7 @@ def _summary(path: Path, parsed: Parsed) -> str:
     if not parsed.measurements:
         problem = "neither a time nor a rate" if others else "nothing to import"
         nothing = "; ".join(filter(None, (others, shortened_list(parsed.losses))))
-        raise HistoryError(f"{path} has {problem}: {nothing or 'no entries'}")
+        raise HistoryError(f"{path} contains {problem}: {nothing or 'no entries'}")
     runs = len({measurement.run_id for measurement in parsed.measurements})
     measured = sum(not one.reason for one in parsed.measurements)
     skipped = sum(one.skipped for one in parsed.measurements)
@@ -283,7 +290,8 @@ def _imported_file(path: Path, text: str, options: argparse.Namespace) -> Import
     kind = options.format or detect(text, str(path))
     if options.target is None and not READERS[kind].names_its_targets:
         raise HistoryError(
-            f"{path} does not name the machine that measured it: add it, such as --target ci-runner"
+            f"{path} does not name the machine that was measured: specify it, for example with "
+            "--target ci-runner"
         )
     return ImportedFile(
         format=kind,
@@ -299,7 +307,9 @@ def _imported_file(path: Path, text: str, options: argparse.Namespace) -> Import
 
 def _name(text: str) -> str:
     if not text.strip() or not text.isprintable():
-        raise argparse.ArgumentTypeError(f"{text!a} is not a name")
+        raise argparse.ArgumentTypeError(
+            f"{text!a} is blank or contains unprintable characters: use another value"
+        )
     return text
 
 
@@ -317,7 +327,7 @@ def _text(path: Path) -> str:
             is_packed = file.peek(len(GZIP)).startswith(GZIP)
             body = (gzip.GzipFile(fileobj=file) if is_packed else file).read(MOST_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise HistoryError(f"{path} can't be unpacked: {error}; download it again") from error
+        raise HistoryError(f"{path} can't be decompressed: {error}; download it again") from error
     if len(body) > MOST_BYTES:
         raise HistoryError(f"{path} exceeds the limit of {MOST_BYTES / 2**20:.0f} MiB")
     try:
@@ -339,7 +349,7 @@ def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[s
         )
     if unknown := sorted(set(options.suite or ()) - set(known)):
         raise HistoryError(
-            f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"
+            f"the history contains no suite {', '.join(unknown)}; it contains {', '.join(known)}"
         )
     return list(options.suite or known)
 
@@ -361,7 +371,7 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
         for line in overview(suite, rows):
             say(line)
     for key in history.unreadable:
-        say(f"skipped, as it can't be read: {key}", error=True)
+        say(f"skipped {key}, because it can't be read", error=True)
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
@@ -385,7 +395,7 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
             files += 1
         say(f"{options.output}: {files} files")
     for key in history.unreadable:
-        say(f"skipped, as it can't be read: {key}", error=True)
+        say(f"skipped {key}, because it can't be read", error=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
     """Yield a suite's overview; `table` must have COLUMNS and VERSION of `history.series`."""
     found = [series for series in series_histories(table, Metric.TIME) if series.usable().size]
     if not found:
-        yield f"suite {suite}: no row was measured"
+        yield f"suite {suite}: no rows were measured"
         return
     every = runs_of(table)
     yield from _runs(suite, found, every, runs)
@@ -43,7 +43,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
 def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -> Iterator[str]:
     """List the newest runs: time, trigger and number of measurements, then id and version."""
     measured = Counter(series.run_ids[place] for series in found for place in series.usable())
-    yield f"suite {suite}: {formatting.count(len(every), 'run')}, the newest first"
+    yield f"suite {suite}: {formatting.count(len(every), 'run')}, newest first"
     for run in every[:most]:
         figures = formatting.count(measured[run.run_id], "measurement")
         name = run_name(run.run_id, f"{run.at:%Y-%m-%d %H:%M}")
@@ -52,7 +52,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
         if version := str(Version.agreed(run.versions)):
             yield f"    {version}"
     if len(every) > most:
-        yield f"  and {len(every) - most} earlier ones"
+        yield f"  and {len(every) - most} earlier"
 
 
 def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:

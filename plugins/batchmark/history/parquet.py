@@ -112,7 +112,9 @@ def decode(
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
-        raise pa.ArrowInvalid(f"it has {length} bytes of metadata, more than {MOST_METADATA_BYTES}")
+        raise pa.ArrowInvalid(
+            f"it has {length} bytes of metadata, more than the limit of {MOST_METADATA_BYTES}"
+        )
     metadata = pq.read_metadata(pa.BufferReader(body))
     known = _flat_columns(metadata)
     read = known & {*schema.names, *FILTERED}
@@ -148,7 +150,10 @@ def _flat_columns(metadata: pq.FileMetaData) -> set[str]:
     """
     names = metadata.schema.to_arrow_schema().names
     if names != metadata.schema.names or len({*names}) < len(names) or not {*names} >= IN_EVERY_ROW:
-        raise pa.ArrowInvalid("not a history file: it has unknown or duplicate columns")
+        raise pa.ArrowInvalid(
+            "it is not a history file: it contains nested or duplicate columns, or lacks "
+            "required ones"
+        )
     return {*names}
 
 
@@ -163,7 +168,9 @@ def _check_size(metadata: pq.FileMetaData) -> None:
         raise pa.ArrowInvalid(f"it has {count} rows, more than the limit of {MOST_ROWS}")
     size = sum(group.total_byte_size for group in groups)
     if size > MOST_UNCOMPRESSED_BYTES:
-        raise pa.ArrowInvalid(f"it unpacks to {size} bytes, more than {MOST_UNCOMPRESSED_BYTES}")
+        raise pa.ArrowInvalid(
+            f"it unpacks to {size} bytes, more than the limit of {MOST_UNCOMPRESSED_BYTES}"
+        )
 
 
 def _check_text(name: str, column: pa.ChunkedArray) -> None:
@@ -175,7 +182,9 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
         if chunk.dictionary.nbytes * len(chunk) > MOST_TEXT_BYTES  # else it can't be that much
     )
     if size > MOST_TEXT_BYTES:
-        raise pa.ArrowInvalid(f"{name} has {size} bytes of text, more than {MOST_TEXT_BYTES}")
+        raise pa.ArrowInvalid(
+            f"{name} has {size} bytes of text, more than the limit of {MOST_TEXT_BYTES}"
+        )
 
 
 def _check_rows(rows: pa.Table) -> None:
@@ -188,7 +197,7 @@ def _check_rows(rows: pa.Table) -> None:
     )
     recorded = rows["recorded_at"].cast(TIMESTAMP)
     if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
-        raise pa.ArrowInvalid(f"rows are dated before {EARLIEST:%Y} or after {END:%Y}")
+        raise pa.ArrowInvalid(f"some rows are dated before {EARLIEST:%Y} or after {END:%Y}")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
             raise pa.ArrowInvalid(f"the device {device!r:.100} is not one of {', '.join(Device)}")
@@ -196,14 +205,16 @@ def _check_rows(rows: pa.Table) -> None:
         for chunk in rows["parameters"].chunks:
             for text in chunk.dictionary.to_pylist():
                 if not isinstance(json.loads(text), dict):
-                    raise pa.ArrowInvalid(f"the parameters {text!r:.100} are not an object")
+                    raise pa.ArrowInvalid(f"the parameters {text!r:.100} are not a JSON object")
 
 
 def _check_figures(rows: pa.Table) -> None:
     for name in DOUBLES & {*rows.column_names}:
         most = sys.float_info.max if name == "relative_error" else LARGEST_FIGURE
         if pc.all(pc.less_equal(pc.abs(rows[name]), most)).as_py() is False:
-            raise pa.ArrowInvalid(f"{name} is not finite, or beyond {most:g}")
+            raise pa.ArrowInvalid(
+                f"{name} contains a value that is not finite or exceeds ±{most:g}"
+            )
 
 
 def concatenated(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

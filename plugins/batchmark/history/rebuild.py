@@ -57,7 +57,7 @@ class _Source(NamedTuple):
         except Exception as error:
             if is_passing(error):
                 raise
-            problem = f"{self.name} can't be rebuilt ({error_summary(error)}): its rows are kept"
+            problem = f"{self.name} can't be rebuilt ({error_summary(error)}), so its rows are kept"
             return _Contents({}, (problem,), complete=False)
 
 
@@ -184,7 +184,10 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
             return snapshot.contents, written
         keys = {*snapshot.existing, *snapshot.contents.files}
         snapshot = _Snapshot.take(history, snapshot.source, keys)
-    problem = f"{key} keeps being changed by another program, so it is left as is; rebuild later"
+    problem = (
+        f"{key} keeps being changed by another program, so it was left unchanged; run the rebuild "
+        "again later"
+    )
     return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 
 
@@ -196,7 +199,7 @@ def _read_run(store: RunStore, region: str) -> _Contents:
         prices = run_prices(store, region, run)
     except ValidationError as error:
         problem = (
-            f"{store.prefix} is from another release ({first_problem(error)}): its rows are kept"
+            f"{store.prefix} is from another release ({first_problem(error)}), so its rows are kept"
         )
         return _Contents({}, (problem,), complete=False)
     jobs, problems = [], []
@@ -205,7 +208,7 @@ def _read_run(store: RunStore, region: str) -> _Contents:
             document = read_raw_document(store, run.run_id, job)
         except CollectError as error:
             if job.document is None:
-                problems.append(f"{error}; the existing rows of run {run.run_id} stay")
+                problems.append(f"{error}; run {run.run_id} keeps its existing rows")
                 continue
             problems.append(f"{error}; its copy in {key} is used instead")
             document = job.document
@@ -228,5 +231,5 @@ def _read_import(store: Bucket, key: str) -> _Contents:
         reason = first_problem(error)
     except HistoryError as error:
         reason = str(error)
-    problem = f"{key} can't be imported again ({reason}): its rows are kept"
+    problem = f"{key} can't be imported again ({reason}), so its rows are kept"
     return _Contents({}, (problem,), complete=False)

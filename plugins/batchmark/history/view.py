@@ -147,7 +147,7 @@ class HistoryView:
         rows = file.read()
         versions = json.loads(rows.schema.metadata[VERSIONS])
         if set(rows.column_names) != set(self._schema.names):
-            raise ValueError("columns of another release")
+            raise ValueError("columns from another release")
         sources = rows[SOURCE].to_numpy()
         if sources.size and not 0 <= sources.min() <= sources.max() < len(versions):
             raise ValueError("rows that belong to no file")

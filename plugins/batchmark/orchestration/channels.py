@@ -63,7 +63,7 @@ def publish(
 
     if config.topic_arn is None:
         raise AlertError(
-            "no alert topic is configured: add one with Terraform, or use apprise_conn_ids"
+            "no alert topic is configured: add one with Terraform, or set apprise_conn_ids"
         )
     # botocore would resend what got no answer, and the topic would deliver it twice.
     once = BotoConfig(
@@ -115,7 +115,10 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     took = sum(one.result() for one in done)
     if took == len(services):
         return f"{took} service(s)"
-    reason = f"{conn_id}: {took} of {len(services)} service(s) accepted it: {'; '.join(warnings)}"
+    reason = (
+        f"{conn_id}: {took} of {len(services)} service(s) accepted the message: "
+        f"{'; '.join(warnings)}"
+    )
     if took or unanswered:
         raise UnsureError(reason)
     raise AlertError(reason)
@@ -171,7 +174,7 @@ def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
     from airflow.providers.apprise.hooks.apprise import AppriseHook
     from airflow.sdk.exceptions import AirflowNotFoundException
 
-    fix = 'set its type to Apprise and its extra to {"config": {"path": "<Apprise URL>"}}'
+    fix = 'set its type to Apprise and its extra field to {"config": {"path": "<Apprise URL>"}}'
     services = apprise.Apprise()
     hook = AppriseHook(conn_id)
     try:
@@ -187,7 +190,7 @@ def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
         shown = redaction.hide(repr(error))
         raise AlertError(f"connection {conn_id!r} can't be used ({shown}); {fix}") from None
     if not len(services):
-        raise AlertError(f"connection {conn_id!r} names no service that Apprise knows; {fix}")
+        raise AlertError(f"connection {conn_id!r} names no service that Apprise supports; {fix}")
     return services, redaction
 
 

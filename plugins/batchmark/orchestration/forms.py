@@ -19,7 +19,7 @@ from batchmark_job.result.version import GivenVersion
 # Asking AWS here would hold up whoever parses DAGs.
 OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
-EVERY_TARGET = "by default all that Terraform created"
+EVERY_TARGET = "by default, all targets created by Terraform"
 # Those whose jobs share an instance run only if they are named.
 EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
@@ -89,7 +89,8 @@ def pods_params() -> dict[str, Param]:
             maximum=MOST_REPLICAS,
             section=SHARING_SECTION,
             description="Number of pods in an extra first job that starts without sharing: some "
-            "get a whole GPU each, and the others wait until sharing is enabled. 0 skips this job.",
+            "get a whole GPU each, and the others wait until sharing is enabled. Set it to 0 to "
+            "skip this job.",
         ),
         "replicas": fields["replicas"],
         **common_params(),
@@ -183,9 +184,9 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
             type=["number", "null"],
             exclusiveMinimum=0,
             description="Submit nothing if the run could cost more than this. Its worst case is "
-            "jobs x submissions (2 if On-Demand can follow Spot) x attempts x timeout x On-Demand "
-            "price. A multi-node job counts once per node, including time spent waiting for other "
-            "nodes or idle. Leave empty for no cap.",
+            "jobs x submissions (2 if On-Demand can follow Spot) x attempts x timeout x "
+            "On-Demand price. A multi-node job counts once per node, including idle time and "
+            "time spent waiting for other nodes. Leave empty for no cap.",
         ),
         "dry_run": Param(
             False,
@@ -219,6 +220,6 @@ def reruns_param() -> Param:
     return Param(
         True,
         type="boolean",
-        description="Verify apparent slow-downs with one to three fresh jobs before an alert. "
-        "They count towards max_cost_usd.",
+        description="Verify apparent slow-downs with one to three fresh jobs before raising an "
+        "alert. Their cost counts towards max_cost_usd.",
     )

@@ -121,7 +121,9 @@ def reserve(
         return reason or " ".join(refusals(worst, max_cost_usd=max_cost_usd)) or None
     booked = run_spending(store, key)
     if booked is None:
-        return f"the run's own booking is missing or invalid ({key}), so its spending is unknown"
+        return (
+            f"the run's spending record is missing or invalid ({key}), so its spending is unknown"
+        )
     spent = booked.model_copy(update={"reserved_usd": 0.0})
     if reason := _above_run_cap(worst, spent.exact_usd, max_cost_usd, len(jobs)):
         return reason
@@ -144,7 +146,7 @@ def _above_run_cap(
         return None
     return (
         f"{jobs} fresh jobs could cost {worst.usd:.2f} USD, but {RUN_CAP} leaves only "
-        f"{max(0.0, float(left)):.2f}"
+        f"{max(0.0, float(left)):.2f} USD"
     )
 
 

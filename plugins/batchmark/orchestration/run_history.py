@@ -66,7 +66,9 @@ class RunHistory:
         self.store = RunStore.of(config, self.run_id)
         whole = stored_run(self.store, collected_key)
         if whole is None:
-            raise AirflowSkipException("the run has no collected results; see collect_results")
+            raise AirflowSkipException(
+                "the run has no collected results; see the log of its task collect_results"
+            )
         # Without fresh jobs: a retry finds those of the first try among them.
         scheduled = {
             name: tuple(job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION)
@@ -89,11 +91,15 @@ class RunHistory:
         # What a cleared run left in an earlier life may still be there.
         ended = states_of(context, FIND_SUSPECTS)
         if "failed" in ended:
-            raise AirflowFailException(f"{FIND_SUSPECTS} failed: see its log, then clear it")
+            raise AirflowFailException(
+                f"{FIND_SUSPECTS} failed: fix the cause shown in its log, then clear it"
+            )
         store = RunStore.of(load_config(), context["run_id"])
         text = store.read_if_there(store.prefix + SUSPECTS) if "success" in ended else None
         if text is None:
-            raise AirflowSkipException("the run has no collected results; see collect_results")
+            raise AirflowSkipException(
+                "the run has no collected results; see the log of its task collect_results"
+            )
         run = cls(context, store.prefix + COLLECTED)
         run.suspects = Suspects.model_validate_json(text)
         return run

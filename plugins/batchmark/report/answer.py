@@ -17,7 +17,7 @@ from batchmark.report.studies import stories
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 
-OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
+OUTSIDE_EC2 = "No cost in dollars: the jobs ran on a machine outside EC2."
 
 
 def first_screen(report: Report) -> FirstScreen:
@@ -39,8 +39,8 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     section = "changes" if report.tells_of_changes else None
     changed = (
-        "Not known: this run was not compared with earlier ones. The log of its task "
-        "detect_regressions says why."
+        "Not known: this run was not compared with earlier runs. See the log of its task "
+        "detect_regressions for the reason."
     )
     if report.changes:
         changed = change_words.summary(report.changes)

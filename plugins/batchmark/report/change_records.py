@@ -34,7 +34,9 @@ class SeriesTrace(Record):
     first_run_id: str = Field(description="id of the first run with the change")
     first: int = Field(ge=0, description="index of that run among the values")
     recorded_at: tuple[AwareDatetime, ...]
-    values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
+    values: tuple[float, ...] = Field(
+        min_length=1, description="values in the same unit as a level's median"
+    )
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
@@ -59,17 +61,19 @@ class SeriesTrace(Record):
 class ChangesSection(Record):
     """Changes found for a run by searching the history."""
 
-    changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
+    changes: tuple[Change, ...] = Field(description="changes, in the order in which they are shown")
     confirmations: tuple[Confirmation, ...] = Field(
         default=(), description="re-runs of this run's suspects, including refuted ones"
     )
-    traces: tuple[SeriesTrace, ...] = Field(default=(), description="at most one per change point")
+    traces: tuple[SeriesTrace, ...] = Field(
+        default=(), description="at most one trace per change point"
+    )
     series: int = Field(ge=0, description="number of series searched")
     runs: int = Field(ge=0, description="number of runs in the longest series")
     notes: tuple[str, ...] = Field(
         default=(),
-        description="for example, suspects not re-run for lack of budget, or series that are hard "
-        "to watch",
+        description="notes, for example on suspects that were not re-run for lack of budget, or "
+        "on series that are hard to monitor",
     )
 
     @classmethod
@@ -135,7 +139,9 @@ class AlertBoard(Record):
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(
         default=None,
-        description="share of right alerts among all that were ever acknowledged, fixed, recovered "
-        "or called invalid; null if there are none",
+        description="share of correct alerts among all that were ever acknowledged, marked as "
+        "fixed or invalid, or recovered; null if there are none",
     )
-    how_to_change: str = Field(default="", description="instructions; the last line is a command")
+    how_to_change: str = Field(
+        default="", description="how to change an alert's state; the last line is a command"
+    )

@@ -19,9 +19,11 @@ _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a termina
 class Ending(Record):
     """How a failed job ended."""
 
-    how: Shown = Field(description="description, such as its exit code and what it means")
+    how: Shown = Field(
+        description="description of how it ended, such as its exit code and what that means"
+    )
     last_lines: tuple[Shown, ...] = Field(
-        default=(), description="last lines of its log, each truncated"
+        default=(), description="last lines of its log, each truncated if too long"
     )
 
     @classmethod
@@ -45,5 +47,7 @@ class FailedJob(Record):
     measures: Shown
     repeat: int
     job_id: Shown | None
-    log_url: str | None = Field(default=None, description="null for a job without a result")
+    log_url: str | None = Field(
+        default=None, description="link to its log; null if the job left no result"
+    )
     ending: Ending

@@ -91,7 +91,7 @@ def _points(
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
     if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
-        raise ValueError(f"{count} parameter combinations, but 1 to {MOST_ROWS} are allowed")
+        raise ValueError(f"it has {count} parameter combinations, but must have 1 to {MOST_ROWS}")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (
@@ -128,7 +128,7 @@ def _unit(name: str) -> str:
 def _figures(point: Entry, unit: Unit, name: str) -> Row:
     result = point.at(RESULT)
     if result.value is None or _is_nan(result.value):
-        raise ValueError(f"asv has {'no result' if result.value is None else 'NaN'} for it")
+        raise ValueError(f"asv recorded {'no result' if result.value is None else 'NaN'} for it")
     if point.at("samples").value:
         return sample_figures([unit.sample(sample) for sample in point.at("samples").each()], name)
     seconds = unit.sample(result)

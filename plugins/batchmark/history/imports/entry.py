@@ -178,7 +178,7 @@ class Entry:
         try:
             return self._in_calendar(datetime.fromtimestamp(self.number() / 1000, UTC))
         except (OverflowError, OSError, ValueError):
-            raise self.misfit("a date in milliseconds") from None
+            raise self.misfit("a time in milliseconds since the epoch") from None
 
     def _in_calendar(self, moment: datetime) -> datetime:
         try:
@@ -187,7 +187,7 @@ class Entry:
             moment = END
         if EARLIEST <= moment < END:
             return moment
-        raise self.misfit(f"a date from {EARLIEST:%Y} to before {END:%Y}")
+        raise self.misfit(f"a date in or after {EARLIEST:%Y} and before {END:%Y}")
 
     def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
         """Apply `read` to the value at these keys; None if there is no value.

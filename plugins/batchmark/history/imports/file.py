@@ -49,7 +49,7 @@ INVALID_VALUE = (
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError),
     pa.ArrowException,
 )
-REMEDY = "correct the file or leave it out"
+REMEDY = "correct the file or omit it"
 
 
 class Reader(NamedTuple):
@@ -77,13 +77,15 @@ class ImportedFile(Record):
     schema_version: Literal[1] = 1
     format: Format
     target: Shown = Field(min_length=1, description="target that its rows belong to")
-    device: Device = Field(description="device that it measured")
+    device: Device = Field(description="device that was measured")
     file_name: Shown
     text: str = Field(description="content of the file")
     benchmarks_text: str | None = Field(
         default=None, description="asv's benchmarks.json, with units and parameter names"
     )
-    commit: Shown | None = Field(default=None, description="commit of entries that state none")
+    commit: Shown | None = Field(
+        default=None, description="commit for entries that don't specify one"
+    )
     recorded_at: AwareDatetime | None = Field(default=None, description="like commit")
 
     @property
@@ -164,8 +166,8 @@ def detect(text: str, name: str) -> Format:
         if reader.keys and isinstance(document, dict) and document.keys() >= {*reader.keys}:
             return file_format
     raise HistoryError(
-        f"{name} has none of the formats {', '.join(FORMATS)}; for github-action-benchmark, "
-        "import data.js, not a benchmark's output"
+        f"{name} is not in any of the formats {', '.join(FORMATS)}; for github-action-benchmark, "
+        "import data.js instead of a benchmark's output"
     )
 
 
@@ -191,7 +193,7 @@ def _load(text: str, name: str) -> object:
         return json.loads(found, object_pairs_hook=_object, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         kind = "CSV" if found is None else "JSON"
-        raise HistoryError(f"{name} is not {kind}: {error}; {REMEDY}") from error
+        raise HistoryError(f"{name} is not valid {kind}: {error}; {REMEDY}") from error
 
 
 def _json_of(text: str) -> str | None:

@@ -94,7 +94,7 @@ def _of_repetitions(first: Entry, unit: Unit, repetitions: Sequence[Entry]) -> R
                 raise MisfitError(one.place, one.optional(Entry.text, message) or sign)
     asked = first.optional(Entry.count, "repetitions") or 1
     if len(repetitions) < asked:
-        raise ValueError(f"the file has only {len(repetitions)} of its {asked} repetitions")
+        raise ValueError(f"the file contains only {len(repetitions)} of its {asked} repetitions")
     samples = [unit.sample(one.at("real_time")) for one in repetitions]
     return sample_figures(samples, _run_name(first))
 
@@ -103,7 +103,7 @@ def _of_aggregates(_: Entry, unit: Unit, aggregates: Sequence[Entry]) -> Row:
     by_kind = {_aggregate(entry): entry for entry in aggregates}
     centre = next((by_kind[kind] for kind in CENTRES if kind in by_kind), None)
     if centre is None:
-        raise ValueError(f"it has neither repetitions nor their {' or '.join(CENTRES)}")
+        raise ValueError(f"it contains neither repetitions nor their {' or '.join(CENTRES)}")
     return {
         "samples": centre.optional(Entry.count, "repetitions"),
         "median_seconds": unit.sample(centre.at("real_time")),

@@ -68,8 +68,8 @@ def _wall_clock(time: Entry) -> float:
 def _check(codes: list[object], runs: int) -> None:
     """Reject times if any run failed: ending early is not being faster."""
     if len(codes) != runs:
-        raise ValueError(f"{count(len(codes), 'exit code')} for {count(runs, 'run')}")
+        raise ValueError(f"it contains {count(len(codes), 'exit code')} for {count(runs, 'run')}")
     if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:
         raise ValueError(
-            f"{len(failed)} of {count(runs, 'run')} failed, exit codes {shortened_list(failed)}"
+            f"{len(failed)} of {count(runs, 'run')} failed (exit codes: {shortened_list(failed)})"
         )

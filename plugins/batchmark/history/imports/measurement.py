@@ -77,11 +77,14 @@ class ForeignMeasurement:
         }
         if (length := len(parameters_json(self.parameters))) > MOST_CHARACTERS:
             raise ValueError(
-                f"its parameters have {length} characters, more than {MOST_CHARACTERS}"
+                f"its parameters are {length} characters long, more than the limit of "
+                f"{MOST_CHARACTERS}"
             )
         for name, value in self.figures.items():
             if value is not None and not 0 <= value <= LARGEST_FIGURE:
-                raise ValueError(f"{name} is {value:g}, not from 0 to {LARGEST_FIGURE:g}")
+                raise ValueError(
+                    f"{name} is {value:g}, but must be between 0 and {LARGEST_FIGURE:g}"
+                )
 
     @property
     def point(self) -> tuple[object, ...]:

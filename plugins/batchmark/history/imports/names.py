@@ -24,7 +24,7 @@ def stable(text: str) -> str:
         ValueError: the text is not Unicode.
     """
     if SURROGATE.search(text):
-        raise ValueError(f"{shown(text)} is not Unicode text")
+        raise ValueError(f"{shown(text)} is not valid Unicode text")
     return cut_to_length(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
 
 

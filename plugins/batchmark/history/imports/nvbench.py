@@ -87,7 +87,7 @@ def _figures(state: Entry, summaries: Summaries, kind: str, skipped: bool) -> Ro
     }
     centre = next((seconds[name] for name in CENTRES if name in seconds), None)
     if centre is None:
-        raise ValueError(f"it has neither {' nor '.join(times + name for name in CENTRES)}")
+        raise ValueError(f"it contains neither {' nor '.join(times + name for name in CENTRES)}")
     samples = summaries.get(f"{kind}sample_size")
     return {
         "samples": samples and _value(samples).count(),
@@ -102,4 +102,4 @@ def _value(summary: Entry) -> Entry:
     for one in summary.at("data").each():
         if one.at("name").value == "value":
             return one.at("value")
-    raise summary.at("data").misfit("a list with a value")
+    raise summary.at("data").misfit("a list that contains a value")

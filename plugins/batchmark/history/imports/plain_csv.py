@@ -46,9 +46,11 @@ def lines(text: str) -> dict[str, dict[str, object]]:
             header.pop()
         reader.fieldnames = header
         if missing := [name for name in NEEDED if name not in header]:
-            raise ValueError(f"its header has no {', '.join(missing)}; it isn't JSON either")
+            raise ValueError(
+                f"its header does not contain {', '.join(missing)}, and it is not JSON either"
+            )
         if twice := [name for name, count in Counter(header).items() if count > 1]:
-            raise ValueError(f"{', '.join(map(repr, twice))} appears twice in its header")
+            raise ValueError(f"its header contains {', '.join(map(repr, twice))} more than once")
         return {
             f"line {reader.line_num - _breaks(line)}": cells
             for line in reader

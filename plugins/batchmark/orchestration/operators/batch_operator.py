@@ -165,11 +165,11 @@ class BenchmarkJobOperator(BatchOperator):
             listed = self._listed(context)
             if listed and not any(map(is_live, listed)):
                 return self._conclude(context, self._described(listed[0]["jobId"]))
-            reason = "The task's deferral timed out, and no triggerer ended it"
+            reason = "The task's deferral timed out before any triggerer ended the task"
             self._end_jobs(context, listed, reason)
             raise AirflowFailException(
-                "No triggerer ended this task in time; its job was terminated. Is a triggerer "
-                "running?"
+                "No triggerer ended this task in time, so its job was terminated. Check that a "
+                "triggerer is running."
             ) from error
         except TaskDeferralError:
             self._end_jobs_on_last_try(context)
@@ -191,12 +191,16 @@ class BenchmarkJobOperator(BatchOperator):
         )
         on_demand = self._on_demand(request)
         if self.in_turn and (not current or self._may_step_back(current[0], on_demand)):
-            self.log.info("The trigger will submit the job to %s in its turn", self.job_queue)
+            self.log.info(
+                "The trigger will submit the job to %s when its turn comes", self.job_queue
+            )
             self._defer(on_demand, [], request)
             return None
         if current:
             self.job_id = str(current[0]["jobId"])
-            self.log.info("Found this task's job %s: %s", self.job_id, current[0]["status"])
+            self.log.info(
+                "Found this task's existing job %s (%s)", self.job_id, current[0]["status"]
+            )
         else:
             self.job_id = self._submit(context, request)
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
@@ -226,7 +230,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.log.info("Submitted job %s as %s", job_id, request["jobName"])
         if self._is_killed:
             terminate_job(self.clients("batch"), job_id, KILLED)
-            raise AirflowException(f"{KILLED} while it submitted job {job_id}")
+            raise AirflowException(f"{KILLED} while it was submitting job {job_id}")
         return job_id
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
@@ -370,10 +374,12 @@ class BenchmarkJobOperator(BatchOperator):
         if ti.try_number <= ti.max_tries:
             return  # the next try takes the job over
         try:
-            reason = "Its Airflow task failed for the last time"
+            reason = "Its Airflow task failed on its last try"
             self._end_jobs(context, self._listed(context), reason)
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("Jobs may still be running until collect_results ends them: %s", error)
+            self.log.warning(
+                "Some jobs may keep running until collect_results terminates them: %s", error
+            )
 
 
 def generation(context: Context) -> int:

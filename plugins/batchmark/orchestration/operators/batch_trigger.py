@@ -112,7 +112,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 return
             except NotRunError as error:
                 self.log.warning(
-                    "%s. Once that is fixed, clear the task with map index %s and this one",
+                    "%s. Once the cause is fixed, clear the task with map index %s and this one",
                     error,
                     self.order.first,
                 )
@@ -178,7 +178,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             if job and job["status"] != before:
                 self.log.info("Batch job %s is %s", job_id, job["status"])
             if problem and not had_problem:
-                self.log.warning("Batch did not respond, retrying: %s", problem)
+                self.log.warning("Batch did not respond; retrying: %s", problem)
             if progress.ended():
                 return progress
             if job and job["status"] == "RUNNING":
@@ -200,7 +200,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         try:
             await asyncio.to_thread(self._terminate, progress.job["jobId"], reason)
         except (BotoCoreError, ClientError) as error:
-            self.log.warning("The job could not be terminated, retrying: %s", error)
+            self.log.warning("The job could not be terminated; retrying: %s", error)
             progress.stop(reason, is_terminated=False)
         else:
             progress.stop(reason, is_terminated=True)
@@ -283,7 +283,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
     async def _submit_on_demand(self, spot_job: JobDescription) -> str:
         self.log.warning(
-            "Job %s lost its host in its last attempt (%s); the next job runs On-Demand",
+            "Job %s lost its host during its last attempt (%s); an On-Demand job will replace it",
             spot_job["jobId"],
             spot_job.get("statusReason"),
         )

@@ -53,4 +53,4 @@ class EndsItsTask:
                     map_index=task.map_index,
                 )
         except Exception:  # it must not keep the task from ending
-            self.log.exception("XComs could not be stored")
+            self.log.exception("The task's XComs could not be stored")

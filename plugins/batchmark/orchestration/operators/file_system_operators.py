@@ -81,7 +81,7 @@ class StandUpFileSystem(FileSystemOperator):
         config = load_config()
         plan = _plan(context, config)
         if plan.dry_run:
-            raise AirflowSkipException("a dry run: no file system is created")
+            raise AirflowSkipException("this is a dry run, so no file system is created")
         if plan.file_system is None:
             settings = load_multi_node().file_system
             _file_system(context, config, settings).name_none()
@@ -112,7 +112,8 @@ class StandUpFileSystem(FileSystemOperator):
             waits = removed(_file_system(context, config, plan.file_system))
             left = f"{waits}. {BY_HAND}" if waits else "No file system is left"
             raise AirflowFailException(
-                f"No triggerer ended this task ({error}). Is a triggerer running? {left}."
+                f"No triggerer ended this task ({error}). Check that a triggerer is running. "
+                f"{left}."
             ) from error
 
 

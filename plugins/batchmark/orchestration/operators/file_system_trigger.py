@@ -33,7 +33,7 @@ POLL_SECONDS = 10.0
 NAMING_SECONDS = 300
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
 KILL_POLL_SECONDS = 2.0
-BY_HAND = "The leak guard deletes it once the run is over, or you can delete it in the FSx console"
+BY_HAND = "The leak guard will delete it after the run, or you can delete it in the FSx console"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,15 +168,17 @@ class StandUpTrigger(FileSystemTrigger):
         except (LayerError, BotoCoreError, ClientError) as error:
             problem = str(error)
         except Exception as error:
-            self.log.exception("Creating the file system failed")
+            self.log.exception("The file system could not be created")
             problem = error_summary(error)
         if problem is None:
             file_system_id = self.file_system.file_system_id
-            self.log.info("File system %s is up", file_system_id)
+            self.log.info("File system %s is ready", file_system_id)
             await self.push_xcoms({"return_value": file_system_id})
             return None
-        self.log.error("The file system did not come up; removing what was created: %s", problem)
-        return f"The file system did not come up: {problem}. {await self._removed()}."
+        self.log.error(
+            "The file system could not be set up; removing what was created: %s", problem
+        )
+        return f"The file system could not be set up: {problem}. {await self._removed()}."
 
     async def _stood_up(self) -> str | None:
         """Create the file system; return None once nodes can mount it, or why they can't."""
@@ -184,8 +186,8 @@ class StandUpTrigger(FileSystemTrigger):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
             return (
-                f"{left}, after {NODES_SECONDS} s. They booted too early to mount it: end the jobs "
-                "that run on them, then trigger the run again"
+                f"{left}, after {NODES_SECONDS} s. These nodes booted too early to mount the file "
+                "system: end the jobs that are running on them, then trigger the run again"
             )
         return await self.repeat(self.file_system.name_own, self.clock() + NAMING_SECONDS)
 
@@ -238,7 +240,7 @@ class CollapseTrigger(FileSystemTrigger):
             await asyncio.to_thread(self.settle)
         if waits is not None:
             return f"The file system was not deleted: {waits}. {BY_HAND}."
-        self.log.info("No file system of this run is left")
+        self.log.info("This run has no file system left")
         return None
 
     async def _without_nodes(self) -> None:
@@ -248,7 +250,7 @@ class CollapseTrigger(FileSystemTrigger):
             left = f"Can't tell whether nodes are left ({error})"
         if left:
             self.log.warning(
-                "%s, after up to %d s: deleting the file system anyway", left, NODES_SECONDS
+                "%s (waited up to %d s); deleting the file system anyway", left, NODES_SECONDS
             )
 
     def _nodes_of_it_left(self) -> str | None:

@@ -86,7 +86,7 @@ class JobWatch:
         try:
             answers = await self._describe(job_ids)
         except Exception as error:  # whatever it is: all jobs of this process depend on this task
-            log.warning("Batch did not describe %d jobs: %s", len(job_ids), error)
+            log.warning("Batch could not describe %d jobs: %s", len(job_ids), error)
             problem = str(error) or repr(error)
         for job_id in job_ids:
             answer = Answer(answers.get(job_id), problem)

@@ -34,5 +34,5 @@ async def _ask(clients: Clients, job: JobDescription) -> JobHost | None:
     try:
         return await asyncio.to_thread(host_of, clients, job)
     except Exception:
-        log.exception("The host of job %s is unknown", job["jobId"])
+        log.exception("The host of job %s could not be determined", job["jobId"])
         return None

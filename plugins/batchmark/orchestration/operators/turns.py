@@ -118,14 +118,16 @@ class WaitsForItsTurn:
         while jobs := await self.live_jobs(queue):
             job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
             if job != told:
-                self.log.info("Waiting for %s to end: both jobs would share an instance", job)
+                self.log.info(
+                    "Waiting for %s to end, because both jobs would share an instance", job
+                )
                 told = job
             waited = self.clock() - since
             if self.order.is_turn_missed(self.clock()) or self.order.is_too_long(waited):
                 raise NotSubmittedError(
-                    f"Not submitted, because its instance was not free within {waited:.0f} s; now "
-                    f"{job} is {jobs[0]['status']} in {queue}. End that job, or clear this task "
-                    "when no other run uses the target"
+                    f"Not submitted, because its instance did not become free within {waited:.0f} "
+                    f"s: {job} is {jobs[0]['status']} in {queue}. End that job, or clear this "
+                    "task once no other run is using the target"
                 )
             await self.sleep(EVERY_SECONDS)
 
@@ -140,7 +142,7 @@ class WaitsForItsTurn:
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
-                self.log.warning("Batch did not respond, retrying: %s", error)
+                self.log.warning("Batch did not respond; retrying: %s", error)
             await self.sleep(EVERY_SECONDS)
 
     async def is_over(self, map_index: int) -> bool:

@@ -142,7 +142,7 @@ class ClusterApi:
 
         if not self._wait_for(is_offered, SWITCH_SECONDS):
             raise ClusterError(
-                f"in mode {mode} the node offers {seen} {GPU} instead of {wanted} after "
+                f"in mode {mode}, the node still offers {seen} {GPU} instead of {wanted} after "
                 f"{SWITCH_SECONDS} s: see `kubectl -n {ITS_NAMESPACE} logs "
                 f"daemonset/{DEVICE_PLUGIN}`, or {MANIFESTS}"
             )

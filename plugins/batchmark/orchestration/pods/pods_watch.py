@@ -60,7 +60,7 @@ class PodsWatch:
                 self.job, self.pods = self.api.job(self.job_name), self.api.pods(self.job_name)
             except (ApiException, HTTPError) as error:
                 if isinstance(error, ApiException) and error.status == 404:
-                    return f"Kubernetes job {self.job_name} was deleted while it ran"
+                    return f"Kubernetes job {self.job_name} was deleted while it was running"
                 if self.api.clock() - read_at > UNREADABLE_SECONDS:
                     raise
                 tell(f"The cluster did not respond: {error}. Retrying.")
@@ -72,7 +72,7 @@ class PodsWatch:
                 if problem := self._stuck():
                     return f"Kubernetes job {self.job_name} was stopped. {problem}"
             self.api.sleep(POLL_SECONDS)
-        return f"Kubernetes job {self.job_name} did not end within its timeout"
+        return f"Kubernetes job {self.job_name} did not finish within its timeout"
 
     def log(self) -> str:
         """Return the log of the first replica, which collects all measurements."""

@@ -39,15 +39,18 @@ if TYPE_CHECKING:
 def change_params() -> dict[str, Param]:
     return {
         "alert_id": Param(
-            "", type="string", description="Alert id in the message or report, such as 3f9a1c0b72."
+            "",
+            type="string",
+            description="Id of the alert, as shown in the message or report, such as 3f9a1c0b72.",
         ),
         "state": Param(
             "acknowledged",
             enum=list(BY_HAND),
-            description="acknowledged: somebody is working on it. invalid: nothing changed. "
-            "fixed: the cause should have been removed. open: no other state applies after all.",
+            description="acknowledged: someone is working on it. invalid: nothing actually "
+            "changed. fixed: the cause is believed to be removed. open: none of the other states "
+            "applies.",
         ),
-        "note": Param("", type="string", description="Reason, stored with the alert."),
+        "note": Param("", type="string", description="Reason, which is stored with the alert."),
     }
 
 
@@ -117,7 +120,7 @@ def publish_alerts(
         if not plan.jobs:
             raise AirflowSkipException("nothing was planned; see the failed task before this one")
         if plan.dry_run:
-            raise AirflowSkipException("a dry run: nothing was measured")
+            raise AirflowSkipException("this is a dry run, so nothing was measured")
         missing = "open_alerts" if alert_ids is None else "publish_report"
         raise AirflowFailException(f"the run is incomplete; see {missing} and the tasks before it")
 
@@ -131,7 +134,7 @@ def announce_regressions(context: Context) -> None:
     alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
     message = alerts.message(context["run_id"])
     if message is None or not message.new_alerts:
-        raise AirflowSkipException("this run opened no alert")
+        raise AirflowSkipException("this run opened no alerts")
     metadata = regressions_metadata(message, alerts.message_key(message.run_id))
     context["outlet_events"][REGRESSIONS].extra = metadata
 
@@ -259,8 +262,8 @@ def _send(
         alerts.change_message(run_id, methodcaller("with_unsure_shown"))
     if unsure:
         raise AirflowFailException(
-            "a message may not have arrived and is not sent again; check the channel and, if it is "
-            "missing there, read the run's report: " + _listed(unsure)
+            "a message may not have arrived and will not be sent again; check the channel, and if "
+            "the message is missing there, read the run's report: " + _listed(unsure)
         )
 
 

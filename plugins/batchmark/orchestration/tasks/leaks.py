@@ -36,11 +36,11 @@ def leak_params() -> dict[str, Param]:
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
             description="What the guard may end. jobs: jobs whose run is over. "
-            "jobs_of_unknown_runs: jobs that may belong to another Airflow. instances: idle "
-            "instances. run_file_systems: file systems that a run created for itself, with copies "
-            "of files in S3; if this Airflow does not know the run, only once they are older than "
-            "file_system_hours. file_systems: all others, including their files. nodes: the EKS "
-            "cluster's GPU node.",
+            "jobs_of_unknown_runs: jobs that may belong to another Airflow deployment. "
+            "instances: idle instances. run_file_systems: file systems that a run created for "
+            "itself, with copies of files in S3; if this Airflow does not know the run, only "
+            "once they are older than file_system_hours. file_systems: all other file systems, "
+            "including their files. nodes: the EKS cluster's GPU node.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)
@@ -117,7 +117,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     if text and config.topic_arn is None:
         raise AirflowFailException(f"{text}\nNo alert was sent: no topic is configured")
     if text:
-        subject = f"Batchmark {config.name}: resources are running that no run needs"
+        subject = f"Batchmark {config.name}: there are running resources that no run needs"
         try:
             publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         except UnsureError as error:  # a retry might send it twice

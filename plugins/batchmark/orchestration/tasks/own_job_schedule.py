@@ -64,9 +64,9 @@ def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
         return list(islice(times.all_prev(datetime), 1 + EARLIER_RUNS))
     except CroniterError as error:
         raise PlanError(
-            f"the schedule of own job {name} is {schedule!r}, which Airflow rejects ({error}): "
-            "use @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's "
-            "own_jobs, and apply"
+            f"the schedule of own job {name} is {schedule!r}, which Airflow rejects ({error}): in "
+            "Terraform's own_jobs, set it to @daily, @weekly or a cron expression such as '0 3 * "
+            "* 1', and run `terraform apply`"
         ) from error
 
 

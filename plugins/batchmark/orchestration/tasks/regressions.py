@@ -46,7 +46,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         cap = parse_cap(params[RUN_CAP])
         why_not = reserve(run.store, run.config, run.plan, suspects.rows, cap)
     if why_not:
-        note = f"suspects are not measured again: {why_not}"
+        note = f"suspects were not measured again: {why_not}"
         tell(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
@@ -71,7 +71,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     fresh = run.collect(context, rounds=1)
     asked = {job.planned.target for job in fresh.jobs} | {job.planned.target for job in fresh.lost}
     if not asked:
-        raise AirflowSkipException("no fresh job was planned")
+        raise AirflowSkipException("no fresh jobs were planned")
     measured = figures_by_series(fresh.jobs)
     now = run.weigh(run.times_with(fresh))
     rows = [
@@ -97,7 +97,9 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.report.change_records import ChangesSection
 
     if collected_key is None:
-        raise AirflowSkipException("the run has no collected results; see collect_results")
+        raise AirflowSkipException(
+            "the run has no collected results; see the log of its task collect_results"
+        )
     run = RunHistory.of_suspects(context)
     fresh = run.collect(context, rounds=len(RERUN_TASKS))
     if fresh.jobs or fresh.lost or fresh.superseded:

@@ -100,7 +100,7 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
     if not (is_planned and run_plan.jobs):
         raise AirflowSkipException("nothing was planned; see the failed task before this one")
     if run_plan.dry_run:
-        raise AirflowSkipException("a dry run: nothing was submitted")
+        raise AirflowSkipException("this is a dry run, so nothing was submitted")
     return run_plan
 
 

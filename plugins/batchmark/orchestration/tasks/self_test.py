@@ -33,25 +33,28 @@ def self_test_params() -> dict[str, Param]:
             type="array",
             items={"type": "string"},
             examples=list(SUITES),
-            description="Suites to test the detector on; by default all.",
+            description="Suites to test the detector on; by default, all suites.",
         ),
         "months": Param(
             6,
             type="integer",
             minimum=1,
             maximum=60,
-            description="Months of history to use, up to today.",
+            description="Number of months of history to use, ending today.",
         ),
         "steps": Param(
             20,
             type="integer",
             minimum=1,
             maximum=200,
-            description="Steps of each size per target. More steps take longer, but narrow the "
-            "intervals.",
+            description="Number of steps of each size per target. More steps take longer, but "
+            "give narrower intervals.",
         ),
         "seed": Param(
-            0, type="integer", minimum=0, description="Seed; the same one places the same steps."
+            0,
+            type="integer",
+            minimum=0,
+            description="Random seed; the same seed places the same steps.",
         ),
     }
 

@@ -269,7 +269,7 @@ class Library:
                 day = date.fromisoformat(text)
             except ValueError:
                 raise CollectError(
-                    f"{text} is not a valid day: choose one such as 2026-11-20."
+                    f"{text} is not a valid date: enter one such as 2026-11-20."
                 ) from None
             why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
@@ -282,13 +282,14 @@ class Library:
             raise CollectError(f"There is no run of {target} {why}.")
         if any(run_id == one.run_id and one.suite == IMPORTED for one in self.measured()):
             raise CollectError(
-                f"{run_id} was imported, so it has no samples to compare; Trends shows its figures"
+                f"{run_id} was imported, so it has no samples to compare; its figures are shown "
+                "under Trends"
             )
         store = self.store.of_run(run_id)
         if not store.keys(store.prefix + COLLECTED):
             raise CollectError(
-                f"There is no run {run_id!r}: choose one that the field suggests, a commit "
-                "(3f2a91c), an image (sha256:…) or a day (2026-11-20)."
+                f"There is no run {run_id!r}: enter one that the field suggests, a commit "
+                "(3f2a91c), an image (sha256:…) or a date (2026-11-20)."
             )
         run = readable_run(store, store.prefix + COLLECTED)
         prices = run_prices(store, self.config.region, run)

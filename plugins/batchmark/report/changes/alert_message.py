@@ -165,7 +165,7 @@ def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContex
     if context.failures:
         head += f"\n\n{FAILED.upper()}\n{in_lines(context.failures)}"
     tail = "\n\n".join(_tail(message, context))
-    more = f"And {len(entries)} more; the report has all."
+    more = f"And {len(entries)} more; see the report for all of them."
     room = TEXT_BYTES - size("\n\n".join((head, more, tail)))
     parts, heading = [head], ""
     for number, entry in enumerate(entries):
@@ -175,7 +175,7 @@ def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContex
             part = f"{heading.upper()}\n{part}"
         room -= size(f"\n\n{part}")
         if room < 0:
-            parts.append(f"And {len(entries) - number} more; the report has all.")
+            parts.append(f"And {len(entries) - number} more; see the report for all of them.")
             break
         parts.append(part)
     return "\n\n".join((*parts, tail))
@@ -188,7 +188,8 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
     if message.mentions:
         runs = printable(formatting.shortened_list(message.mentions, MOST_MENTIONS))
         yield (
-            f"The messages of these runs may not have arrived: {runs}. Their reports say the same."
+            f"The messages from these runs may not have arrived: {runs}. Their reports contain "
+            "the same information."
         )
 
 
@@ -200,7 +201,7 @@ def how_to_change(alert_id: str, airflow_url: str | None) -> str:
         else f"with Airflow's DAG {DAG_ID}: trigger it with the alert's id"
     )
     return (
-        f"Acknowledge an alert, or call it invalid or fixed, {where}, or from a shell:\n"
+        f"Acknowledge an alert, or mark it as invalid or fixed, {where}, or from a shell:\n"
         f"airflow dags trigger {DAG_ID} "
         f'-c \'{{"alert_id": "{alert_id}", "state": "acknowledged"}}\''
     )

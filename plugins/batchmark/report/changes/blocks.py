@@ -52,8 +52,8 @@ def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[bloc
             for one in found.confirmations
         ]
         caption = (
-            f"{words.suspects(found.confirmations)} Rows of this run beyond their own noise, and "
-            "what fresh jobs measured."
+            f"{words.suspects(found.confirmations)} The table shows this run's rows that deviate "
+            "by more than their own noise, and what fresh jobs measured."
         )
         yield blocks.Table("Re-runs", caption, ("Target", "Figures", "Verdict"), rows, wide=True)
 
@@ -92,8 +92,8 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
     ]
     heads = ("Alert", "State", "Note", "Since run")
     caption = (
-        "Alerts that are not closed, with the figures they were raised with; the changes above "
-        "also count the runs since."
+        "Alerts that are not closed, with their figures from when they were raised; the changes "
+        "above also count the runs since then."
     )
     yield blocks.Table("Alerts", caption, heads, rows, wide=True)
     yield from map(blocks.Text, board.how_to_change.splitlines())

@@ -42,5 +42,5 @@ def test_the_page_draws_each_series_and_says_what_an_alert_still_needs(rows, tmp
 
 def test_the_terminal_lists_the_runs_and_each_row_against_the_earlier_ones(rows):
     lines = [" ".join(line.split()) for line in trend_lines("convert", rows)]
-    assert lines[0] == "suite job-convert: 5 runs, the newest first"
+    assert lines[0] == "suite job-convert: 5 runs, newest first"
     assert lines[-1].endswith("5 2.40 s 2.00 s +20 %, not known yet")

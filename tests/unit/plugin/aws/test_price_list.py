@@ -164,7 +164,7 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     note = (
         "Current prices are unavailable: An error occurred (ThrottlingException) when "
         "calling the GetProducts operation: Rate exceeded. Using the committed prices "
-        f"of {committed.as_of}."
+        f"from {committed.as_of}."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
     assert aws.store("g5.xlarge", store=store) == expected

@@ -17,5 +17,5 @@ def test_whole_sizes_stay_whole():
 
 
 def test_without_own_jobs_the_error_says_how_there_are_some():
-    with pytest.raises(ConfigError, match="set own_jobs in Terraform and apply"):
+    with pytest.raises(ConfigError, match="set own_jobs in Terraform, run `terraform apply`"):
         parse_own_jobs(None)

@@ -71,7 +71,7 @@ def test_the_committed_prices_stand_in_and_say_why():
     assert prices.on_demand == committed.on_demand
     assert prices.notes[0] == (
         "Current prices are unavailable: the Price List API is out of reach. "
-        f"Using the committed prices of {committed.as_of}."
+        f"Using the committed prices from {committed.as_of}."
     )
 
 
@@ -114,7 +114,7 @@ def test_age_and_staleness():
     last_good = day + timedelta(days=STALE_DAYS)
     assert TABLE.staleness(last_good) is None
     said = TABLE.staleness(last_good + timedelta(days=1))
-    assert said.startswith("These prices are 31 days old (as of 2026-11-20)")
+    assert said.startswith("These prices are 31 days old (from 2026-11-20)")
     assert "`make prices`" in said
     assert TABLE.only([]).staleness(last_good + timedelta(days=1)) is None
 

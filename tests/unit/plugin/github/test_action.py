@@ -48,7 +48,7 @@ def main_branch(workflow, measure):
 
 def test_the_first_run_on_main_says_so_and_leaves_the_baseline(workflow, main_branch):
     assert main_branch.code == 0
-    assert "**No baseline yet**, so nothing was compared: the next successful" in (
+    assert "**no baseline yet**, so nothing was compared. The next successful" in (
         main_branch.summary
     )
     assert main_branch.artifact == "batchmark-baseline"
@@ -101,7 +101,7 @@ def test_a_forks_token_writes_no_comment_and_the_summary_stays(workflow, main_br
     outcome = workflow.pull_request(fork=True)
     assert outcome.code == 0
     assert workflow.comments == []
-    assert outcome.log.count("No comment: the job's token lacks permission") == 1
+    assert outcome.log.count("No comment was posted, because the job's token lacks permission") == 1
     assert PASSED in outcome.summary
 
 
@@ -164,7 +164,7 @@ def test_a_slow_down_on_another_machine_is_told_and_passes(workflow, measure):
 def test_without_a_baseline_a_pull_request_passes_unless_one_is_required(workflow, measure):
     measure(0.010)
     assert workflow.pull_request().code == 0
-    assert "No baseline yet" in workflow.comments[0]
+    assert "no baseline yet" in workflow.comments[0]
     measure(0.010)
     assert workflow.pull_request(**{"require-baseline": "true"}).code == 1
 
@@ -193,7 +193,7 @@ def test_a_comparison_that_may_not_fail_tells_and_passes(workflow, main_branch, 
     measure(0.012)
     outcome = workflow.pull_request(gate="false", comment="false", name="other")
     assert outcome.code == 0
-    assert "No baseline yet" in outcome.summary  # that of this name
+    assert "no baseline yet" in outcome.summary  # that of this name
     outcome = workflow.pull_request(gate="false", comment="false", baseline="batchmark-baseline")
     assert outcome.code == 0
     assert SLOWER in outcome.summary
@@ -225,12 +225,12 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
     [
         ({"repeats": "0"}, "repeats is '0'; give 1 to 99"),
         ({"repeats": "a[$(touch pwned)]"}, "give 1 to 99"),
-        ({"comment": "yes"}, "'yes' is neither true nor false"),
-        ({"name": "a b"}, "'a b' is not a valid name; use 1 to 61 letters, digits and ._-"),
-        ({"least-percent": "x"}, "'x' is not a percentage"),
-        ({"baseline": "./none"}, "the baseline ./none is neither a folder nor"),
-        ({"baseline": "a&b"}, "invalid artifact name 'a&b'; use only letters, digits"),
-        ({"baseline": "s3://bucket"}, "the baseline s3://bucket isn't an S3 folder"),
+        ({"comment": "yes"}, "'yes' is not valid: use true or false"),
+        ({"name": "a b"}, "'a b' is not a valid name: use 1 to 61 letters, digits, dots"),
+        ({"least-percent": "x"}, "'x' is not a valid percentage"),
+        ({"baseline": "./none"}, "the baseline ./none is neither an existing folder nor"),
+        ({"baseline": "a&b"}, "'a&b' is not a valid artifact name: use only letters, digits"),
+        ({"baseline": "s3://bucket"}, "the baseline s3://bucket is not a valid S3 folder"),
         ({"event": "pull_request_target"}, "use pull_request"),
     ],
     ids=lambda value: str(value)[:20],
@@ -293,7 +293,7 @@ def test_a_baseline_in_s3_is_left_by_main_alone(workflow, measure):
     program(workflow.programs / "aws", AWS)
     place = {"baseline": "s3://bucket/main/"}
     measure(0.010)
-    assert "No baseline yet" in workflow.pull_request(**place).summary
+    assert "no baseline yet" in workflow.pull_request(**place).summary
     assert not (workflow.folder / "s3").exists()
     assert workflow.push(**place).artifact == "batchmark-results"
     measure(0.012)
@@ -309,7 +309,7 @@ def test_a_long_comment_is_cut_at_a_line(monkeypatch):
     assert comment.renew("owner/library", 7, "batchmark", "a line of a table |\n" * 5000)
     body = json.loads(written[-1])["body"]
     assert 65_000 < len(body) <= comment.MOST_CHARACTERS
-    assert body.endswith("\na line of a table |\n\nThe rest is in the job's summary.\n")
+    assert body.endswith("\na line of a table |\n\nFor the rest, see the job summary.\n")
 
 
 def test_a_reason_that_a_program_gave_calls_nobody(workflow, main_branch, measure):

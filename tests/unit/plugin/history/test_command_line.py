@@ -38,7 +38,7 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     said = capsys.readouterr().out
     assert "1 files written, 0 unchanged, 1 removed" in said
     assert "not in the history: 21 (raw/manual/00.json, " in said
-    assert "Not checked: 2 raw documents, because the release that collected them stored" in said
+    assert "2 raw documents could not be checked for replacement, because the release" in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
@@ -53,7 +53,7 @@ def test_show_takes_the_runs_of_a_version(bucket, capsys):
     assert run_history("show", "--branch", "main") == 0
     first, _, _, version, *_ = capsys.readouterr().out.splitlines()
     assert (first, version) == (
-        "suite blog: 2 runs, the newest first",
+        "suite blog: 2 runs, newest first",
         "    commit 2222222, branch main",
     )
     assert run_history("show", "--commit", "1111", "--branch", "main") == 0
@@ -67,7 +67,7 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert run_history("show") == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0] == "suite blog: 3 runs, the newest first"
+    assert lines[0] == "suite blog: 3 runs, newest first"
     assert lines[1] == "  2026-11-22 12:00, scheduled, 4 measurements"
     assert lines[2:8:2] == [f"    {each.run_id}" for each in made[::-1]]
     rows = [line for line in lines if "xlarge" in line]
@@ -86,8 +86,8 @@ def test_show_counts_measurements_and_puts_imported_ones_last(bucket, capsys):
     assert run_history("show") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("suite")] == [
-        "suite blog: 1 run, the newest first",
-        "suite imported: 1 run, the newest first",
+        "suite blog: 1 run, newest first",
+        "suite imported: 1 run, newest first",
     ]
     assert lines[1].endswith(" 4 measurements")
     assert lines[2].strip() == FIRST.run_id
@@ -166,7 +166,7 @@ def test_an_export_of_nothing_says_why_and_writes_nothing(bucket, capsys, tmp_pa
     bucket.append(FIRST)
     bucket.append(two_targets(suite="smoke"))
     assert run_history(*asked, "--suite", "blog", "--suite", "blgo") == 1
-    message = "history export: the history has no suite blgo; it has blog, smoke\n"
+    message = "history export: the history contains no suite blgo; it contains blog, smoke\n"
     assert capsys.readouterr() == ("", message)
     assert list(tmp_path.iterdir()) == []
 
@@ -212,4 +212,4 @@ def test_the_commands_of_the_runbook_do_what_it_says(bucket, tmp_path, capsys):
     assert "2 measurements of 1 run" in added
     assert "2 runs and imported files: 0 files written, 2 unchanged, 0 removed" in rebuilt
     assert "0 files would be written, 2 unchanged" in would_be
-    assert "suite blog: 1 run, the newest first" in shown
+    assert "suite blog: 1 run, newest first" in shown

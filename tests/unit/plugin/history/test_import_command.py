@@ -48,7 +48,7 @@ def test_a_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
             entry |= {"tool": "cargo", "benches": [{"name": "size", "value": 5, "unit": "MB"}]}
     bad.write_text(json.dumps(document))
     assert import_files(PYTEST, bad) == 1
-    message = f"history import: {bad} has neither a time nor a rate: 5 in 'MB'\n"
+    message = f"history import: {bad} contains neither a time nor a rate: 5 in 'MB'\n"
     assert capsys.readouterr().err == message
     assert bucket.objects() == {}
 
@@ -73,7 +73,7 @@ def test_an_invalid_value_is_told_in_one_line_and_costs_its_entry(bucket, capsys
     assert bucket.history.read(["target"]).num_rows > 2
 
 
-CORRECT_IT = "; correct the file or leave it out"
+CORRECT_IT = "; correct the file or omit it"
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ CORRECT_IT = "; correct the file or leave it out"
     [
         (None, "No such file or directory: ", ""),
         (b"\xff\xfe", "bad.json is not UTF-8 text: ", "; save it as UTF-8"),
-        (b"{}", "bad.json has none of the formats ", ""),
+        (b"{}", "bad.json is not in any of the formats ", ""),
         (
             changed(PYTEST, benchmarks=None).encode(),
             "bad.json can't be read as pytest-benchmark: benchmarks is null",
             CORRECT_IT,
         ),
-        (b"[" * 100_000, "bad.json is not JSON: maximum recursion depth", CORRECT_IT),
+        (b"[" * 100_000, "bad.json is not valid JSON: maximum recursion depth", CORRECT_IT),
         (
             b"name,value,unit\na,1,%s\n" % (b"s" * 200_000),
-            "bad.json is not CSV: line 2: field larger than",
+            "bad.json is not valid CSV: line 2: field larger than",
             CORRECT_IT,
         ),
     ],
@@ -142,14 +142,14 @@ def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
     assert import_files(*beside) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{ASV.name}: 5 measurements")
-    assert "skipped, because asv stores no results there: " in err
+    assert "skipped, because these asv files contain no results: " in err
     before = bucket.objects()
     assert import_files(ASV.parent) == 0
     assert bucket.objects() == before
     assert import_files(tmp_path) == 1
-    assert f"{tmp_path} has no .json files" in capsys.readouterr().err
+    assert f"{tmp_path} contains no .json files" in capsys.readouterr().err
     assert import_files(ASV.parent / "machine.json") == 1
-    assert "give those next to machine.json" in capsys.readouterr().err
+    assert "import those next to machine.json" in capsys.readouterr().err
 
 
 def test_only_so_many_losses_are_named(bucket, capsys, tmp_path):
@@ -173,7 +173,7 @@ def test_a_gzipped_file_is_unpacked(bucket, capsys, tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     assert import_files(path) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"history import: {path} can't be unpacked: ")
+    assert line.startswith(f"history import: {path} can't be decompressed: ")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -192,7 +192,7 @@ def test_figures_of_two_files_are_not_pooled_in_one_run(bucket, capsys, tmp_path
     other.write_text(with_figures_of_join(median=1.01e-5))
     assert import_files(PYTEST, other) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{other} has a different figure for '{JOIN}' on ci in run 0f3c1a5e" in line
+    assert f"{other} contains a different figure for '{JOIN}' on ci in run 0f3c1a5e" in line
     assert f" than {PYTEST}: import it with a different --target, " in line
     assert bucket.objects() == {}
     assert import_files(PYTEST) == 0
@@ -222,7 +222,7 @@ def test_a_target_has_a_name(bucket, capsys, target):
     with pytest.raises(SystemExit) as ended:
         run_history("import", PYTEST, "--target", target)
     assert ended.value.code == 2
-    assert f"argument --target: {target!a} is not a name" in capsys.readouterr().err
+    assert f"argument --target: {target!a} is blank or contains" in capsys.readouterr().err
 
 
 def test_a_file_name_need_not_be_utf_8(bucket, capsys, tmp_path):
@@ -234,6 +234,6 @@ def test_a_file_name_need_not_be_utf_8(bucket, capsys, tmp_path):
 
 def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
     assert run_history("import", PYTEST) == 1
-    assert "add it, such as --target ci-runner" in capsys.readouterr().err
+    assert "specify it, for example with --target ci-runner" in capsys.readouterr().err
     assert run_history("import", TABLE) == 0
     assert capsys.readouterr().out == "published.json: 14 measurements of 1 run; 2 lost\n"

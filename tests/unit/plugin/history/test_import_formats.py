@@ -133,7 +133,7 @@ def test_google_benchmarks_first_releases_wrote_no_unit_and_dates_of_their_own()
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda entries: entries.pop(1), "the file has only 2 of its 3 repetitions"),
+        (lambda entries: entries.pop(1), "the file contains only 2 of its 3 repetitions"),
         (lambda entries: entries[1].update(real_time="NaN"), "real_time is 'NaN', not a number"),
         (
             lambda entries: entries[1].update(error_occurred=True, error_message="killed"),
@@ -159,12 +159,12 @@ def test_hyperfine(path):
         summary = rows["sort --parallel=4 words.txt", '{"threads":4}']
         assert (summary["samples"], summary["median_seconds"]) == (3, 0.199)
         assert (summary["min_seconds"], summary["max_seconds"]) == (0.195, 0.208)
-        failed, reason = names["grep -c missing words.txt"], "2 of 3 runs failed, exit codes"
+        failed, reason = names["grep -c missing words.txt"], "2 of 3 runs failed (exit codes: "
     else:
         sort = rows["sort with 1 thread", '{"threads":1}']
         assert (sort["samples"], sort["median_seconds"]) == (2, pytest.approx(0.51))
         assert sort["kernel"] == "Linux"
-        failed, reason = names["false"], "1 of 1 run failed, exit codes 1"
+        failed, reason = names["false"], "1 of 1 run failed (exit codes: 1)"
     assert failed["status"] == "failed"
     assert failed["reason"].startswith(reason)
     assert "median_seconds" not in failed
@@ -210,14 +210,14 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name,value\na,1\n", "its header has no unit; it isn't JSON either"),
-        ("name,value,unit,unit\na,1,s,s\n", "'unit' appears twice in its header"),
+        ("name,value\na,1\n", "its header does not contain unit, and it is not JSON either"),
+        ("name,value,unit,unit\na,1,s,s\n", "its header contains 'unit' more than once"),
         ('name,value,unit\na,"1"2,s\n', "line 2: "),
-        ("", "its header has no name, value, unit"),
+        ("", "its header does not contain name, value, unit"),
     ],
 )
 def test_a_csv_file_without_a_sound_header_is_refused(text, problem):
-    with pytest.raises(HistoryError, match=f"f.csv is not CSV: {problem}"):
+    with pytest.raises(HistoryError, match=f"f.csv is not valid CSV: {problem}"):
         detect(text, "f.csv")
 
 

@@ -219,7 +219,7 @@ def test_no_dump_of_a_schema_reaches_a_user():
         imported(TABLE, json.dumps(document)).parse()
     assert str(raised.value).splitlines() == [
         f"{TABLE.name} can't be read as published-table: total: Field required; "
-        "correct the file or leave it out"
+        "correct the file or omit it"
     ]
 
 

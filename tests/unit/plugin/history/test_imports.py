@@ -49,11 +49,11 @@ def test_the_format_of_a_file_is_detected(path, name):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "f is not JSON: "),
-        ("window.BENCHMARK_DATA = function() {}", "f is not JSON: "),
-        ("{}", "f has none of the formats pytest-benchmark, github-action-benchmark, asv"),
+        ("{", "f is not valid JSON: "),
+        ("window.BENCHMARK_DATA = function() {}", "f is not valid JSON: "),
+        ("{}", "f is not in any of the formats pytest-benchmark, github-action-benchmark, asv"),
         ('[{"name": "x", "unit": "s", "value": 1}]', "import data.js"),
-        (ASV.with_name("machine.json").read_text(), "f has none of the formats"),
+        (ASV.with_name("machine.json").read_text(), "f is not in any of the formats"),
     ],
 )
 def test_a_file_of_no_known_format_is_refused(text, problem):

@@ -151,6 +151,6 @@ def test_what_the_newest_run_did_not_measure_is_said():
     rows = shaped([(20, 0.010)], 0.01004)
     rows.append(measured(None, GPU, day=21, status="failed"))
     lines = list(overview("blog", table(rows)))
-    assert lines[0] == "suite blog: 22 runs, the newest first"
+    assert lines[0] == "suite blog: 22 runs, newest first"
     assert [lines[1][-14:], lines[2].strip()] == ["0 measurements", "scheduled__021"]
     assert shown(rows) == [f"21 10.0 ms 10.0 ms +0.4 %, {SAME}", "not measured in the newest run"]

@@ -127,7 +127,7 @@ def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt)
     done = rebuilt(spoilt)
     (problem,) = done.problems
     assert GPU_DOCUMENT in problem
-    assert problem.endswith(f"the existing rows of run {FIRST.run_id} stay")
+    assert problem.endswith(f"run {FIRST.run_id} keeps its existing rows")
     assert (done.written, done.removed) == ([], [])
     assert spoilt.objects(HISTORY) == right
     (key,) = right
@@ -146,7 +146,7 @@ def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
     right = bucket.objects(HISTORY)
     (problem,) = rebuilt(bucket).problems
     assert f"{GPU_DOCUMENT} was replaced: its SHA-256 is " in problem
-    assert problem.endswith(f"the existing rows of run {FIRST.run_id} stay")
+    assert problem.endswith(f"run {FIRST.run_id} keeps its existing rows")
     assert bucket.objects(HISTORY) == right
     bucket.history.objects.remove(key)
     assert rebuilt(bucket).written == [key]
@@ -190,7 +190,7 @@ def test_a_run_that_fails_in_an_unknown_way_is_named_and_the_others_are_rebuilt(
     (problem,) = done.problems
     assert problem == (
         f"{slug(FIRST.run_id)} can't be rebuilt (unexpected "
-        f"{raised.__name__}: {raised('of a kind that nobody knows')}): its rows are kept"
+        f"{raised.__name__}: {raised('of a kind that nobody knows')}), so its rows are kept"
     )
     assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 

@@ -124,7 +124,7 @@ def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, con
     with server(500) as (port, got):
         connect("chat", to(port))
         with pytest.raises(
-            AlertError, match=r"chat: 0 of 1 service.* accepted it: .*500"
+            AlertError, match=r"chat: 0 of 1 service.* accepted the message: .*500"
         ) as failed:
             channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
@@ -155,7 +155,7 @@ def test_a_service_without_an_answer_in_time_may_have_taken_it(connect, monkeypa
         ({}, "KeyError"),
         ({"config": "slack"}, "can't be used"),
         ({"config": {"url": "json://127.0.0.1"}}, "KeyError"),
-        ({"config": {"path": "nonsense://127.0.0.1"}}, "names no service that Apprise knows"),
+        ({"config": {"path": "nonsense://127.0.0.1"}}, "names no service that Apprise supports"),
     ],
 )
 def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(connect, extra, reason):
@@ -164,7 +164,7 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
     with pytest.raises(AlertError, match=reason) as refused:
         channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     assert str(refused.value).startswith("connection 'chat' ")
-    assert 'its extra to {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
+    assert 'its extra field to {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
 
 
 TOKEN = "TIiajkdnlazkcOXrIdevi7FQ"
@@ -181,7 +181,7 @@ WRONG = [
 def test_a_wrong_url_is_told_without_its_token(connect, caplog, url):
     caplog.set_level("DEBUG")
     connect("chat", {"config": {"path": url, "tag": "alerts"}})
-    with pytest.raises(AlertError, match="names no service that Apprise knows") as refused:
+    with pytest.raises(AlertError, match="names no service that Apprise supports") as refused:
         channels.apprise_services("chat")
     assert "URL" in caplog.text, "Apprise says what is wrong"
     for part in (TOKEN, TOKEN[:9], TOKEN[9:], "T1JJ3T3L2"):
@@ -202,7 +202,7 @@ def test_a_service_that_fails_is_told_without_its_token(connect, caplog):
     with server(404) as (port, _):
         path = f"json://me:{TOKEN}@127.0.0.1:{port}/services/{TOKEN}"
         connect("chat", {"config": {"path": path}})
-        with pytest.raises(AlertError, match=r"accepted it: .*404") as failed:
+        with pytest.raises(AlertError, match=r"accepted the message: .*404") as failed:
             channels.notify("chat", "subject", "text")
     assert "POST /" in caplog.text, "urllib3 logs what it asks"
     assert TOKEN not in f"{caplog.text} {failed.value}"

@@ -12,7 +12,7 @@ def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
     monkeypatch.setenv("BATCHMARK_TARGETS", "c5.2xlarge,g5.xlarge")
     param = forms.targets_param()
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
-    assert param.description == "Targets; by default all that Terraform created."
+    assert param.description == "Targets; by default, all targets created by Terraform."
     assert param.resolve() == []
 
 
@@ -33,7 +33,7 @@ def test_the_form_says_which_targets_run_only_if_they_are_named():
     ]
     named = "except those whose jobs share an instance."
     assert of_suites.description.endswith(named)
-    everything = "by default all that Terraform created."
+    everything = "by default, all targets created by Terraform."
     assert forms.sharing_params()["targets"].description.endswith(everything)
 
 

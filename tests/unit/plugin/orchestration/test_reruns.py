@@ -183,7 +183,9 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
 
 
 def test_without_the_runs_booking_no_fresh_job_may_run(store):
-    assert "booking is missing or invalid (costs/2026-11/run.json)" in reserved(store, cap=None)
+    assert "spending record is missing or invalid (costs/2026-11/run.json)" in reserved(
+        store, cap=None
+    )
 
 
 def own_row(**parameters):

@@ -155,7 +155,7 @@ def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
     assert answer.sentence == on_cpu
     first, *_, cost = answer_lines(first_screen(report_of_laptop))
     assert first == f"Does the GPU pay off? Not known. {on_cpu}"
-    assert cost == "What did it cost? No dollars: the jobs ran on a machine outside EC2."
+    assert cost == "What did it cost? No cost in dollars: the jobs ran on a machine outside EC2."
 
 
 def test_one_side_alone_is_no_answer():

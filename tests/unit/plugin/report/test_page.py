@@ -86,7 +86,7 @@ def test_prices_of_another_month_are_called_stale(run_of_gpu):
     old = PRICES.model_copy(update={"as_of": (NOON - timedelta(days=31)).date()})
     report = report_of(run_of_gpu, prices=old)
     for shown in (" ".join(Page(render_html(report)).texts), terminal(report)):
-        assert "These prices are 31 days old (as of 2026-10-20)" in shown
+        assert "These prices are 31 days old (from 2026-10-20)" in shown
     assert "These prices are" not in render_html(report_of(run_of_gpu))
 
 
@@ -286,7 +286,7 @@ def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():
 def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
     html = render_html(report_of_laptop)
     page = Page(html)
-    assert "No dollars: the jobs ran on a machine outside EC2." in page.texts
+    assert "No cost in dollars: the jobs ran on a machine outside EC2." in page.texts
     assert "No cost is shown for" not in html
     assert "$" not in " ".join(page.texts)
     cells = re.findall(r'data-label="Efficiency">\s*<span>(.*?)</span>', html)

@@ -28,7 +28,7 @@ PLUGIN = ROOT / "plugins" / "batchmark"
 WORDS = re.compile(r"\b[Nn]ot known yet\b|\bNOT_KNOWN\b|\"Not known\"")
 REMEDY = re.compile(
     r"more repeats|run it|at least \d+ repeats|more node counts|more runs would tell|needs \d+"
-    r" runs|too few runs|first run will|until \d+ runs|task detect_regressions says|run adds to",
+    r" runs|too few runs|first run will|until \d+ runs|task detect_regressions for|run adds to",
     re.IGNORECASE,
 )
 OPEN = re.compile(rf"\b{NOT_KNOWN}[.:]")

@@ -116,7 +116,7 @@ def test_without_a_price_nothing_passes_a_cap():
 def test_old_prices_are_named():
     old = PRICES.model_copy(update={"as_of": (NOW - timedelta(days=31)).date()})
     seen = worst(of_targets(**{"g5.xlarge": {}}), planned("g5.xlarge"), old)
-    assert seen.notes[0].startswith("These prices are 31 days old (as of 2026-10-20)")
+    assert seen.notes[0].startswith("These prices are 31 days old (from 2026-10-20)")
 
 
 def test_the_month_says_what_it_consists_of_when_it_refuses():

@@ -39,7 +39,7 @@ PUBLISHED = published_table().run_id
 PAGE_RUNS = 20
 RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
 AGAIN_SECONDS = 15
-NOT_SHOWN = "There is no such object, or it may not be shown."
+NOT_SHOWN = "This object does not exist, or you may not view it."
 
 router = APIRouter(default_response_class=HTMLResponse)
 

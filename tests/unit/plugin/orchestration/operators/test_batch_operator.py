@@ -204,7 +204,9 @@ def test_a_worker_killed_during_a_submission_terminates_the_job():
         return submit(**request)
 
     task.batch.submit_job = submit_job
-    with pytest.raises(AirflowException, match="killed on its worker while it submitted job job-1"):
+    with pytest.raises(
+        AirflowException, match="killed on its worker while it was submitting job job-1"
+    ):
         task.operator.execute(task.context)
     assert task.batch.terminated == [("job-1", KILLED)]
 
@@ -227,10 +229,10 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
 def test_a_deferral_that_timed_out_ends_the_job():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "RUNNING")
-    with pytest.raises(AirflowFailException, match="Is a triggerer running"):
+    with pytest.raises(AirflowFailException, match="Check that a triggerer is running"):
         task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
     (ended,) = task.batch.terminated
-    assert ended == (job_id, "The task's deferral timed out, and no triggerer ended it")
+    assert ended == (job_id, "The task's deferral timed out before any triggerer ended the task")
 
 
 def test_a_deferral_that_timed_out_reports_a_job_that_has_ended():
@@ -266,7 +268,10 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
     task.batch.terminate_job = failing(client_error("AccessDeniedException", 403))
     with pytest.raises(ClientError, match="AccessDeniedException"):
         task.operator.execute(task.context)
-    assert "Jobs may still be running until collect_results ends them" in capsys.readouterr().out
+    assert (
+        "Some jobs may keep running until collect_results terminates them"
+        in capsys.readouterr().out
+    )
 
 
 def test_dag_test_resumes_the_task_with_its_newest_job():

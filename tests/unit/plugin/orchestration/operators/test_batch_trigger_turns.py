@@ -45,7 +45,7 @@ def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(ca
     why = "not run, because the first job of this side failed: exit code 3 (its own)"
     assert following.xcoms == {"not_run": why}
     told = capsys.readouterr().out
-    assert f"{why}. Once that is fixed, clear the task with map index 0 and this one" in told
+    assert f"{why}. Once the cause is fixed, clear the task with map index 0 and this one" in told
 
 
 @pytest.mark.parametrize("told", ["exit code 3", None])
@@ -229,7 +229,7 @@ def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its
     failure = following.fails()
     assert following.batch.submissions == []
     assert (
-        f"because its instance was not free within {seconds} s; now job job-1 (another-run)"
+        f"because its instance did not become free within {seconds} s: job job-1 (another-run)"
     ) in failure
     assert "is RUNNING in arn:queue-spot" in failure
 

@@ -137,7 +137,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     assert running.fsx.there == {}
     assert running.named == "none"
     failure = running.xcoms["failure"]
-    assert failure.startswith("The file system did not come up: ")
+    assert failure.startswith("The file system could not be set up: ")
     assert why in failure
     assert failure.endswith("Everything created for it was deleted.")
 
@@ -149,9 +149,7 @@ def test_what_can_not_be_removed_is_named():
     assert running.state() == "failed"
     failure = running.xcoms["failure"]
     assert "Not everything created for it was deleted: File system fs-" in failure
-    assert (
-        "The leak guard deletes it once the run is over, or you can delete it in the FSx" in failure
-    )
+    assert "The leak guard will delete it after the run, or you can delete it in the FSx" in failure
 
 
 @pytest.mark.parametrize(

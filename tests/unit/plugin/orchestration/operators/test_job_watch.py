@@ -158,7 +158,7 @@ def test_the_watch_continues_after_an_outage(caplog):
     first, second = answers(batch, "job", "job")
     assert first == Answer(problem="connection refused")
     assert second.job["status"] == "SUCCEEDED"
-    assert "Batch did not describe 1 jobs: connection refused" in caplog.text
+    assert "Batch could not describe 1 jobs: connection refused" in caplog.text
 
 
 def test_an_unknown_job_is_distinct_from_no_answer():

@@ -147,7 +147,7 @@ def test_sharing_that_can_not_be_switched_on_is_told_and_the_job_counts(task, bu
     del settings["data"]["time_slicing.yaml"]
     made = task(cluster, planned()[0], begins_exclusive=True)
     failure = made.fail()
-    assert "in mode time_slicing the node offers 0 nvidia.com/gpu instead of 40" in failure
+    assert "in mode time_slicing, the node still offers 0 nvidia.com/gpu instead of 40" in failure
     ended = EndedPods.model_validate(made.xcoms[PODS_XCOM])
     assert ended.failure == failure
     assert ended.started_at is not None

@@ -113,8 +113,10 @@ def test_a_cluster_that_answers_no_more_ends_the_watch():
 
 def test_a_job_that_is_gone_is_told_at_once():
     api = Api(("Running", "Running"), ApiException(status=404))
-    assert watch(api) == "Kubernetes job job was deleted while it ran"
+    assert watch(api) == "Kubernetes job job was deleted while it was running"
 
 
 def test_without_an_end_the_watch_ends():
-    assert watch(Api(("Running", "Running"))) == "Kubernetes job job did not end within its timeout"
+    assert (
+        watch(Api(("Running", "Running"))) == "Kubernetes job job did not finish within its timeout"
+    )

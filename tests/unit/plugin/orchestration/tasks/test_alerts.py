@@ -304,7 +304,7 @@ def test_the_next_message_mentions_one_that_may_not_have_arrived(run, published,
     alerts.create(message("run-7", deliveries=(unsure,)))
     run()
     (got,) = received(published)
-    assert "The messages of these runs may not have arrived: run-7." in got["Message"]
+    assert "The messages from these runs may not have arrived: run-7." in got["Message"]
     assert alerts.message("run-30").mentions == ("run-7",)
 
 

@@ -76,7 +76,7 @@ def test_a_leak_is_published_sends_an_alert_and_fails(account, published):
         leaks.report_leaks(context(), key)
     assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
     (told,) = received(published)
-    assert told["Subject"] == "Batchmark lab: resources are running that no run needs"
+    assert told["Subject"] == "Batchmark lab: there are running resources that no run needs"
     assert told["Message"].startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
     page = account.read(f"{KEY}.html").decode()
     assert "1 leaked, 1 in use" in page

@@ -108,4 +108,4 @@ def test_a_schedule_that_airflow_does_not_take_is_named_with_what_to_give(due, s
         due(schedule)
     text = str(refused.value)
     assert text.startswith(f"the schedule of own job thumbnails is {schedule!r}, which Airflow")
-    assert "use @daily, @weekly or a cron line such as '0 3 * * 1' in Terraform's" in text
+    assert "set it to @daily, @weekly or a cron expression such as '0 3 * * 1'" in text

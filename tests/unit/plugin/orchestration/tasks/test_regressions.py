@@ -156,7 +156,7 @@ def test_a_failed_look_for_suspects_is_named(schedule):
     schedule.measure()
     schedule.look()
     context = schedule.context | {"ti": Instance("failed")}
-    with pytest.raises(AirflowFailException, match="find_suspects failed: see its log"):
+    with pytest.raises(AirflowFailException, match="find_suspects failed: fix the cause"):
         regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
 
 

@@ -217,4 +217,4 @@ def test_a_bucket_that_does_not_answer_is_told(pages, shelf):
 
 def test_programs_get_their_errors_as_json(pages):
     answer = pages.client.get("/files/none", headers={"accept": "application/json"})
-    assert answer.json() == {"detail": "There is no such object, or it may not be shown."}
+    assert answer.json() == {"detail": "This object does not exist, or you may not view it."}

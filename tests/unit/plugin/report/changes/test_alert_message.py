@@ -108,7 +108,7 @@ def test_an_alert_says_all_there_is_to_know():
         "\n"
         "Report: https://results.example/report.html\nRun id: run-30\n"
         "\n"
-        "Acknowledge an alert, or call it invalid or fixed, on its page, "
+        "Acknowledge an alert, or mark it as invalid or fixed, on its page, "
         f"https://airflow.example/batchmark/alerts#{alert.id}, or from a shell:\n"
         "airflow dags trigger change_alert -c "
         f'\'{{"alert_id": "{alert.id}", "state": "acknowledged"}}\''
@@ -230,7 +230,10 @@ def test_what_does_not_fit_is_counted():
     message = build(*(change(point(of=one)) for one in some_series(1000)))
     assert 0.9 * TEXT_BYTES < size(message.text) <= TEXT_BYTES
     shown = message.text.count("\n* ")
-    assert f"\n\nAnd {1000 - shown} more; the report has all.\n\nReport: https://" in message.text
+    assert (
+        f"\n\nAnd {1000 - shown} more; see the report for all of them.\n\nReport: https://"
+        in message.text
+    )
     assert shown > 50
     assert message.subject == "Batchmark lab: 1000 slower"
     assert len(message.opened) == 1000
@@ -240,7 +243,7 @@ def test_text_that_json_makes_long_fits_too():
     of = [series(workload="µ" * 100, dtype=f"{number}") for number in range(300)]
     message = build(*(change(point(of=one)) for one in of))
     assert size(message.text) <= TEXT_BYTES
-    assert "more; the report has all." in message.text
+    assert "more; see the report for all of them." in message.text
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_shared_cores_stragglers_and_a_slow_base_are_named():
 
 def test_outside_ec2_there_are_no_dollars_and_no_prices():
     text = terminal(report(environment=LAPTOP_ENVIRONMENT))
-    assert "No dollars: the jobs ran on a machine outside EC2." in text
+    assert "No cost in dollars: the jobs ran on a machine outside EC2." in text
     assert "An epoch" not in text
     assert "Prices:" not in text
     assert "$" not in text

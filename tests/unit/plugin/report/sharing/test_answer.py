@@ -146,7 +146,7 @@ def test_outside_ec2_there_are_shares_of_a_price_and_no_dollars():
     found = report(*saturating(), target=CPU, environment=LAPTOP_ENVIRONMENT)
     text = terminal(found)
     assert "times the price per step: cnn_training_step" in text
-    assert "No dollars: the jobs ran on a machine outside EC2." in text
+    assert "No cost in dollars: the jobs ran on a machine outside EC2." in text
     assert "Prices:" not in text
 
 

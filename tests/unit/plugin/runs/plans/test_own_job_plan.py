@@ -301,7 +301,7 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
             "does not contain Ref::sise, so sizes would have",
         ),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
-        ((), {"parameter": "unit", "sizes": [1]}, "'unit', a reserved name: rename it"),
+        ((), {"parameter": "unit", "sizes": [1]}, "'unit', which is a reserved name"),
         ((), {"parameter": "size"}, "parameter is 'size' but there are no sizes: add some, or"),
         (
             (),

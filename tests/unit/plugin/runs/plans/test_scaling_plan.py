@@ -142,7 +142,7 @@ def test_jobs_of_different_numbers_of_nodes_are_added_up():
     assert target.idle_seconds == 7 * 600 + 6 * 3600  # one node waits for no other
     assert seen.usd == 464.28  # 7 hours, and 7 h 10 min idle
     (refusal,) = refusals(seen, max_cost_usd=200)
-    assert "p4d.24xlarge-nodes: $464.28 (nodes 7 of 3 jobs × submissions 1 × attempts 1" in refusal
+    assert "p4d.24xlarge-nodes: $464.28 (nodes 7 in 3 jobs × submissions 1 × attempts 1" in refusal
     assert "Use fewer node counts" in refusal
     assert seen.usd_of_job("p4d.24xlarge-nodes", 4) == pytest.approx(4 / 7 * 464.28)
     assert seen.usd_of_job("another", 4) is None

@@ -199,7 +199,7 @@ def test_a_side_may_be_a_commit_an_image_or_a_day(pages, shelf):
     assert chosen(f"{NOON + timedelta(days=2):%Y-%m-%d}", "c5.2xlarge").run.run_id == first
     assert chosen(f"{NOON + timedelta(days=9):%Y-%m-%d}", "c5.2xlarge").run.run_id == second
     text = unescape(pages.text(f"/compare?{sides('deadbee', second)}"))
-    assert "There is no run 'deadbee': choose" in text
+    assert "There is no run 'deadbee': enter" in text
     text = pages.text(f"/compare?{sides('2020-01-01', second)}")
     assert "There is no run of g5.xlarge on or before 2020-01-01: choose a later day" in text
 
@@ -207,7 +207,7 @@ def test_a_side_may_be_a_commit_an_image_or_a_day(pages, shelf):
 def test_sides_that_are_not_there_are_named(pages, shelf):
     run_id = shelf.measured()
     text = unescape(pages.text(f"/compare?{sides('none', run_id)}"))
-    assert "There is no run 'none': choose one that" in text
+    assert "There is no run 'none': enter one that" in text
     text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
     assert "has no target p5.48xlarge; it has c5.2xlarge, g5.xlarge" in text
 
@@ -254,7 +254,7 @@ def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
 def test_a_day_that_is_none_and_a_suite_that_is_none_are_told(pages, shelf):
     run_id = shelf.measured()
     text = unescape(pages.text(f"/compare?{sides('2026-13-45', run_id)}"))
-    assert "2026-13-45 is not a valid day: choose one such as 2026-11-20." in text
+    assert "2026-13-45 is not a valid date: enter one such as 2026-11-20." in text
     for path in ("trends.csv", "trends/any"):
         assert "The history has no suite none; it has blog." in pages.text(
             f"/{path}?suite=none", 404
