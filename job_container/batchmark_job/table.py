@@ -56,7 +56,7 @@ def _figures(row: Measurement) -> Iterator[str]:
 def _below(document: ResultDocument) -> Iterator[str]:
     rows = document.measurements
     odd = {
-        "gather around more than one value": sum(bool(row.multimodal) for row in rows),
+        "cluster around more than one value": sum(bool(row.multimodal) for row in rows),
         "were taken while the device was slowed down": sum(
             bool(row.throttled_samples) for row in rows
         ),
@@ -65,7 +65,7 @@ def _below(document: ResultDocument) -> Iterator[str]:
     of_all = f"of {count(len(rows), 'row')}"
     for what, found in odd.items():
         if found:
-            yield f"In {found} {of_all} samples {what}."
+            yield f"In {found} {of_all}, samples {what}."
     reasons = Counter(f"{row.status}: {row.reason}" for row in rows if row.reason)
     for reason, found in reasons.items():
         yield f"{found} {of_all} {reason}"

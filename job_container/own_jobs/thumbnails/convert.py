@@ -41,7 +41,7 @@ def main() -> int:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
         print(
-            f"--size {options.size} must be a multiple of {TILES} and at least {SIDE}",
+            f"--size is {options.size}, but it must be a multiple of {TILES} and at least {SIDE}",
             file=sys.stderr,
         )
         return 2
