@@ -21,8 +21,8 @@ CHECK_HOURS = 3  # duration of a check including destroy; inferred
 # What botocore raises besides its own errors when fixed credentials have expired.
 ENDED = RuntimeError
 RENEWED = (
-    "use a profile, which the AWS libraries renew automatically (AWS_PROFILE=NAME; unset "
-    "AWS_ACCESS_KEY_ID, which takes precedence)"
+    "use a profile, whose credentials the AWS libraries renew automatically (set AWS_PROFILE=NAME "
+    "and unset AWS_ACCESS_KEY_ID, which takes precedence)"
 )
 
 

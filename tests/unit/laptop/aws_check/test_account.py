@@ -37,14 +37,14 @@ def test_a_user_is_its_own(clients):
 
 def test_the_root_user_is_refused(clients):
     caller(clients, "arn:aws:iam::123456789012:root")
-    with pytest.raises(LaptopError, match="use those of an IAM user or role"):
+    with pytest.raises(LaptopError, match="use the credentials of an IAM user or role"):
         find_account(clients, "us-east-1")
 
 
 def test_without_credentials_it_says_what_to_give(clients):
     clients.refuse("sts", "get_caller_identity", "InvalidClientTokenId", "not valid")
     with pytest.raises(
-        LaptopError, match=r"can't reach an account in us-east-1: .* AWS_PROFILE=NAME"
+        LaptopError, match=r"can't access an AWS account in us-east-1: .* AWS_PROFILE=NAME"
     ):
         find_account(clients, "us-east-1")
 

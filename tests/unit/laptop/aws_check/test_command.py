@@ -141,12 +141,15 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
         ({"budget": "two"}, "BUDGET is 'two': it must be an amount in USD above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
-        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
-        ({"parts": "sharing,mwaa"}, "unknown WITH=mwaa; known: sharing, multi_node, eks"),
+        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: set BUDGET=1.98"),
+        (
+            {"parts": "sharing,mwaa"},
+            "unknown parts in WITH=: mwaa; known: sharing, multi_node, eks",
+        ),
         ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
-        ({"resume": True}, "has no unfinished check"),
-        ({"destroy": True}, "has no unfinished check"),
-        ({"resume": True, "destroy": True}, "give only one of them"),
+        ({"resume": True}, "there is no unfinished check in"),
+        ({"destroy": True}, "there is no unfinished check in"),
+        ({"resume": True, "destroy": True}, "set only one of them"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):

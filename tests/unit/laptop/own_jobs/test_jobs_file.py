@@ -59,7 +59,7 @@ def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
         read_own_jobs(tmp_path)
     file.touch()
     evaluated[0].jobs = {}
-    with pytest.raises(LaptopError, match=rf"{file} has no own_jobs: docs/own-jobs\.md"):
+    with pytest.raises(LaptopError, match=rf"{file} does not set own_jobs: see docs/own-jobs\.md"):
         read_own_jobs(file)
 
 
@@ -68,7 +68,9 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     several = {"train": JOB, "convert": JOB}
     assert choose({"convert": JOB}, None, file) == "convert"
     assert choose(several, "train", file) == "train"
-    with pytest.raises(LaptopError, match="has 2 own jobs, convert, train: choose one with JOB="):
+    with pytest.raises(
+        LaptopError, match="defines 2 own jobs, convert, train: choose one with JOB="
+    ):
         choose(several, None, file)
     with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):
         choose(several, "copy", file)
