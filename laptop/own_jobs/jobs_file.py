@@ -70,7 +70,7 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
             f"{file} defines {len(jobs)} own jobs, {_names(jobs)}: choose one with JOB="
         )
     if name not in jobs:
-        raise LaptopError(f"{file} does not define own job {name!r}, only {_names(jobs)}")
+        raise LaptopError(f"{file} defines no own job {name!r}, only {_names(jobs)}")
     return name
 
 

@@ -237,7 +237,7 @@ class LocalAirflow:
         if store.read_if_there(store.prefix + REPORT_JSON) is None:
             raise StepError(f"there is no report for {run.id} in the bucket", run.usd)
         prices = self._read(PriceTable, store.prefix + PRICES)
-        told = f"report in the bucket, with prices from {prices.source}, dated {prices.as_of}"
+        told = f"report in the bucket, with prices dated {prices.as_of} from {prices.source}"
         if self._check.account.on_aws and prices.source != AWS_SOURCE:
             raise StepError(f"{told}: {' '.join(prices.notes)}", run.usd)
         return run, told

@@ -61,7 +61,7 @@ def test_fixed_credentials_that_have_ended_are_told(monkeypatch):
 def test_an_account_that_starts_no_such_host_is_refused(clients):
     plan = {"accountId": "123456789012", "accountPlanStatus": "ACTIVE"}
     clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "FREE"})
-    with pytest.raises(LaptopError, match="move it to the Paid plan first"):
+    with pytest.raises(LaptopError, match="upgrade it to the Paid plan first"):
         refuse_free_plan(clients)
 
 

@@ -207,7 +207,7 @@ def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
 def test_what_another_check_left_is_refused(scripted):
     scripted.left.append("s3 batchmark-check-results")
     with pytest.raises(
-        LaptopError, match=r"has resources of a check .* s3 batchmark-check-results"
+        LaptopError, match=r"contains resources from a check .* s3 batchmark-check-results"
     ):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
@@ -251,7 +251,7 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="give one, such as REGION=us-east-1"):
+    with pytest.raises(LaptopError, match="choose one, for example with REGION=us-east-1"):
         command.aws_check(CheckOptions(None), scripted.folder)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):

@@ -49,7 +49,7 @@ def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
     (warning,) = said(TEMPORARY)
     assert "warning: it is unknown when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
-    assert "AWS_PROFILE=NAME; unset AWS_ACCESS_KEY_ID" in warning
+    assert "set AWS_PROFILE=NAME and unset AWS_ACCESS_KEY_ID" in warning
 
 
 def test_fixed_ones_that_last_tell_their_end(said):

@@ -60,7 +60,7 @@ def test_what_publish_refuses_is_refused_unless_an_image_is_given(machine):
 
 def test_a_full_disk_is_refused_unless_an_image_is_given(machine):
     machine.free = 5e9
-    with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14: free some"):
+    with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14 GB: free some"):
         engine.refuse_without_image(None)
     engine.refuse_without_image("job:1")
     machine.images.rmdir()  # as of an engine in a virtual machine

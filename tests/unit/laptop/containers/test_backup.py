@@ -94,12 +94,12 @@ def test_ports_are_those_of_the_containers_that_run(docker, deployment):
         ("backup.json", None, "is not a backup: it contains no backup.json"),
         ("backup.json", "{", "backup.json can't be read"),
         ("backup.json", '{"format": 2}', "backup.json can't be read: format"),
-        ("airflow.dump", None, "airflow.dump is missing, or was changed"),
-        ("airflow.dump", "PGDM", "airflow.dump is missing, or was changed"),
+        ("airflow.dump", None, "airflow.dump is missing, or has changed"),
+        ("airflow.dump", "PGDM", "airflow.dump is missing, or has changed"),
         ("objects/objects.json", None, "objects.json is missing"),
         ("objects/objects.json", "[]", "objects.json is not a valid list of objects"),
         ("objects/0", None, "the content of runs/a/report.html, is missing"),
-        ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
+        ("objects/0", "<b>", "the content of runs/a/report.html, has changed"),
     ],
 )
 def test_a_damaged_backup_is_reported(saved, deployment, damaged, content, message):

@@ -52,10 +52,10 @@ def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets
 
 
 def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
-    file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=f"no file {file}: JOBS= must name"):
+    file = tmp_path / "job.tfvarsf"
+    with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
         read_own_jobs(file)
-    with pytest.raises(LaptopError, match="no file"):
+    with pytest.raises(LaptopError, match="does not exist"):
         read_own_jobs(tmp_path)
     file.touch()
     evaluated[0].jobs = {}
@@ -108,6 +108,8 @@ def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
 
 def test_a_missing_engine_is_one_line(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine, but none") as refused:
+    with pytest.raises(
+        LaptopError, match="ENGINE=yes requires a Docker engine, but none"
+    ) as refused:
         require_engine()
     assert "\n" not in str(refused.value)
