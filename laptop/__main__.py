@@ -77,7 +77,7 @@ def main() -> int:
 
 def _add_containers(commands: Any) -> None:
     """Add the commands that deploy with `docker compose`."""
-    up = commands.add_parser("containers-up", help="start everything as containers")
+    up = commands.add_parser("containers-up", help="start everything in containers")
     up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(

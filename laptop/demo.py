@@ -209,7 +209,7 @@ def show(report: Report, folder: Path, more: str) -> None:
     answer = first_screen(report).stories[0].answers[0]
     files = [f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"]
     files += [
-        f"documents of {target.name}, for `batchmark compare`: {target}"
+        f"result documents from {target.name}, for `batchmark compare`: {target}"
         for target in sorted((folder / "raw" / slug(report.run_id)).glob("*/"))
     ]
     for line in ("", *answer.lines, "", *files):

@@ -208,7 +208,7 @@ def say(text: str) -> None:
 
 
 def failed(error: subprocess.CalledProcessError) -> int:
-    return fail(f"`{' '.join(error.cmd[:6])} …` ended with exit code {error.returncode}")
+    return fail(f"`{' '.join(error.cmd[:6])} …` failed with exit code {error.returncode}")
 
 
 def fail(text: str) -> int:

@@ -88,7 +88,7 @@ class Processes:
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 told = end_of(self.log_of(name))
-                raise LaptopError(f"{name} ended with exit code {code}; {told}")
+                raise LaptopError(f"{name} exited with code {code}; {told}")
 
     def run(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None

@@ -68,7 +68,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
         if not _have_ended(clients):
             raise
         raise StepError(
-            f"the credentials have expired: renew them, then {how_to_go_on}. {error}"
+            f"the credentials have expired: renew them, then run {how_to_go_on}. {error}"
         ) from error
 
 

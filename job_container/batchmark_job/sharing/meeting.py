@@ -174,7 +174,7 @@ class RemoteWorker(Worker):
                     raise StepError("its container is not responding", lost=True, hung=True)
                 number, answer = self._connection.recv()
         except (EOFError, OSError) as error:
-            raise StepError("its container ended", lost=True) from error
+            raise StepError("its container stopped", lost=True) from error
         if isinstance(answer, StepError):
             raise answer
         return answer
@@ -188,7 +188,7 @@ def lend_workers(place: Place, workers: ForkedWorkers) -> None:
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
-    say(f"batchmark-job: replica {place.number + 1} is controlled by the first one")
+    say(f"batchmark-job: replica {place.number + 1} is controlled by the first replica")
     worker: Worker | None = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

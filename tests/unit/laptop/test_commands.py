@@ -276,7 +276,7 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
-    assert raw == f"documents of g5.xlarge, for `batchmark compare`: {documents}"
+    assert raw == f"result documents from g5.xlarge, for `batchmark compare`: {documents}"
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
     assert done.endswith("done")

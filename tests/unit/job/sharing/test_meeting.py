@@ -89,7 +89,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
     workers, there, connection = with_one_that_came(tmp_path)
     connection.close()
     began = time.monotonic()
-    with pytest.raises(StepError, match="its container ended") as raised:
+    with pytest.raises(StepError, match="its container stopped") as raised:
         there.get_ready()
     assert raised.value.lost
     assert not raised.value.hung

@@ -118,7 +118,9 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     monkeypatch.setattr(command, "nothing_left", fail)
     steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
     go_on = (
-        r"have expired: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
+        r"have expired: renew them, then run `make aws-check DESTROY=yes`\. left"
+        if ended
+        else "^left"
     )
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):
