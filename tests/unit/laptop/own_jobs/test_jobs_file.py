@@ -52,7 +52,7 @@ def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets
 
 
 def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
-    file = tmp_path / "job.tfvarsf"
+    file = tmp_path / "job.tfvars"
     with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
         read_own_jobs(file)
     with pytest.raises(LaptopError, match="does not exist"):
