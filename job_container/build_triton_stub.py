@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
         stubs = list(folder.glob("*/*.so"))
         if len(stubs) != 1:
             raise SystemExit(
-                f"Triton compiled {len(stubs)} stubs into {folder} instead of 1: {stubs}"
+                f"Triton compiled {len(stubs)} stubs into {folder}, but 1 was expected: {stubs}"
             )
         # Must be found now, not compiled again.
         load({**environment, "CC": "/no/compiler"})
@@ -38,7 +38,9 @@ def main(folder: Path) -> None:
             ["objdump", "-p", str(stubs[0])], check=True, capture_output=True, text=True
         ).stdout
         if "libcuda.so.1" not in needed:
-            raise SystemExit(f"{stubs[0]} is not linked against libcuda.so.1, only: {needed}")
+            raise SystemExit(
+                f"{stubs[0]} is not linked against libcuda.so.1; objdump printed: {needed}"
+            )
     print(f"compiled {stubs[0]}")
 
 

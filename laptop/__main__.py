@@ -32,11 +32,13 @@ def main() -> int:
     run_once["demo"].add_argument("--suite", default="smoke")
     try_job = run_once["try-job"].add_argument
     try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
-    try_job("--job", help="name of the job, if the file has several")
-    try_job("--repeats", type=int, default=3, help="jobs per target and size")
-    try_job("--target", choices=TARGETS, help="run it on this target only (default: all)")
-    try_job("--watch", metavar="RUNS", help="number of runs, to see a trend (default: 1)")
-    try_job("--engine", action="store_true", help="run it as a container on a Docker engine")
+    try_job("--job", help="name of the job, if the file defines several")
+    try_job("--repeats", type=int, default=3, help="number of jobs per target and size")
+    try_job(
+        "--target", choices=TARGETS, help="run the job on this target only (default: all targets)"
+    )
+    try_job("--watch", metavar="RUNS", help="number of runs; several show a trend (default: 1)")
+    try_job("--engine", action="store_true", help="run the job as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     up_command.add_argument("--jobs", type=Path, help="file that defines own_jobs")
@@ -45,7 +47,9 @@ def main() -> int:
         "--state", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
     for command in (up_command, down_command):
-        command.add_argument("--folder", type=Path, default=BUILD / "up", help="stack's folder")
+        command.add_argument(
+            "--folder", type=Path, default=BUILD / "up", help="folder of the stack"
+        )
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
@@ -73,7 +77,7 @@ def main() -> int:
 
 def _add_containers(commands: Any) -> None:
     """Add the commands that deploy with `docker compose`."""
-    up = commands.add_parser("containers-up", help="start everything as containers")
+    up = commands.add_parser("containers-up", help="start everything in containers")
     up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
@@ -84,26 +88,36 @@ def _add_containers(commands: Any) -> None:
     restore = commands.add_parser("containers-restore", help="restore a backup")
     restore.add_argument("--from", dest="source", type=Path, required=True, help="backup folder")
     for command in (up, down, backup, restore):
-        command.add_argument("--profile", default="local", help="local or aws")
+        command.add_argument("--profile", default="local", help="deployment profile: local or aws")
         command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
         command.add_argument("--cloud-port", type=int, default=5000, help="port of the local cloud")
         command.add_argument("--project", default="batchmark", help="name of the deployment")
         command.add_argument(
-            "--folder", type=Path, default=BUILD.parent / "containers", help="for secrets and state"
+            "--folder",
+            type=Path,
+            default=BUILD.parent / "containers",
+            help="folder for secrets and state",
         )
 
 
 def _add_aws_check(commands: Any) -> None:
     """Add the command that checks an AWS account."""
-    check = commands.add_parser("aws-check", help="apply, test and destroy in an AWS account")
-    check.add_argument("--region", help="default: the one in your AWS settings")
+    check = commands.add_parser(
+        "aws-check", help="deploy to an AWS account, test the deployment and destroy it"
+    )
+    check.add_argument("--region", help="AWS region (default: the one in your AWS settings)")
     check.add_argument("--budget", default="2", help="maximum cost in USD")
     check.add_argument("--image", help="existing job image to use instead of building one")
-    check.add_argument("--with", dest="parts", default="", help="any of sharing,multi_node,eks")
+    check.add_argument(
+        "--with",
+        dest="parts",
+        default="",
+        help="optional parts to test, separated by commas: sharing, multi_node, eks",
+    )
     check.add_argument("--resume", action="store_true", help="continue an unfinished check")
     check.add_argument("--destroy", action="store_true", help="clean up an unfinished check")
-    check.add_argument("--keep", action="store_true", help="keep everything when the check ends")
-    check.add_argument("--yes", action="store_true", help="accept the cost without asking")
+    check.add_argument("--keep", action="store_true", help="keep all resources when the check ends")
+    check.add_argument("--yes", action="store_true", help="accept the cost without confirmation")
     check.add_argument(
         "--folder",
         type=Path,

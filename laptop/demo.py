@@ -89,7 +89,7 @@ def demo(suite: str, folder: Path) -> None:
         after=write_example,
         more=more,
     )
-    say(f"sample pages of a made-up year, with trends, alerts and costs: {first}")
+    say(f"sample pages for a made-up year, with trends, alerts and costs: {first}")
 
 
 def demo_sharing(folder: Path) -> None:
@@ -124,7 +124,7 @@ def make_images(stack: Stack) -> None:
     with closing(AwsClients(stack.aws)) as aws:
         folder = aws.multi_node().file_system.repository
     images, size = IMAGE_SET["count"], IMAGE_SET["size"]
-    stack.say(f"data: {images} images of {size} x {size} pixels, to {folder}")
+    stack.say(f"data: writing {images} images of {size} x {size} pixels to {folder}")
     options = [word for name, value in IMAGE_SET.items() for word in (f"--{name}", str(value))]
     stack.processes.run(
         "images",
@@ -209,12 +209,12 @@ def show(report: Report, folder: Path, more: str) -> None:
     answer = first_screen(report).stories[0].answers[0]
     files = [f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"]
     files += [
-        f"documents of {target.name}, for `batchmark compare`: {target}"
+        f"result documents from {target.name}, for `batchmark compare`: {target}"
         for target in sorted((folder / "raw" / slug(report.run_id)).glob("*/"))
     ]
     for line in ("", *answer.lines, "", *files):
         say(line)
-    print(f"{more}runs/… and s3://…/raw/… are in the bucket; copies are below {folder}")
+    print(f"{more}runs/… and s3://…/raw/… are in the bucket; copies are in {folder}")
 
 
 def run_benchmark(

@@ -36,19 +36,22 @@ def main() -> int:
         "--torch",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="build of torch; auto uses the CPU build if there is no NVIDIA GPU",
+        help="torch build to install; auto selects the CPU build if there is no NVIDIA GPU",
     )
     parser.add_argument(
-        "--into", type=Path, help="folder of a separate environment; needs uv from .venv"
+        "--into", type=Path, help="folder for a separate environment; requires uv from .venv"
     )
-    parser.add_argument("--lock", type=Path, help="lock file of that environment")
+    parser.add_argument("--lock", type=Path, help="lock file for that environment")
     asked = parser.parse_args()
     if asked.into:
         return install_apart(asked.into, asked.lock)
     choice = asked.torch
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         seen = ".".join(map(str, sys.version_info[:3]))
-        return fail(f"Python 3.11 to 3.13 is needed, but {sys.executable} is {seen}: set PYTHON=…")
+        return fail(
+            f"Python 3.11 to 3.13 is required, but {sys.executable} is Python {seen}: choose "
+            "another with PYTHON=…"
+        )
     build = "cuda" if choice == "cuda" or (choice == "auto" and has_nvidia_gpu()) else "cpu"
     if STAMP.exists() and STAMP.read_text() == fingerprint(build):
         return 0
@@ -57,7 +60,7 @@ def main() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return fail("another install is running in this folder: wait for it")
+            return fail("another install is running in this folder: wait for it to finish")
         try:
             return install(build)
         except KeyboardInterrupt:
@@ -147,7 +150,10 @@ def has_cpu_torch(python: str) -> bool:
         return True
     if succeeds([*uv(python), "--no-deps", "--torch-backend", "cpu", pinned]):
         return True
-    say("no index here has a CPU build of torch; using the CUDA build, about 3 GB more")
+    say(
+        "none of the package indexes has a CPU build of torch; using the CUDA build, which is "
+        "about 3 GB larger"
+    )
     return False
 
 
@@ -202,7 +208,7 @@ def say(text: str) -> None:
 
 
 def failed(error: subprocess.CalledProcessError) -> int:
-    return fail(f"`{' '.join(error.cmd[:6])} …` ended with exit code {error.returncode}")
+    return fail(f"`{' '.join(error.cmd[:6])} …` failed with exit code {error.returncode}")
 
 
 def fail(text: str) -> int:

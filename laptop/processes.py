@@ -40,8 +40,8 @@ def require_port(port: int, what: str, setting: str = "") -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise LaptopError(
-                f"port {port} for {what} is already taken ({error.strerror}): stop what uses it, "
-                f"or choose another{f': `{setting}={port + 1}`' if setting else ''}"
+                f"port {port} for {what} is already in use ({error.strerror}): stop the process "
+                f"that uses it, or choose another{f': `{setting}={port + 1}`' if setting else ''}"
             ) from error
 
 
@@ -88,7 +88,7 @@ class Processes:
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 told = end_of(self.log_of(name))
-                raise LaptopError(f"{name} ended with exit code {code}; {told}")
+                raise LaptopError(f"{name} exited with code {code}; {told}")
 
     def run(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None

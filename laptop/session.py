@@ -37,8 +37,8 @@ def exclusive(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LaptopError(
-                f"another `make {folder.name}` is running in this clone: wait for it, or stop it "
-                "with Ctrl-C there"
+                f"another `make {folder.name}` is running in this clone: wait for it to finish, or "
+                "stop it with Ctrl-C in its terminal"
             ) from None
         yield
 
@@ -63,5 +63,11 @@ def refuse_beside_others(folder: Path) -> None:
     running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []
     if running:
         name = running[0].name
-        how = "`make down` first" if name == "up" else "wait for it, or stop it with Ctrl-C there"
-        raise LaptopError(f"`make {name}` is running here and would share the cores: {how}")
+        how = (
+            "run `make down` first"
+            if name == "up"
+            else "wait for it to finish, or stop it with Ctrl-C in its terminal"
+        )
+        raise LaptopError(
+            f"`make {name}` is running in this clone and would compete for the CPU cores: {how}"
+        )

@@ -191,7 +191,7 @@ class Terraform:
         if result.returncode in allowed:
             return result
         raise TerraformError(
-            f"terraform {command} in {self.stack_dir} ended with exit code {result.returncode}:\n"
+            f"terraform {command} in {self.stack_dir} failed with exit code {result.returncode}:\n"
             f"{_in_words(result.stderr)}"
         )
 
@@ -209,7 +209,7 @@ class Terraform:
             platform = str(answer["platform"])
         except (ValueError, KeyError, TypeError) as error:
             raise TerraformError(
-                f"{path} version -json ended with exit code {result.returncode} and printed no "
+                f"{path} version -json exited with code {result.returncode} and printed no "
                 f"version: install Terraform {need} or newer"
             ) from error
         if number < MINIMUM_VERSION:

@@ -41,7 +41,7 @@ BEFORE_THE_FILE = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
 )
-WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
+WAYS_OUT = "to delete them, run `make down STATE=delete` or `make clean`"
 
 
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
@@ -62,7 +62,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
                 )
             print(
                 "already up"
-                + (("; run `make down` first to use another JOBS=") if jobs_file else "")
+                + ("; to use another JOBS= file, run `make down` first" if jobs_file else "")
             )
             print(_next_steps(folder))
             return
@@ -83,7 +83,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
         )
         stack.check()
         if (folder / KEPT).exists():
-            clock.say(f"continuing with the data in {folder}: {WAYS_OUT}")
+            clock.say(f"continuing with the runs and results in {folder}: {WAYS_OUT}")
         login = folder / LOGIN
         login.unlink(missing_ok=True)
         try:
@@ -118,7 +118,7 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
         return
     if delete_state:
         shutil.rmtree(folder)
-        print(f"deleted {folder}, with all runs and results")
+        print(f"deleted {folder}, including all runs and results")
     else:
         print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
 
@@ -131,7 +131,7 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
         return None
     there = file.is_file()
     what = "as in the last start" if there else "skipped, as the file no longer exists"
-    clock.say(f"own jobs of {file}: {what}; choose another with JOBS=")
+    clock.say(f"own jobs from {file}: {what}; choose another file with JOBS=")
     return file if there else None
 
 

@@ -104,7 +104,9 @@ def endpoint_url(host: str, port: int) -> str:
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = OneLineParser(prog="python -m local_cloud", description="Emulate AWS on one machine.")
-    parser.add_argument("--host", default="127.0.0.1", help="listen address (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
     parser.add_argument(
         "--port",
         type=port_number,
@@ -121,14 +123,14 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--vcpus",
         type=at_least(1),
         default=os.cpu_count() or 1,
-        help="number of vCPUs in the job pool (default: all %(default)s of this machine)",
+        help="number of vCPUs in the job pool (default: all %(default)s on this machine)",
     )
     parser.add_argument(
         "--memory",
         metavar="MIB",
         type=at_least(4),
         default=psutil.virtual_memory().total // MIB,
-        help="memory in the job pool (default: all %(default)s MiB of this machine)",
+        help="memory in the job pool (default: all %(default)s MiB on this machine)",
     )
     parser.add_argument(
         "--jobs",
@@ -151,12 +153,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--job-dir",
         type=folder,
         default=Path.cwd(),
-        help="working directory of jobs (default: the current directory)",
+        help="working directory for jobs (default: the current directory)",
     )
     parser.add_argument(
         "--copy-job-dir",
         action="store_true",
-        help="start each job in a fresh copy of --job-dir, so that it sees no files of other jobs",
+        help="start each job in a fresh copy of --job-dir, so that it does not see other jobs' "
+        "files",
     )
     parser.add_argument(
         "--stop-grace",
@@ -201,7 +204,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--any-credentials",
         action="store_true",
-        help="don't check signatures; every user of this machine can then run commands as you",
+        help="don't check signatures; any user of this machine can then run commands as you",
     )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
@@ -218,12 +221,16 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     arguments = parser.parse_args(argv)
     if arguments.any_credentials and arguments.credentials is not None:
-        parser.error("--credentials and --any-credentials can't be combined: give only one of them")
+        parser.error("--credentials and --any-credentials can't be combined: set only one of them")
     if arguments.job_network is not None:
         if arguments.jobs != "containers":
-            parser.error("--job-network needs --jobs containers; processes use the host's network")
+            parser.error(
+                "--job-network requires --jobs containers; processes use the host's network"
+            )
         if arguments.job_endpoint is None:
-            parser.error("--job-network needs --job-endpoint, this server's URL in that network")
+            parser.error(
+                "--job-network requires --job-endpoint, the URL of this server in that network"
+            )
     return arguments
 
 

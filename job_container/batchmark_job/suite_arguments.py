@@ -30,7 +30,9 @@ def add(run: argparse.ArgumentParser) -> None:
     for suite, model in MODELS.items():
         group = run.add_argument_group(f"only with --suite {suite}")
         add_options(group, model)
-    group.add_argument("--files", help=f"folder of the shards (default: {FILES})")
+    group.add_argument(
+        "--files", help=f"folder that contains the shards (default: the value of {FILES})"
+    )
 
 
 def refuse(arguments: argparse.Namespace, asked: str | None) -> None:
@@ -67,7 +69,7 @@ def scaling_suite(arguments: argparse.Namespace, node: Node) -> Suite:
     files = arguments.files or os.environ.get(FILES)
     if arguments.dtype not in (*TRAINING_DTYPES, "suite"):
         raise InputError(
-            f"--dtype {arguments.dtype} is not supported by --suite {SCALING}; give one of "
+            f"--dtype {arguments.dtype} is not supported by --suite {SCALING}; use one of "
             f"{', '.join(TRAINING_DTYPES)}"
         )
     return replace(

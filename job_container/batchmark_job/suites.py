@@ -62,7 +62,7 @@ class Grid:
         for name in self.axes:
             if name not in known:
                 raise InputError(
-                    f"workload {self.workload} has no axis {name!r}; it has {', '.join(known)}"
+                    f"workload {self.workload} has no axis {name!r}; known: {', '.join(known)}"
                 )
         values = {axis.name: self._values(axis) for axis in axes}
         return [
@@ -75,15 +75,15 @@ class Grid:
         if axis.name not in self.axes:
             if axis.default is None:
                 raise InputError(
-                    f"workload {self.workload} needs the axis {axis.name!r}; give --axis "
+                    f"workload {self.workload} requires the axis {axis.name!r}: add --axis "
                     f"{axis.name}=N[,N…]"
                 )
             return [axis.default]
         for value in self.axes[axis.name]:
             if not axis.minimum <= value <= axis.maximum:
                 raise InputError(
-                    f"{self.workload} can't have {axis.name}={value}; "
-                    f"give {axis.minimum} to {axis.maximum}"
+                    f"{self.workload} does not support {axis.name}={value}; use {axis.minimum} to "
+                    f"{axis.maximum}"
                 )
         return self.axes[axis.name]
 
@@ -226,6 +226,6 @@ def _user_suite() -> Suite:
     if problems:
         raise InputError("; ".join(problems))
     if not workloads:
-        raise InputError(f"suite {USER_SUITE} is empty; put a file NAME.py into {user_folder()}")
+        raise InputError(f"suite {USER_SUITE} is empty: add a file NAME.py to {user_folder()}")
     grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
     return Suite(USER_SUITE, "all own workloads, with the sizes given in their files", grids)

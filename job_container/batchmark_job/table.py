@@ -65,7 +65,7 @@ def _below(document: ResultDocument) -> Iterator[str]:
     of_all = f"of {count(len(rows), 'row')}"
     for what, found in odd.items():
         if found:
-            yield f"In {found} {of_all} samples {what}."
+            yield f"In {found} {of_all}, samples {what}."
     reasons = Counter(f"{row.status}: {row.reason}" for row in rows if row.reason)
     for reason, found in reasons.items():
         yield f"{found} {of_all} {reason}"

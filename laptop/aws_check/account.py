@@ -38,7 +38,7 @@ def find_account(clients: Clients, region: str) -> Account:
         principal = _principal(clients, str(caller["Arn"]))
     except (*NO_ANSWER, ENDED) as error:
         raise LaptopError(
-            f"can't reach an account in {region}: {error}. Set credentials, such as "
+            f"can't access an AWS account in {region}: {error}. Set credentials, for example with "
             "AWS_PROFILE=NAME"
         ) from error
     return Account(str(caller["Account"]), region, principal, is_aws(sts))
@@ -48,8 +48,8 @@ def _principal(clients: Clients, arn: str) -> str:
     """Return the ARN of the user, or of the session's role including its path."""
     if arn.endswith(":root"):
         raise LaptopError(
-            "these credentials belong to the account's root user, who can't assume Airflow's "
-            "role: use those of an IAM user or role"
+            "these credentials belong to the account's root user, which can't assume Airflow's "
+            "role: use the credentials of an IAM user or role"
         )
     if ":assumed-role/" in arn:
         return str(clients("iam").get_role(RoleName=arn.split("/")[1])["Role"]["Arn"])
@@ -69,8 +69,9 @@ def refuse_free_plan(clients: Clients) -> None:
         plan = clients("freetier").get_account_plan_state()
         if plan["accountPlanType"] == "FREE":
             raise LaptopError(
-                "the account is on AWS's Free plan, where EC2 starts no GPU or large instances: "
-                "move it to the Paid plan first (Billing and Cost Management, in AWS's console)"
+                "the account is on the AWS Free plan, on which EC2 does not start GPU or large "
+                "instances: upgrade it to the Paid plan first (in the AWS console, under Billing "
+                "and Cost Management)"
             )
 
 

@@ -58,7 +58,7 @@ def aws_check(order: CheckOptions, folder: Path) -> None:
     budget = parse_budget(order.budget)
     parts = parse_parts(order.parts)
     if order.resume and order.destroy:
-        raise LaptopError("RESUME=yes and DESTROY=yes can't be combined: give only one of them")
+        raise LaptopError("RESUME=yes and DESTROY=yes can't be combined: set only one of them")
     region = order.region or usual_region()
     clients = patient_clients(region)
     account = find_account(clients, region)
@@ -113,7 +113,7 @@ def begin(check: Check, order: CheckOptions, budget: float) -> None:
     check.say(f"account {check.account.id}, {check.account.region}")
     check.say("creates a network, targets, a bucket, roles and alarms; runs about ten short jobs")
     if named := ", ".join(part.name for part in check.parts):
-        check.say(f"and the optional parts: {named}")
+        check.say(f"includes the optional parts: {named}")
     where = "costs" if check.account.on_aws else "is free on a local cloud; in AWS it would cost"
     check.say(f"{where} up to {usd(found.usd)} (prices: {found.prices})")
     for part in found.parts:
@@ -147,13 +147,14 @@ def refuse_beside_another(check: Check) -> None:
         there = leftovers(check.clients)
     except NO_ANSWER as error:
         raise LaptopError(
-            f"can't search the account for leftovers, so a clean-up could not be verified: {error}"
+            "can't search the account for leftover resources, so there would be no way to verify "
+            f"the clean-up: {error}"
         ) from error
     if not only_listed(there):
         raise LaptopError(
-            f"{check.account.region} has resources of a check that is not recorded in "
-            f"{check.folder}: {', '.join(there)}. Continue that check from the folder that has its "
-            "state, or delete them manually"
+            f"{check.account.region} contains resources from a check that is not recorded in "
+            f"{check.folder}: {', '.join(there)}. Continue that check from the folder that holds "
+            "its state, or delete the resources manually"
         )
 
 
@@ -169,7 +170,9 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
             if step.name not in state.outcomes:
                 state.end(not_run(step, "the check was interrupted before this step"))
         if keep:
-            check.say(f"everything is kept and continues to cost money: {BY_HAND} destroys it")
+            check.say(
+                f"everything is kept and continues to cost money; run {BY_HAND} to destroy it"
+            )
         else:
             conclude(ends, state, check)
         tell(check, state, folder)
@@ -195,7 +198,10 @@ def tell(check: Check, state: State, folder: Path) -> None:
     report = report_of(check, state)
     files = write_report(report, folder)
     check.say(report.summary)
-    check.say(f"report for an issue, which names no account or person: {files.page}, {files.json}")
+    check.say(
+        f"report to attach to an issue (it identifies no account or person): {files.page}, "
+        f"{files.json}"
+    )
 
 
 def end_steps(check: Check) -> list[Step]:
@@ -218,7 +224,7 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
 def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
     """Raise LaptopError if an unfinished check is in the way, or there is none to continue."""
     if unfinished is None and (order.resume or order.destroy):
-        raise LaptopError(f"{home} has no unfinished check: start a new one")
+        raise LaptopError(f"there is no unfinished check in {home}: start a new one")
     if unfinished and not (order.resume or order.destroy):
         began = f"{unfinished.kept.began_at:%Y-%m-%d %H:%M %Z}"
         raise LaptopError(
@@ -244,7 +250,7 @@ def usual_region() -> str:
     except BotoCoreError as error:
         raise LaptopError(f"the AWS settings can't be used: {error}") from error
     if not region:
-        raise LaptopError("no region is set: give one, such as REGION=us-east-1")
+        raise LaptopError("no region is set: choose one, for example with REGION=us-east-1")
     return str(region)
 
 
@@ -265,7 +271,9 @@ def parse_parts(text: str) -> tuple[Part, ...]:
     """Parse comma-separated names of optional parts."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
-        raise LaptopError(f"unknown WITH={', '.join(unknown)}; known: {', '.join(PARTS)}")
+        raise LaptopError(
+            f"unknown parts in WITH=: {', '.join(unknown)}; known: {', '.join(PARTS)}"
+        )
     return tuple(PARTS[name] for name in named)
 
 

@@ -21,8 +21,8 @@ CHECK_HOURS = 3  # duration of a check including destroy; inferred
 # What botocore raises besides its own errors when fixed credentials have expired.
 ENDED = RuntimeError
 RENEWED = (
-    "use a profile, which the AWS libraries renew automatically (AWS_PROFILE=NAME; unset "
-    "AWS_ACCESS_KEY_ID, which takes precedence)"
+    "use a profile, whose credentials the AWS libraries renew automatically (set AWS_PROFILE=NAME "
+    "and unset AWS_ACCESS_KEY_ID, which takes precedence)"
 )
 
 
@@ -68,7 +68,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
         if not _have_ended(clients):
             raise
         raise StepError(
-            f"the credentials have expired: renew them, then {how_to_go_on}. {error}"
+            f"the credentials have expired: renew them, then run {how_to_go_on}. {error}"
         ) from error
 
 

@@ -61,7 +61,9 @@ def _refuse_unbuildable() -> None:
         check=False,
     )
     if done.returncode:
-        raise LaptopError(f"{done.stderr.strip()}. Or give an existing job image with IMAGE=")
+        raise LaptopError(
+            f"{done.stderr.strip()}. Alternatively, specify an existing job image with IMAGE="
+        )
 
 
 def _refuse_full_disk(images: Path) -> None:
@@ -71,7 +73,7 @@ def _refuse_full_disk(images: Path) -> None:
     free = shutil.disk_usage(images).free
     if free < BUILD_BYTES:
         raise LaptopError(
-            f"{images} has {free / 1e9:.0f} GB free, but building the job image takes "
-            f"about {BUILD_BYTES / 1e9:.0f}: free some space (`docker system prune`), "
-            "or give an existing job image with IMAGE="
+            f"{images} has {free / 1e9:.0f} GB free, but building the job image takes about "
+            f"{BUILD_BYTES / 1e9:.0f} GB: free some space (`docker system prune`), or specify an "
+            "existing job image with IMAGE="
         )

@@ -90,11 +90,12 @@ def estimate(
         if price is None:
             raise LaptopError(
                 f"no price is known for {use.instance_type} in {prices.region}, so the check's "
-                "cost can't be estimated: allow pricing:GetProducts, or choose another REGION="
+                "cost can't be estimated: allow pricing:GetProducts, or choose another region "
+                "with REGION="
             )
         hours += use.seconds / SECONDS_PER_HOUR
         what = (
-            f"{use.instance_type}, {use.seconds / SECONDS_PER_HOUR:.1f} hours at most at "
+            f"{use.instance_type}, at most {use.seconds / SECONDS_PER_HOUR:.1f} hours at "
             f"{usd_per_hour(price)}"
         )
         parts.append(Cost(what, price * use.seconds / SECONDS_PER_HOUR))
@@ -108,6 +109,6 @@ def refuse_above(found: Estimate, budget: float) -> None:
     """Raise LaptopError if a check could cost more than its budget, in USD."""
     if found.usd > budget:
         raise LaptopError(
-            f"the check can cost up to {usd(found.usd)}, but BUDGET is {usd(budget)}: give "
+            f"the check can cost up to {usd(found.usd)}, but BUDGET is {usd(budget)}: set "
             f"BUDGET={found.usd:g} or more"
         )

@@ -35,7 +35,7 @@ class Report(Record):
     def summary(self) -> str:
         counts = Counter(step.status for step in self.steps)
         told = ", ".join(f"{number} {status}" for status, number in counts.items())
-        gone = "nothing is left" if self.over else "some resources are not destroyed"
+        gone = "no resources are left" if self.over else "some resources were not destroyed"
         return f"{count(len(self.steps), 'step')}: {told}. {usd(self.usd)}; {gone}."
 
     @property

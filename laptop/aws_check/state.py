@@ -22,11 +22,11 @@ class StateFile(Record):
 
     schema_version: Literal[1] = 1
     began_at: AwareDatetime
-    image: str | None = Field(default=None, description="existing job image; null to build one")
-    parts: tuple[str, ...] = Field(default=(), description="optional parts requested")
-    running: str | None = Field(default=None, description="the unfinished step")
+    image: str | None = Field(default=None, description="existing job image; null if one is built")
+    parts: tuple[str, ...] = Field(default=(), description="optional parts that were requested")
+    running: str | None = Field(default=None, description="name of the unfinished step")
     outcomes: tuple[Outcome, ...] = ()
-    ending: bool = Field(default=False, description="whether destroying has begun")
+    ending: bool = Field(default=False, description="whether destruction has begun")
     over: bool = Field(
         default=False, description="whether everything the check created has been destroyed"
     )
@@ -61,8 +61,8 @@ class State:
         except (OSError, ValidationError) as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else error
             raise LaptopError(
-                f"{path} can't be read ({problem}): restore it, or make sure that no resources of "
-                f"an earlier check are left in the account, then remove {folder}"
+                f"{path} can't be read ({problem}): restore it, or make sure that no resources "
+                f"from an earlier check are left in the account, then remove {folder}"
             ) from error
 
     @property

@@ -47,8 +47,8 @@ class Outcome(Record):
     status: Status
     seen: str
     seconds: float = Field(ge=0)
-    usd: float = Field(ge=0, description="cost of the jobs' time at On-Demand prices")
-    passes: bool = Field(description="whether steps that depend on it can run")
+    usd: float = Field(ge=0, description="cost of the jobs' run time at On-Demand prices")
+    passes: bool = Field(description="whether the steps that depend on it can run")
 
     def __str__(self) -> str:
         cost = f", {usd(self.usd)}" if self.usd else ""

@@ -55,7 +55,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
         LaptopError: the folder is not empty, or a service is not running.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LaptopError(f"{folder} exists and is not empty: give a new folder")
+        raise LaptopError(f"{folder} already exists and is not empty: choose a new folder")
     with locked(deployment):
         clock = Clock()
         deployment = with_published_ports(deployment)
@@ -64,8 +64,8 @@ def backup(deployment: Deployment, folder: Path) -> None:
         has_objects = compose.is_running(LOCAL_CLOUD)
         if not has_objects and deployment.profile == "local" and compose.has_volume(VOLUME):
             raise LaptopError(
-                "the local cloud, which has the bucket, is not running: run `make containers-up` "
-                "first, or save only the database with PROFILE=aws"
+                "the local cloud, which holds the bucket, is not running: run `make "
+                "containers-up` first, or back up only the database with PROFILE=aws"
             )
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -74,7 +74,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
             compose.output(*command, stdout=dump)
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
         if has_objects:
-            failed = "saving the bucket failed; try again with a new folder"
+            failed = "backing up the bucket failed: try again with a new folder"
             with _clients(deployment, failed) as aws:
                 count = bucket.save(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
             clock.say(f"bucket: {count} objects")
@@ -86,7 +86,10 @@ def backup(deployment: Deployment, folder: Path) -> None:
             has_objects=has_objects,
         )
         (folder / RECORD).write_text(record.model_dump_json(indent=1))
-    print(f"backup: {folder}; keep {deployment.secrets / FERNET_KEY} too, in a separate place")
+    print(
+        f"backed up to {folder}; also keep a copy of {deployment.secrets / FERNET_KEY} in a "
+        "separate place"
+    )
 
 
 def restore(deployment: Deployment, folder: Path) -> None:
@@ -127,7 +130,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
                 wait_until_healthy(compose)
             raise
         wait_until_healthy(compose)  # upgrades the schema of an older Airflow
-        clock.say(f"Airflow: healthy again on {deployment.url}")
+        clock.say(f"Airflow: healthy again at {deployment.url}")
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:
@@ -139,19 +142,19 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
     try:
         record = Backup.model_validate_json((folder / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise LaptopError(f"{folder} is not a backup: it has no {RECORD}") from None
+        raise LaptopError(f"{folder} is not a backup: it contains no {RECORD}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise LaptopError(f"{folder / RECORD} can't be read: {where}: {first['msg']}") from None
     dump = folder / DUMP
     if not dump.is_file() or bucket.sha256(dump) != record.dump_sha256:
-        raise LaptopError(f"{dump} is missing, or was changed since it was saved")
+        raise LaptopError(f"{dump} is missing, or has changed since it was saved")
     if record.has_objects:
         bucket.check(folder / OBJECTS)
     if record.fernet_key_sha256 != _fernet_key_sha256(deployment):
         raise LaptopError(
-            "the backup's connections are encrypted with a different key than "
+            "the backup's connections are encrypted with a different key from the one in "
             f"{deployment.secrets / FERNET_KEY}: put the backup's key there, then run `make "
             "containers-up`"
         )
@@ -195,7 +198,9 @@ def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
 def _require_database(compose: Compose) -> None:
     url = compose.deployment.secrets / DATABASE_URL
     if url.exists() and urlsplit(url.read_text().strip()).hostname != "postgres":
-        raise LaptopError(f"{url} is a database of your own: back it up with its own tools")
+        raise LaptopError(
+            f"{url} points to your own database: back it up with the tools of that database"
+        )
     if not compose.is_running("postgres"):
         raise LaptopError("the database is not running: run `make containers-up` first")
 

@@ -59,7 +59,7 @@ def check(folder: Path) -> None:
         if path.name != entry.file or not path.is_file():
             raise LaptopError(f"{path}, the content of {entry.key}, is missing")
         if sha256(path) != entry.sha256:
-            raise LaptopError(f"{path}, the content of {entry.key}, was changed since it was saved")
+            raise LaptopError(f"{path}, the content of {entry.key}, has changed since it was saved")
 
 
 def put_back(s3: Any, bucket: str, folder: Path) -> int:

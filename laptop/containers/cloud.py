@@ -82,7 +82,7 @@ class Cloud:
             ssm.put_parameter(Name=MARK, Value=mark, Type="String")
         elif not self._mark.exists() or [self._mark.read_text()] != marks:
             raise LaptopError(
-                f"Terraform has filled the local cloud's volume, but {self._folder} does not "
-                "hold its state: restore that folder, or delete both with `make containers-down "
-                "VOLUMES=delete`"
+                f"Terraform has created resources in the local cloud's volume, but {self._folder} "
+                "does not contain their state: restore that folder, or delete both with `make "
+                "containers-down VOLUMES=delete`"
             )

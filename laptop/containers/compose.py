@@ -100,10 +100,12 @@ class Compose:
             seen = self._captured(["docker", "compose", "version", "--short"])
         except LaptopError as error:
             raise LaptopError(
-                f"this docker has no Compose plugin: install {oldest} or newer"
+                f"Docker has no Compose plugin here: install Docker Compose {oldest} or newer"
             ) from error
         if tuple(map(int, re.findall(r"\d+", seen)[:2])) < OLDEST_COMPOSE:
-            raise LaptopError(f"Docker Compose {oldest} or newer is needed, not {seen.strip()}")
+            raise LaptopError(
+                f"Docker Compose {oldest} or newer is required, but {seen.strip()} is installed"
+            )
         self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
 
     def __call__(self, *arguments: str) -> None:
@@ -117,7 +119,7 @@ class Compose:
         ).returncode
         if code:
             said = "".join(f"\n{line}" for line in self._logs_of_failed_services())
-            raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
+            raise LaptopError(f"`docker compose {arguments[0]}` failed with exit code {code}{said}")
 
     def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
         """Run `docker compose` and return its standard output, empty if redirected to a file."""
@@ -164,7 +166,7 @@ class Compose:
             said = done.stderr.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
             called = " ".join(word for word in command if word not in self._command[2:])
             raise LaptopError(
-                f"`{called[:60]}` ended with code {done.returncode}: " + "\n".join(said)
+                f"`{called[:60]}` failed with exit code {done.returncode}: " + "\n".join(said)
             )
         return (done.stdout or b"").decode()
 
@@ -242,7 +244,7 @@ def _socket_of_context(compose: Compose) -> str:
     scheme, _, socket = host.partition("://")
     if scheme != "unix":
         raise LaptopError(
-            f"the engine is at {host}, but the local cloud needs one with a socket on this "
+            f"the Docker engine is at {host}, but the local cloud needs one with a socket on this "
             "machine: unset DOCKER_HOST, or run `docker context use default`"
         )
     return socket

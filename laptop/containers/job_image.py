@@ -36,10 +36,12 @@ def tag_for_jobs(compose: Compose, image: str) -> None:
         compose.docker("tag", source, image)
     except LaptopError as error:
         if compose.env.get("JOB_IMAGE"):
-            raise LaptopError(f"JOB_IMAGE={source}: run `docker pull` first: {error}") from error
+            raise LaptopError(
+                f"can't use JOB_IMAGE={source}: run `docker pull` first: {error}"
+            ) from error
         if image not in image_ids(compose):
             raise LaptopError(
-                f"neither image {source} nor {image} exists: leave out BUILD=no to build it"
+                f"neither image {source} nor {image} exists: omit BUILD=no to build one"
             ) from error
 
 

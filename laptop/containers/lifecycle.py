@@ -65,11 +65,12 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
     print(
         f"\nAirflow {deployment.url}, user {USER}, "
         f"password in {deployment.secrets / secret_files.PASSWORDS}\n"
-        "Stop it with `make containers-down`; runs and results stay."
+        "Stop it with `make containers-down`; runs and results are kept."
     )
     if not settings_are_ours:
         print(
-            f"{deployment.settings} is your own file and is not changed; `docker compose` reads it"
+            f"{deployment.settings} is your own file, so it was left unchanged; `docker compose` "
+            "reads it"
         )
     return seconds
 
@@ -158,7 +159,10 @@ def _build(compose: Compose, clock: Clock) -> None:
     airflow = not compose.env.get("AIRFLOW_IMAGE")
     job = compose.deployment.profile == "local" and not compose.env.get("JOB_IMAGE")
     if airflow or job:
-        clock.say("building the images (minutes the first time, seconds when nothing changed)")
+        clock.say(
+            "building the images (this takes minutes the first time, seconds if nothing has "
+            "changed)"
+        )
     if airflow:
         compose("build", "--quiet", "airflow-migrate")
     if job:

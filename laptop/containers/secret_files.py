@@ -38,7 +38,7 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
     """
     if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
         raise LaptopError(
-            "there is a database, but not its password: restore the file "
+            "there is a database, but its password is missing: restore the file "
             f"{folder / POSTGRES_PASSWORD}, or delete the database and all of Airflow's runs "
             "with `make containers-down VOLUMES=delete`"
         )
@@ -102,11 +102,12 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
     own = Path(env.get("HOME", "~")).expanduser() / ".aws"
     if not own.is_dir():
         raise LaptopError(
-            f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or create {own}"
+            "no AWS credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or create "
+            f"{own}"
         )
     if os.getuid() == 0:
         raise LaptopError(
-            f"only root can read {own}, but no container of ours runs as root: set "
+            f"only root can read {own}, but none of the containers runs as root: set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run this as another user"
         )
     return own, f"{os.getuid()}:{GROUP}"

@@ -41,8 +41,8 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
     """
     if not file.is_file():
         raise LaptopError(
-            f"there is no file {file}: JOBS= must name a file of Terraform inputs that sets "
-            f"own_jobs ({PAGE})"
+            f"{file} does not exist: JOBS= must name a file of Terraform variables that sets "
+            f"own_jobs (see {PAGE})"
         )
     terraform = Terraform(
         ROOT / "terraform",
@@ -53,7 +53,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
     init_one_at_a_time(terraform)
     jobs: dict[str, Any] = terraform.evaluate(OWN_JOBS, [file, PROFILE])
     if not jobs:
-        raise LaptopError(f"{file} has no own_jobs: {PAGE} shows what one looks like")
+        raise LaptopError(f"{file} does not set own_jobs: see {PAGE} for examples")
     return jobs
 
 
@@ -66,9 +66,11 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
     if name is None and len(jobs) == 1:
         (name,) = jobs
     if name is None:
-        raise LaptopError(f"{file} has {len(jobs)} own jobs, {_names(jobs)}: choose one with JOB=")
+        raise LaptopError(
+            f"{file} defines {len(jobs)} own jobs, {_names(jobs)}: choose one with JOB="
+        )
     if name not in jobs:
-        raise LaptopError(f"{file} has no own job {name!r}, only {_names(jobs)}")
+        raise LaptopError(f"{file} defines no own job {name!r}, only {_names(jobs)}")
     return name
 
 
@@ -103,11 +105,11 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
         LaptopError: the command has no program, or it is not installed here.
     """
     program = next(iter(job["command"] or ()), "")
-    ways_out = "or run its image: ENGINE=yes"
+    ways_out = "or run its image with ENGINE=yes"
     if not program:
         raise LaptopError(
-            f"own job {name} has no command, and the image's own can't be run without the image: "
-            f"set one, {ways_out}"
+            f"own job {name} has no command, and the image's default command can't be run without "
+            f"the image: set a command, {ways_out}"
         )
     if program.startswith("Ref::"):
         return
@@ -128,8 +130,8 @@ def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
     output = job["output"]
     if output and not os.path.isabs(output) and (folder / output).exists():
         raise LaptopError(
-            f"own job {name} has the output {output}, but {folder / output} already exists, so a "
-            "job that writes no output would pass: remove the file"
+            f"own job {name} declares the output {output}, but {folder / output} already exists, "
+            "so a job that writes no output would pass: remove the file"
         )
 
 
@@ -146,9 +148,9 @@ def refuse_large_folder(folder: Path) -> None:
         size += sum(Path(parent, name).lstat().st_size for name in files)
     if size > MOST_FOLDER_BYTES:
         raise LaptopError(
-            f"{folder} holds {memory(size)}, but each job starts in a copy of it, which may have "
-            f"at most {memory(MOST_FOLDER_BYTES)}: move large files elsewhere and use their "
-            "absolute paths, or run the image: ENGINE=yes"
+            f"{folder} contains {memory(size)}, but each job starts in a copy of it, which may "
+            f"contain at most {memory(MOST_FOLDER_BYTES)}: move large files elsewhere and use "
+            "their absolute paths, or run the image with ENGINE=yes"
         )
 
 
@@ -161,8 +163,8 @@ def require_engine() -> None:
     except (DockerException, RequestException) as error:
         reason = str(error).splitlines()[0]
         raise LaptopError(
-            f"ENGINE=yes needs a Docker engine, but none responds ({reason}): start one, set "
-            "DOCKER_HOST, or leave ENGINE out to run the command as a process"
+            f"ENGINE=yes requires a Docker engine, but none is responding ({reason}): start one, "
+            "set DOCKER_HOST, or omit ENGINE to run the command as a process"
         ) from error
 
 

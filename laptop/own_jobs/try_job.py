@@ -79,7 +79,8 @@ def try_job(
         )
     if fields := only_on_aws(job):
         said = (
-            f"{', '.join(fields)}: used only on AWS; here each job gets all resources of its target"
+            f"{', '.join(fields)}: used only on AWS; here each job gets all of its target's "
+            "resources"
         )
         clock.say(f"own job {name}: {said}")
     # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
@@ -126,8 +127,8 @@ def _runs(watch: str | None) -> int:
         return 1
     if not (watch.isdecimal() and int(watch) > 0):
         raise LaptopError(
-            f"WATCH is {watch!r}: it must be a number of runs, such as WATCH=5; leave it out for "
-            "one run"
+            f"WATCH is {watch!r}: it must be a number of runs, such as WATCH=5; omit it for a "
+            "single run"
         )
     return int(watch)
 

@@ -24,7 +24,7 @@ class OwnersCheck(Model):
     passed: bool
     detail: Text | None = optional("what the check found, if it failed")
     output_sha256: Name | None = optional(
-        "checksum of the output that the owner named; null without one"
+        "checksum of the output file that the owner specified; null if there is none"
     )
 
 
@@ -33,10 +33,10 @@ class BadLine(Model):
 
     source: Literal["log", "file"]
     number: Count = Field(
-        description="line number among the job's metric lines of that source, from 1"
+        description="position among the job's metric lines from that source, starting at 1"
     )
     log_line: Count | None = optional(
-        "line number in the log, from 1; null for a file, and if the log is too long to count"
+        "line number in the log, starting at 1; null for a file, or if the log is too long to count"
     )
     text: Text
     problem: Text
@@ -45,26 +45,33 @@ class BadLine(Model):
 class OwnJob(Model):
     """A whole job as seen by Batch, its host and its own log lines; unknown values are null."""
 
-    image: Name | None = Field(description="as named in its job definition")
-    command: Text | None = Field(description="command that ran; null for the image's own")
-    wrapped: bool = Field(description="whether it ran in a shell that reported its start and end")
+    image: Name | None = Field(description="name of the image in its job definition")
+    command: Text | None = Field(
+        description="command that ran; null if it was the image's default command"
+    )
+    wrapped: bool = Field(
+        description="whether the command ran in a shell that reported its start and end"
+    )
     exit_code: ExitCode | None
     waiting_seconds: Seconds | None = Field(
-        description="from submission to start; null if Batch's times are impossible"
+        description="time from submission to start; null if Batch reported impossible timestamps"
     )
     running_seconds: Seconds | None = Field(
-        description="from start to stop according to Batch; null if Batch's times are impossible"
+        description="time from start to stop according to Batch; null if it reported impossible "
+        "timestamps"
     )
     command_seconds: Seconds | None = optional("duration of the command alone")
     start: Start | None = optional(
-        "warm if the instance existed before the job was submitted; null off EC2 or if unknown"
+        "warm if the instance existed before the job was submitted; null outside EC2 or if unknown"
     )
     host: Name | None = optional("ARN of its container instance")
     purchase_option: Literal["spot", "on_demand"] | None = None
     check: OwnersCheck
     bad_lines: Few[BadLine] = ()
     bad_lines_left_out: Count = 0
-    metrics_left_out: Count = Field(default=0, description="lines dropped because of the limit")
+    metrics_left_out: Count = Field(
+        default=0, description="number of metric lines dropped because of the limit"
+    )
     doubts: Few[Text] = optional(
         "reasons to read its figures with care, such as a log that lost lines", ()
     )

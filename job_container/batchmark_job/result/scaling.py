@@ -23,13 +23,15 @@ from batchmark_job.result.values import (
 class ScalingNode(Model):
     """One of the machines that measured the row."""
 
-    index: Count = Field(description="0 is the main node")
+    index: Count = Field(description="index of the node; 0 is the main node")
     host: Name = Field(description="address at which the other nodes reach it")
-    instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
-    device_model: Name = Field(description="model of its GPUs, or of its CPU")
-    devices: PositiveCount = Field(description="GPUs, or processes on the CPU, that took part")
+    instance_type: Name | None = Field(description="EC2 instance type; null outside EC2")
+    device_model: Name = Field(description="model of its GPUs, or of its CPU if no GPU was used")
+    devices: PositiveCount = Field(
+        description="number of GPUs, or of processes on the CPU, that took part"
+    )
     joined_seconds: Seconds = Field(
-        description="from the main node's start until this node joined; 0 for the main node"
+        description="time from the main node's start until this node joined; 0 for the main node"
     )
 
 
@@ -37,11 +39,13 @@ class TrainingSettings(Model):
     """The hyperparameters of a training row."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1e6)] = Field(
-        description="learning rate after the warm-up, for the batch of all devices together"
+        description="learning rate after the warm-up, for the combined batch of all devices"
     )
     momentum: Amount
     weight_decay: Amount
-    epochs: PositiveCount = Field(description="epochs over which the rate decays quadratically")
+    epochs: PositiveCount = Field(
+        description="number of epochs over which the learning rate decays quadratically"
+    )
     warmup_epochs: Count
     images_per_epoch: PositiveCount
 
@@ -52,11 +56,12 @@ class StepSplit(Model):
     The parts need not add up to the step, because each is measured separately.
     """
 
-    data_seconds: Seconds = Field(description="time waiting for the next batch, on the device")
-    compute_seconds: Seconds = Field(description="duration of steps that exchange no gradients")
+    data_seconds: Seconds = Field(description="device time spent waiting for the next batch")
+    compute_seconds: Seconds = Field(description="duration of a step that exchanges no gradients")
     communication_seconds: Seconds = Field(
-        description="a whole step without waiting for data, minus compute_seconds: what exchanging "
-        "gradients adds beyond what overlaps with the backward pass; 0 on one device"
+        description="duration of a step, excluding the wait for data, minus compute_seconds: the "
+        "part of the gradient exchange that does not overlap with the backward pass; 0 on one "
+        "device"
     )
 
 
@@ -64,7 +69,7 @@ class Scaling(Model):
     """The nodes that measured a row together, and details of what they measured."""
 
     nodes: Annotated[tuple[ScalingNode, ...], FailFast(), Field(min_length=1, max_length=1_000)]
-    backend: Name = Field(description="torch.distributed's backend: nccl, or gloo on the CPU")
+    backend: Name = Field(description="torch.distributed backend: nccl, or gloo on the CPU")
     settings: TrainingSettings | None = optional("null if nothing is trained")
     split: StepSplit | None = optional("parts of a step; null if nothing is trained")
     losses: Few[Reading] = optional(

@@ -126,7 +126,7 @@ class ScalingRun(_Step, _Nodes):
 class ScalingOptions(_Step):
     """Options of one job: what its nodes measure together."""
 
-    nodes: Nodes = Field(default=1, description="number of nodes, which the job reads from Batch")
+    nodes: Nodes = Field(default=1, description="number of nodes; the job reads it from Batch")
     devices: Devices = option(1, command="GPUs per node, or processes on its CPU")
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)] = option(
         (64,),
@@ -143,7 +143,7 @@ class ScalingOptions(_Step):
     )
     settings: TrainingSettings = option(ScalingRun().settings, command="training hyperparameter")
     variant: Count = Field(
-        default=0, description="index of the variant in a study; 0 is the run's own settings"
+        default=0, description="index of the variant in a study; 0 means the run's own settings"
     )
     varied: tuple[Line, ...] = option(
         (), command="settings that distinguish this job's rows from others of its run"
@@ -161,9 +161,9 @@ class ScalingOptions(_Step):
     def contradiction(self, name: Callable[[str], str]) -> str | None:
         if min(self.batches) == 1 and self.image < LEAST_IMAGE_ALONE:
             return (
-                f"{name('batches')} includes 1, which leaves nothing to normalise over at "
-                f"{name('image')} {self.image}: give 2 or more images per device, or "
-                f"{LEAST_IMAGE_ALONE} pixels or more"
+                f"{name('batches')} includes 1, which leaves nothing to normalise over when "
+                f"{name('image')} is {self.image}: use at least 2 images per device, or images of "
+                f"at least {LEAST_IMAGE_ALONE} pixels"
             )
         return _warm_up(self.settings, name)
 
@@ -173,5 +173,6 @@ def _warm_up(settings: TrainingSettings, name: Callable[[str], str]) -> str | No
         return None
     return (
         f"{name('warmup_epochs')} is {settings.warmup_epochs}, but {name('epochs')} is "
-        f"{settings.epochs}: the warm-up must end before the training does, so give fewer"
+        f"{settings.epochs}: the warm-up can't be longer than the training, so use fewer warm-up "
+        "epochs"
     )

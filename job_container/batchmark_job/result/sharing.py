@@ -80,7 +80,8 @@ class Sharing(Model):
 
     mode: SharingMode
     form: Literal["processes", "jobs", "pods"] = Field(
-        description="processes of one job, children of one array job, or pods"
+        description="whether the replicas are processes of one job, children of one array job, or "
+        "pods"
     )
     disturbance: Disturbance | None = optional("what the first replica did to the others")
     replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]

@@ -100,9 +100,8 @@ class SharingOptions(Options):
         if SharingMode.MPS in self.modes:
             most = max(self.replicas)
             return (
-                f"{name('replicas')} includes {most}, but MPS takes at most {MOST_MPS_CLIENTS} "
-                f"clients per GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of "
-                f"{name('modes')}"
+                f"{name('replicas')} includes {most}, but MPS supports at most {MOST_MPS_CLIENTS} "
+                f"clients per GPU: use 1 to {MOST_MPS_CLIENTS}, or omit mps from {name('modes')}"
                 if most > MOST_MPS_CLIENTS
                 else None
             )
@@ -110,7 +109,7 @@ class SharingOptions(Options):
         for limit, value in limits.items():
             if value is not None:
                 return (
-                    f"{name(limit)} is {value}, but {name('modes')} has only "
+                    f"{name(limit)} is {value}, but {name('modes')} includes only "
                     f"{', '.join(self.modes)}: add mps, or leave the limit empty"
                 )
         return None
@@ -119,12 +118,12 @@ class SharingOptions(Options):
         form = f"{name('form')} {self.form}"
         if self.modes not in {(SharingMode.TIME_SLICING,), (SharingMode.MPS,)}:
             return (
-                f"{form} takes a single mode, time_slicing or mps; {name('modes')} is "
+                f"{form} allows only one mode, time_slicing or mps, but {name('modes')} is "
                 f"{','.join(self.modes)}"
             )
         if len(self.replicas) != 1:
             return (
-                f"{form} takes a single number of replicas, one per job or pod; "
+                f"{form} allows only one number of replicas, with one replica per job or pod, but "
                 f"{name('replicas')} is {','.join(map(str, self.replicas))}"
             )
         if self.disturbances:

@@ -24,7 +24,7 @@ NO_RUN = "manual"  # run id of a job outside a run; the job definitions' default
 def _refuse_steering(text: str) -> str:
     if (shown := printable(text)) != text:
         raise ValueError(
-            f"{shown!r:.100} has a line break or another control character: leave it out"
+            f"{shown!r:.100} contains a line break or another control character: remove it"
         )
     return text
 

@@ -23,18 +23,19 @@ class GivenVersion(Options):
 
     commit: _Given = option(
         None,
-        "Commit that is measured. If a later one is slower, the alert names the first slow commit.",
-        command="commit that is measured, instead of CI's",
+        "The commit being measured. If a later one is slower, the alert names the first slow "
+        "commit.",
+        command="commit being measured, instead of the one from CI",
     )
     branch: _Given = option(
         None,
-        "Branch of that commit.",
+        "The branch of that commit.",
         command="branch of that commit",
     )
     label: _Given = option(
         None,
-        "Any text by which to find the run, such as a release.",
-        command="any text by which to find the run, such as a release",
+        "Any text to find the run by, such as a release.",
+        command="any text to find the run by, such as a release",
     )
 
     def over(self, other: GivenVersion | None) -> Self:

@@ -55,7 +55,7 @@ class Place(NamedTuple):
         folder = environment.get(FOLDER)
         if folder is None:
             raise InputError(
-                f"{FOLDER} is not set; name a folder that all replicas mount from their host"
+                f"{FOLDER} is not set: set it to a folder that all replicas mount from their host"
             )
         if array is not None:
             job = environment["AWS_BATCH_JOB_ID"].partition(":")[0]
@@ -88,8 +88,8 @@ class ReplicaRendezvous:
             self._listener = self._listening.enter_context(listener)
         except OSError as error:
             raise InputError(
-                f"{FOLDER} {place.folder.parent} can't be used ({error.strerror}); mount a "
-                "folder that the job's user can write to"
+                f"{FOLDER} is {place.folder.parent}, which can't be used ({error.strerror}): mount "
+                "a folder that the job's user can write to"
             ) from error
         threading.Thread(target=self._receive, name="meeting", daemon=True).start()
 
@@ -171,10 +171,10 @@ class RemoteWorker(Worker):
         try:
             while number < self._asked:  # the answer to a question that timed out
                 if not self._connection.poll(seconds):
-                    raise StepError("its container does not respond", lost=True, hung=True)
+                    raise StepError("its container is not responding", lost=True, hung=True)
                 number, answer = self._connection.recv()
         except (EOFError, OSError) as error:
-            raise StepError("its container ended", lost=True) from error
+            raise StepError("its container stopped", lost=True) from error
         if isinstance(answer, StepError):
             raise answer
         return answer
@@ -188,7 +188,7 @@ def lend_workers(place: Place, workers: ForkedWorkers) -> None:
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
-    say(f"batchmark-job: replica {place.number + 1} is controlled by the first one")
+    say(f"batchmark-job: replica {place.number + 1} is controlled by the first replica")
     worker: Worker | None = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

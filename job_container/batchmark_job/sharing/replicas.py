@@ -161,8 +161,8 @@ def _check_limit(limit_bytes: int) -> None:
             return
         raise
     raise RuntimeError(
-        f"MPS does not enforce its limit: a client may use {limit_bytes} bytes, but got "
-        f"{LIMIT_TRIED:g} times as much"
+        f"MPS does not enforce its memory limit: a client limited to {limit_bytes} bytes was able "
+        f"to allocate {LIMIT_TRIED:g} times as much"
     )
 
 

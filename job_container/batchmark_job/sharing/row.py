@@ -108,8 +108,8 @@ class SharingRow(Row):
         if seen != all_of_them:
             return None
         return (
-            f"the MPS limit of {asked} % of the threads has no visible effect: a client sees all "
-            f"{seen} SMs"
+            f"the MPS limit of {asked} % of the threads has no visible effect: a client still sees "
+            f"all {seen} SMs"
         )
 
     def _take_samples(self, group: Group) -> None:
@@ -127,10 +127,10 @@ class SharingRow(Row):
         elif None in seconds:
             reason = "only the disturbing replica completed another step"
             if not disturbed:
-                reason = "in one window no replica completed a step"
+                reason = "no replica completed a step in one of the windows"
             self.give_up(MeasurementStatus.SKIPPED, reason)
         elif group.last_look and group.last_look.wrong:
-            reason = f"wrong result of the last step: {group.last_look.wrong}"
+            reason = f"the last step returned a wrong result: {group.last_look.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:

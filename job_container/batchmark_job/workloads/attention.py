@@ -144,7 +144,7 @@ class AttentionForward(_Attention):
 
 class AttentionBackward(_Attention):
     name = "attention_backward"
-    summary = "attention's gradients, copied into one packed tensor; the forward pass is not timed"
+    summary = "gradients of attention, copied into one packed tensor; the forward pass is not timed"
     needs_gradients = True
     tensors_read, tensors_written = 4, 3
 

@@ -41,14 +41,17 @@ def main() -> int:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
         print(
-            f"--size {options.size} must be a multiple of {TILES} and at least {SIDE}",
+            f"--size is {options.size}, but it must be a multiple of {TILES} and at least {SIDE}",
             file=sys.stderr,
         )
         return 2
     device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
     options.to.mkdir(parents=True, exist_ok=True)
     seconds = convert(options.to, options.pictures, options.size, options.seed, shrink)
-    print(f"shrank {options.pictures} pictures in {seconds:.2f} s on {device}, into {options.to}")
+    print(
+        f"shrank {options.pictures} pictures in {seconds:.2f} s on {device}; thumbnails are in "
+        f"{options.to}"
+    )
     rate = metric("throughput", options.pictures / seconds, "images/s", higher_is_better=True)
     with Path(os.environ.get("BATCHMARK_METRICS", os.devnull)).open("a") as file:
         print(rate, file=file)

@@ -111,7 +111,7 @@ def _destroy(check: Check, terraform: Terraform) -> TerraformError | None:
     try:
         _destroy_once(terraform)
     except TerraformError as first:
-        check.say(f"retrying, as AWS may release resources late: {first}")
+        check.say(f"retrying, because AWS may take a while to release resources: {first}")
         with suppress(*NO_ANSWER):
             remove_guards(check)  # AWS created more while hosts ran
         try:

@@ -81,7 +81,7 @@ def _uri(repository: str, tag: str) -> str:
 def _published(check: Check, repository: str) -> Images:
     """Build the GPU and CPU variants of the image from the current commit, and push them."""
     log = check.processes.log_of("image")
-    check.say(f"building the job image (10 to 30 minutes), log: {log}")
+    check.say(f"building the job image (10 to 30 minutes); log: {log}")
     argv = [str(PUBLISH), "--repository", repository]
     try:
         check.processes.run("image", argv, cwd=ROOT, env={"PATH": path_of_jobs()})

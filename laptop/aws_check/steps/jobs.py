@@ -58,7 +58,7 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
         raise StepError(" ".join([*told, *_last_lines(check, ended)]), cost)
     document = _document(check, name, ended)
     if document is None:
-        raise StepError(f"{told[0]}, but left no document below raw/manual/{name}/", cost)
+        raise StepError(f"{told[0]}, but there is no result document in raw/manual/{name}/", cost)
     actual = str(document["actual_device"])
     told.append(f"its document says {actual}, {document['status']}")
     if device != actual and not check.account.on_aws:
@@ -128,7 +128,7 @@ def sharing(check: Check) -> Seen:
     at_once = began < min((child.get("stoppedAt", 0) for child in children), default=0)
     told = (
         f"{_told(ended)}, {count(len(children), 'job')} on {count(len(on), 'host')}, "
-        f"{'at once' if at_once else 'one after the other'}"
+        f"{'at the same time' if at_once else 'one after the other'}"
     )
     if ended["status"] != "SUCCEEDED" or len(on) != 1 or not at_once:
         raise StepError(" ".join([told, *_last_lines(check, ended)]), cost)

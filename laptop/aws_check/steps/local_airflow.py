@@ -139,7 +139,7 @@ class LocalAirflow:
         documents = self.documents(run)
         checks = [one.own_job.check for one in documents if one.own_job]
         passed = sum(check.kind == "command" and check.passed for check in checks)
-        told = f"{told}, its check passed in {passed} of {count(len(documents), 'job')}"
+        told = f"{told}; its check passed in {passed} of {count(len(documents), 'job')}"
         if passed == 0 or passed < len(documents):
             raise StepError(told, run.usd)
         return Seen(told, run.usd)
@@ -235,9 +235,9 @@ class LocalAirflow:
         if run.failure:
             raise StepError(run.failure, run.usd)
         if store.read_if_there(store.prefix + REPORT_JSON) is None:
-            raise StepError(f"there is no report of {run.id} in the bucket", run.usd)
+            raise StepError(f"there is no report for {run.id} in the bucket", run.usd)
         prices = self._read(PriceTable, store.prefix + PRICES)
-        told = f"report in the bucket, prices of {prices.as_of} by {prices.source}"
+        told = f"report in the bucket, with prices dated {prices.as_of} from {prices.source}"
         if self._check.account.on_aws and prices.source != AWS_SOURCE:
             raise StepError(f"{told}: {' '.join(prices.notes)}", run.usd)
         return run, told
@@ -261,5 +261,5 @@ class LocalAirflow:
     def _read(self, model: type[Found], key: str) -> Found:
         found = self._store("").record(model, key)
         if found is None:
-            raise StepError(f"{key} in the bucket is missing, or can't be read")
+            raise StepError(f"{key} is missing from the bucket or can't be read")
         return found

@@ -73,10 +73,10 @@ def remove_guards(check: Check) -> None:
     except (StepError, *NO_ANSWER) as error:
         check.say(
             f"GuardDuty's {found} may block the network's deletion and can't be deleted: "
-            f"{error}. Ask somebody with permission to delete them"
+            f"{error}. Have someone with the required permissions delete them"
         )
     else:
-        check.say(f"deleted GuardDuty's {found}, which would block the network's deletion")
+        check.say(f"deleted GuardDuty's {found}, which would have blocked the network's deletion")
 
 
 def _endpoints(ec2: Any, there: list[dict[str, Any]]) -> list[str]:

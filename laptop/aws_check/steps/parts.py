@@ -63,7 +63,7 @@ PULL_SECONDS = 900
 
 
 def sharing_steps(check: Check) -> list[Step]:
-    expected = "two jobs at once on one host, both SUCCEEDED"
+    expected = "two jobs at the same time on one host, both SUCCEEDED"
     needs = (ON_DEMAND_JOB,)
     return [Step("shared GPU", expected, partial(jobs.sharing, check), needs)]
 
@@ -168,7 +168,7 @@ def cluster_active(check: Check) -> Seen:
 def run_pods(check: Check) -> Seen:
     """Apply the manifests as the user who created the cluster, and run the GPU-sharing DAG."""
     if not check.account.on_aws:
-        raise NotCheckedError("a local cloud runs no Kubernetes")
+        raise NotCheckedError("a local cloud does not run Kubernetes")
     outputs = check.terraform_of(EKS).outputs()
     kubeconfig = str(check.folder / "kubeconfig")
     login = [*shlex.split(str(outputs["kubeconfig_command"])), "--kubeconfig", kubeconfig]

@@ -61,6 +61,7 @@ def zones(check: Check) -> Seen:
     told = ", ".join(f"{name} in {count(number, 'zone')}" for name, number in counts.items())
     if missing := [name for name, number in counts.items() if not number]:
         raise StepError(
-            f"{told}: {', '.join(missing)} is not offered there; choose another REGION="
+            f"{told}: {', '.join(missing)} is not offered in this region; choose another with "
+            "REGION="
         )
     return Seen(told)

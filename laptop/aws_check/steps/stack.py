@@ -44,7 +44,10 @@ def apply_by(check: Check, terraform: Terraform) -> Seen:
     except TerraformError as first:
         if INVALID not in str(first):
             raise
-        check.say(f"retrying in a minute, as a new role may not be known everywhere yet: {first}")
+        check.say(
+            "retrying in a minute, because a new role may not have propagated everywhere yet: "
+            f"{first}"
+        )
         time.sleep(ROLE_SECONDS if check.account.on_aws else 0)
         return Seen(f"{_apply(terraform).text}, at the second attempt (first: {INVALID})")
 

@@ -39,4 +39,4 @@ def test_the_whole_of_it_leaves_a_report_and_nothing_else(stack, checks):
     calls = recorded(stack.calls, PRINCIPAL)
     assert {need.action for need in refused(calls, "aws_check")} == set(NOT_OF_AWS)
     assert unused(needed(calls)[1], "aws_check") == WHERE_A_JOB_WAITS | OF_AWS_ALONE
-    assert "has no unfinished check" in checks.run("--resume")[1]
+    assert "there is no unfinished check in" in checks.run("--resume")[1]

@@ -99,7 +99,7 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
             "--batches includes 1, which leaves nothing to normalise",
         ),
         (["--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
-        (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up must"),
+        (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up can't"),
         (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),
         (["--axis", "batch=1"], "--axis and --samples don't apply to --suite scaling"),
     ],

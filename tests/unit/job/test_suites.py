@@ -67,14 +67,14 @@ def test_grid_multiplies_its_axes_and_fills_in_defaults():
     ("workload", "axes", "message"),
     [
         ("nope", {}, "unknown workload 'nope'; known: matmul"),
-        ("matmul", {"batch": (1,)}, "matmul has no axis 'batch'; it has size"),
-        ("matmul", {}, "matmul needs the axis 'size'"),
+        ("matmul", {"batch": (1,)}, "matmul has no axis 'batch'; known: size"),
+        ("matmul", {}, "matmul requires the axis 'size'"),
         *(
-            ("matmul", {"size": (n,)}, f"matmul can't have size={n}; give 1 to")
+            ("matmul", {"size": (n,)}, f"matmul does not support size={n}; use 1 to")
             for n in (0, 10**17)
         ),
-        ("gaussian_blur", {"size": (7,)}, "gaussian_blur can't have size=7; give 8 to"),
-        ("image_convolution", {"size": (64,), "batch": (0,)}, "can't have batch=0"),
+        ("gaussian_blur", {"size": (7,)}, "gaussian_blur does not support size=7; use 8 to"),
+        ("image_convolution", {"size": (64,), "batch": (0,)}, "does not support batch=0"),
     ],
 )
 def test_bad_grids_are_refused(workload, axes, message):

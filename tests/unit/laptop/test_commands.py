@@ -226,10 +226,10 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     assert "trigger Own job benchmark for convert" in once(Path("job.tfvars"))
-    assert f"own jobs of {file}: as in the last start" in once()
+    assert f"own jobs from {file}: as in the last start" in once()
     assert [list(jobs) for jobs in started] == [["convert"], ["convert"]]
     file.unlink()
-    assert f"own jobs of {file}: skipped, as the file no longer exists" in once()
+    assert f"own jobs from {file}: skipped, as the file no longer exists" in once()
     assert started[-1] is None
 
 
@@ -239,7 +239,7 @@ def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkey
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     up.up(8080, stack.folder, tmp_path / "job.tfvars")
     assert capsys.readouterr().out.startswith(
-        "already up; run `make down` first to use another JOBS=\n"
+        "already up; to use another JOBS= file, run `make down` first\n"
     )
     up.up(8080, stack.folder)
     assert capsys.readouterr().out.startswith("already up\nAirflow: a")
@@ -276,7 +276,7 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
-    assert raw == f"documents of g5.xlarge, for `batchmark compare`: {documents}"
+    assert raw == f"result documents from g5.xlarge, for `batchmark compare`: {documents}"
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
     assert done.endswith("done")

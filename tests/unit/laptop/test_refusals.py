@@ -54,7 +54,7 @@ def test_a_taken_port_is_refused(refusal, tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         line = refusal("up", "--port", port, "--folder", tmp_path / "up")
-    assert f"port {port} for Airflow is already taken" in line
+    assert f"port {port} for Airflow is already in use" in line
     assert line.endswith(f"or choose another: `make up PORT={port + 1}`")
 
 

@@ -193,7 +193,7 @@ def test_an_error_carries_command_exit_code_and_reason(stack_dir, initialised):
     (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
     terraform = initialised()
     with pytest.raises(
-        TerraformError, match=r"terraform apply in .* ended with exit code 1:\n"
+        TerraformError, match=r"terraform apply in .* failed with exit code 1:\n"
     ) as e:
         terraform.apply()
     assert "Reference to undeclared input variable" in str(e.value)

@@ -29,8 +29,8 @@ from tests.paths import ROOT
         (["--record-calls", "/no/such/folder/calls"], "is not a file path in an existing folder"),
         (["--record-calls", "/"], "'/' is not a file path in an existing folder"),
         (["--jobs", "pods"], "--jobs: invalid choice: 'pods'"),
-        (["--job-network", "n"], "--job-network needs --jobs containers"),
-        (["--jobs", "containers", "--job-network", "n"], "--job-network needs --job-endpoint"),
+        (["--job-network", "n"], "--job-network requires --jobs containers"),
+        (["--jobs", "containers", "--job-network", "n"], "--job-network requires --job-endpoint"),
         (
             ["--job-endpoint", "local-cloud:5000"],
             "'local-cloud:5000' is not a URL of the form http://HOST:PORT",
@@ -40,7 +40,7 @@ from tests.paths import ROOT
             "'http://h:1/path' is not a URL of the form http://HOST:PORT",
         ),
         (["--credentials", "/no/such/folder/file"], "is not a file path in an existing folder"),
-        (["--credentials", "f", "--any-credentials"], "give only one of them"),
+        (["--credentials", "f", "--any-credentials"], "set only one of them"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )

@@ -29,7 +29,7 @@ def _hint(error: BaseException, functions: set[str]) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         return "install it where the job runs; see own_workloads/README.md"
     if "step" in functions and isinstance(error, TypeError | AttributeError):
-        return f"step gets torch tensors; {NUMPY_CODE}"
+        return f"step receives torch tensors; {NUMPY_CODE}"
     if isinstance(error, TypeError) and "Cannot interpret 'torch." in str(error):
         return "dtype is a torch dtype: don't pass it to NumPy; the job converts the arrays"
     return None

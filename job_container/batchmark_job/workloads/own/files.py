@@ -83,7 +83,7 @@ def user_folder() -> Path:
     folder = Path(given) if given else BUNDLED
     if not folder.is_dir():
         raise InputError(
-            f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; create it or unset "
+            f"{FOLDER_VARIABLE} is {given!r}, which is not an existing folder: create it or unset "
             "the variable"
         )
     return folder
@@ -137,16 +137,19 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
                 plain = False
-                yield f"{name} in line {value.lineno} is not a literal; write out its value"
+                yield f"{name} on line {value.lineno} is not a literal; write out its value"
                 constants[name] = DEFAULTS[name]
     if plain:
         yield from _wrong_axes(constants["AXES"])
     yield from _wrong_dtypes(constants["DTYPES"])
     if not _is_tolerance(constants["TOLERANCE"]):
-        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number greater than 0, such as 1e-4"
+        yield (
+            f"TOLERANCE is {constants['TOLERANCE']!r}; it must be a number greater than 0, such as "
+            "1e-4"
+        )
     for name in ("NEEDS_GRADIENTS", "REPEATABLE"):
         if type(constants[name]) is not bool:
-            yield f"{name} is {constants[name]!r}; give True or False"
+            yield f"{name} is {constants[name]!r}; it must be True or False"
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -162,20 +165,22 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 def _wrong_axes(axes: object) -> Iterator[str]:
     if not isinstance(axes, dict) or not axes:
         found = "missing" if axes is None else f"{axes!r}"
-        yield f'AXES is {found}; define it as in AXES = {{"size": (1000, 4000)}}'
+        yield f'AXES is {found}; define it, for example as AXES = {{"size": (1000, 4000)}}'
         return
     for name, values in axes.items():
         if not isinstance(name, str) or not name.isidentifier():
-            yield f"AXES contains the name {name!r}; use a valid argument name, such as size"
+            yield (
+                f"AXES contains the invalid name {name!r}; use a valid argument name, such as size"
+            )
         elif not isinstance(values, tuple) or not values:
-            yield f"AXES has {values!r} for {name}; give a tuple such as (1000,)"
+            yield f"AXES maps {name} to {values!r}; use a tuple such as (1000,)"
         elif not all(type(value) is int and 1 <= value <= LARGEST for value in values):
-            yield f"AXES has {values!r} for {name}; give whole numbers from 1 to {LARGEST}"
+            yield f"AXES maps {name} to {values!r}; use whole numbers from 1 to {LARGEST}"
 
 
 def _wrong_dtypes(dtypes: object) -> Iterator[str]:
     if not isinstance(dtypes, tuple) or not dtypes:
-        yield f'DTYPES is {dtypes!r}; give a tuple such as DTYPES = ("float32",)'
+        yield f'DTYPES is {dtypes!r}; it must be a tuple, such as DTYPES = ("float32",)'
         return
     for dtype in dtypes:
         if dtype not in [*DTYPE_BYTES]:
@@ -205,7 +210,10 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
         if names and name in functions:
             found = [a.arg for a in (*functions[name].args, *functions[name].kwonlyargs)]
             if set(found) != set(wanted):
-                yield f"{name}() takes ({', '.join(found)}) instead of ({', '.join(wanted)})"
+                yield (
+                    f"{name}() takes the arguments ({', '.join(found)}) instead of "
+                    f"({', '.join(wanted)})"
+                )
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:

@@ -48,7 +48,7 @@ def native_refusal(device: str, dtype: str) -> str | None:
     if device == "cuda":
         return _old_gpu_refusal(dtype) if dtype in {"tf32", "bfloat16"} else None
     if dtype == "tf32":
-        return "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
+        return "tf32 requires CUDA tensor cores; measure float32 on the CPU instead"
     if dtype not in {"float16", "bfloat16"}:
         return None
     import torch
@@ -72,7 +72,7 @@ def _old_gpu_refusal(dtype: str) -> str | None:
         return None
     return (
         f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}, but "
-        f"{dtype} needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
+        f"{dtype} requires {_dotted(TENSOR_CORES_OF_AMPERE)}"
     )
 
 

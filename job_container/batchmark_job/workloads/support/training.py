@@ -93,7 +93,7 @@ class SgdStep(TorchImplementation):
 
     def refusal(self, device: str, dtype: str) -> str | None:
         if (device, dtype) == ("cpu", "float16"):
-            return "training in float16 needs tensor cores; measure bfloat16 on the CPU"
+            return "training in float16 requires tensor cores; measure bfloat16 on the CPU instead"
         return super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:

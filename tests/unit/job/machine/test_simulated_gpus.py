@@ -36,7 +36,7 @@ def measured(name, parameters, dtype="float32"):
 
 @pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
 def test_what_a_t4_has_no_tensor_cores_for_is_refused(dtype):
-    reason = f"simulated Tesla T4 has compute capability 7.5, but {dtype} needs 8.0"
+    reason = f"simulated Tesla T4 has compute capability 7.5, but {dtype} requires 8.0"
     with cuda.installed("T4", **SMALL):
         row = measured("matmul", {"size": 64}, dtype)
         found = measure_ceilings("cuda", [dtype, "float16"], Bounds(0.01, 64, 128, 2**20))

@@ -119,7 +119,7 @@ def test_it_tells_one_metric_in_the_file_and_one_on_standard_output(run, tmp_pat
 def test_a_size_without_whole_tiles_is_refused(run, size):
     done = run("--size", size)
     assert done.returncode == 2
-    assert done.stderr == f"--size {size} must be a multiple of 8 and at least 128\n"
+    assert done.stderr == f"--size is {size}, but it must be a multiple of 8 and at least 128\n"
 
 
 def test_its_inputs_of_terraform_are_a_job_with_four_sizes_that_runs_as_it_does_in_batch(tmp_path):

@@ -89,7 +89,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
     workers, there, connection = with_one_that_came(tmp_path)
     connection.close()
     began = time.monotonic()
-    with pytest.raises(StepError, match="its container ended") as raised:
+    with pytest.raises(StepError, match="its container stopped") as raised:
         there.get_ready()
     assert raised.value.lost
     assert not raised.value.hung
@@ -100,7 +100,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
 def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
     workers, there, connection = with_one_that_came(tmp_path)
-    with pytest.raises(StepError, match="does not respond") as raised:
+    with pytest.raises(StepError, match="is not responding") as raised:
         there.answer(0.1)
     assert raised.value.hung
     asked = [connection.recv()[0] for _ in range(2)]
@@ -218,7 +218,7 @@ def test_a_job_without_an_index_is_the_first_replica():
     ("environment", "message"),
     [
         ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, but"),
-        ({}, "BATCHMARK_SHARING_FOLDER is not set; name a folder"),
+        ({}, "BATCHMARK_SHARING_FOLDER is not set: set it to a folder"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(environment, message):

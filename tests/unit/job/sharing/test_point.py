@@ -57,23 +57,25 @@ def test_limits_name_rows_of_mps_alone():
     [
         (
             {"modes": (TIME_SLICING,), "mps_threads": 5},
-            "--mps_threads is 5, but --modes has only time_slicing: add mps, or leave the limit",
+            "--mps_threads is 5, but --modes includes only time_slicing: add mps, or leave the "
+            "limit",
         ),
         (
             {"replicas": (1, 49)},
-            "--replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
+            "--replicas includes 49, but MPS supports at most 48 clients per GPU: use 1 to 48, or",
         ),
         (
             {"form": "jobs"},
-            "--form jobs takes a single mode, time_slicing or mps; --modes is exclusive",
+            "--form jobs allows only one mode, time_slicing or mps, but --modes is exclusive",
         ),
         (
             {"form": "pods", "modes": (SharingMode.STREAMS,)},
-            "--form pods takes a single mode, time_slicing or mps; --modes is streams",
+            "--form pods allows only one mode, time_slicing or mps, but --modes is streams",
         ),
         (
             {"form": "jobs", "modes": (MPS,)},
-            "--form jobs takes a single number of replicas, one per job or pod; --replicas is 1,2",
+            "--form jobs allows only one number of replicas, with one replica per job or pod, "
+            "but --replicas is 1,2",
         ),
         (
             {

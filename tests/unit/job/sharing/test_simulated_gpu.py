@@ -167,14 +167,16 @@ def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
     with cuda.installed("A10G", multiprocessors=20):
         row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert row.sharing.replicas[0].multiprocessors == 20
-    said = "the MPS limit of 25 % of the threads has no visible effect: a client sees all 20 SMs"
+    said = (
+        "the MPS limit of 25 % of the threads has no visible effect: a client still sees all 20 SMs"
+    )
     assert said in row.reason  # the simulated GPU has no MPS
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control, a10g):
     row = asked("mps", limits=MpsLimits(memory_mib=64))
     assert row.status == "failed"
-    assert "a client may use 67108864 bytes, but got 1.1 times as much" in row.reason
+    assert "a client limited to 67108864 bytes was able to allocate 1.1 times as much" in row.reason
 
 
 def test_a_limit_that_binds_is_no_obstacle(control):

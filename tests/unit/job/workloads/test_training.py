@@ -258,7 +258,7 @@ def test_replays_of_a_captured_step_train_like_the_step_itself(dtype):
 def test_float16_is_trained_on_tensor_cores_alone():
     step = SgdStep(CNN)
     assert step.refusal("cpu", "float16") == (
-        "training in float16 needs tensor cores; measure bfloat16 on the CPU"
+        "training in float16 requires tensor cores; measure bfloat16 on the CPU instead"
     )
     assert step.refusal("cuda", "float16") is None
 

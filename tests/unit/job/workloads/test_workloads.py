@@ -118,7 +118,7 @@ def test_tf32_is_refused_on_the_cpu(name):
 @pytest.mark.parametrize("name", ["matmul", "image_convolution", "attention_backward"])
 def test_who_asks_for_tf32_on_the_cpu_is_told_why_not(name):
     assert WORKLOADS[name].implementations[0].refusal("cpu", "tf32") == (
-        "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
+        "tf32 requires CUDA tensor cores; measure float32 on the CPU instead"
     )
 
 

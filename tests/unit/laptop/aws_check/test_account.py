@@ -37,14 +37,14 @@ def test_a_user_is_its_own(clients):
 
 def test_the_root_user_is_refused(clients):
     caller(clients, "arn:aws:iam::123456789012:root")
-    with pytest.raises(LaptopError, match="use those of an IAM user or role"):
+    with pytest.raises(LaptopError, match="use the credentials of an IAM user or role"):
         find_account(clients, "us-east-1")
 
 
 def test_without_credentials_it_says_what_to_give(clients):
     clients.refuse("sts", "get_caller_identity", "InvalidClientTokenId", "not valid")
     with pytest.raises(
-        LaptopError, match=r"can't reach an account in us-east-1: .* AWS_PROFILE=NAME"
+        LaptopError, match=r"can't access an AWS account in us-east-1: .* AWS_PROFILE=NAME"
     ):
         find_account(clients, "us-east-1")
 
@@ -61,7 +61,7 @@ def test_fixed_credentials_that_have_ended_are_told(monkeypatch):
 def test_an_account_that_starts_no_such_host_is_refused(clients):
     plan = {"accountId": "123456789012", "accountPlanStatus": "ACTIVE"}
     clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "FREE"})
-    with pytest.raises(LaptopError, match="move it to the Paid plan first"):
+    with pytest.raises(LaptopError, match="upgrade it to the Paid plan first"):
         refuse_free_plan(clients)
 
 

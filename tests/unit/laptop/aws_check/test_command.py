@@ -141,12 +141,15 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
         ({"budget": "two"}, "BUDGET is 'two': it must be an amount in USD above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
-        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
-        ({"parts": "sharing,mwaa"}, "unknown WITH=mwaa; known: sharing, multi_node, eks"),
+        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: set BUDGET=1.98"),
+        (
+            {"parts": "sharing,mwaa"},
+            "unknown parts in WITH=: mwaa; known: sharing, multi_node, eks",
+        ),
         ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
-        ({"resume": True}, "has no unfinished check"),
-        ({"destroy": True}, "has no unfinished check"),
-        ({"resume": True, "destroy": True}, "give only one of them"),
+        ({"resume": True}, "there is no unfinished check in"),
+        ({"destroy": True}, "there is no unfinished check in"),
+        ({"resume": True, "destroy": True}, "set only one of them"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
@@ -204,7 +207,7 @@ def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
 def test_what_another_check_left_is_refused(scripted):
     scripted.left.append("s3 batchmark-check-results")
     with pytest.raises(
-        LaptopError, match=r"has resources of a check .* s3 batchmark-check-results"
+        LaptopError, match=r"contains resources from a check .* s3 batchmark-check-results"
     ):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
@@ -248,7 +251,7 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="give one, such as REGION=us-east-1"):
+    with pytest.raises(LaptopError, match="choose one, for example with REGION=us-east-1"):
         command.aws_check(CheckOptions(None), scripted.folder)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):

@@ -49,7 +49,7 @@ def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
     (warning,) = said(TEMPORARY)
     assert "warning: it is unknown when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
-    assert "AWS_PROFILE=NAME; unset AWS_ACCESS_KEY_ID" in warning
+    assert "set AWS_PROFILE=NAME and unset AWS_ACCESS_KEY_ID" in warning
 
 
 def test_fixed_ones_that_last_tell_their_end(said):
@@ -118,7 +118,9 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     monkeypatch.setattr(command, "nothing_left", fail)
     steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
     go_on = (
-        r"have expired: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
+        r"have expired: renew them, then run `make aws-check DESTROY=yes`\. left"
+        if ended
+        else "^left"
     )
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):

@@ -51,14 +51,16 @@ def test_without_docker_it_says_so(machine, monkeypatch, tmp_path):
 
 def test_what_publish_refuses_is_refused_unless_an_image_is_given(machine):
     machine.has(publish="echo 'publish.sh: 2 files differ' >&2; exit 1")
-    with pytest.raises(LaptopError, match=r"publish.sh: 2 files differ\. Or give an existing"):
+    with pytest.raises(
+        LaptopError, match=r"publish.sh: 2 files differ\. Alternatively, specify an existing"
+    ):
         engine.refuse_without_image(None)
     engine.refuse_without_image("job:1")
 
 
 def test_a_full_disk_is_refused_unless_an_image_is_given(machine):
     machine.free = 5e9
-    with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14: free some"):
+    with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14 GB: free some"):
         engine.refuse_without_image(None)
     engine.refuse_without_image("job:1")
     machine.images.rmdir()  # as of an engine in a virtual machine

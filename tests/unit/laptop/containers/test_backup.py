@@ -91,15 +91,15 @@ def test_ports_are_those_of_the_containers_that_run(docker, deployment):
 @pytest.mark.parametrize(
     ("damaged", "content", "message"),
     [
-        ("backup.json", None, "is not a backup: it has no backup.json"),
+        ("backup.json", None, "is not a backup: it contains no backup.json"),
         ("backup.json", "{", "backup.json can't be read"),
         ("backup.json", '{"format": 2}', "backup.json can't be read: format"),
-        ("airflow.dump", None, "airflow.dump is missing, or was changed"),
-        ("airflow.dump", "PGDM", "airflow.dump is missing, or was changed"),
+        ("airflow.dump", None, "airflow.dump is missing, or has changed"),
+        ("airflow.dump", "PGDM", "airflow.dump is missing, or has changed"),
         ("objects/objects.json", None, "objects.json is missing"),
         ("objects/objects.json", "[]", "objects.json is not a valid list of objects"),
         ("objects/0", None, "the content of runs/a/report.html, is missing"),
-        ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
+        ("objects/0", "<b>", "the content of runs/a/report.html, has changed"),
     ],
 )
 def test_a_damaged_backup_is_reported(saved, deployment, damaged, content, message):
@@ -128,7 +128,7 @@ def test_a_backup_of_another_key_is_reported(saved, deployment):
 def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(LaptopError, match="exists and is not empty: give a new folder"):
+    with pytest.raises(LaptopError, match="exists and is not empty: choose a new folder"):
         backup(deployment, tmp_path / "full")
 
 
@@ -152,7 +152,9 @@ def docker(tmp_path, monkeypatch):
 
 
 def test_a_bucket_that_can_not_be_read_is_not_left_out(docker, deployment, tmp_path):
-    with pytest.raises(LaptopError, match="the local cloud, which has the bucket, is not running"):
+    with pytest.raises(
+        LaptopError, match="the local cloud, which holds the bucket, is not running"
+    ):
         backup(deployment, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -166,7 +168,7 @@ def test_a_database_elsewhere_is_neither_saved_nor_replaced(docker, deployment, 
     address = deployment.secrets / "sql_alchemy_conn"
     address.write_text("postgresql+psycopg2://airflow:secret@db.example.org/airflow\n")
     for command, folder in ((backup, tmp_path / "new"), (restore, saved)):
-        with pytest.raises(LaptopError, match="sql_alchemy_conn is a database of your own"):
+        with pytest.raises(LaptopError, match="sql_alchemy_conn points to your own database"):
             command(deployment, folder)
     assert "exec" not in (docker / "asked").read_text()
 
@@ -233,7 +235,7 @@ def cloud_that_hangs_up(runs_cloud, monkeypatch):
 
 def test_a_cloud_that_fails_meanwhile_is_reported(deployment, cloud_that_hangs_up, tmp_path):
     deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
-    with pytest.raises(LaptopError, match=r"saving the bucket failed.*cloud`: Connection"):
+    with pytest.raises(LaptopError, match=r"backing up the bucket failed.*cloud`: Connection"):
         backup(deployment, tmp_path / "new")
     with pytest.raises(LaptopError, match="is not a backup"):
         read_backup(tmp_path / "new", deployment)

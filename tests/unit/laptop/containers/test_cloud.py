@@ -144,7 +144,7 @@ def test_the_job_image_gets_the_name_that_job_definitions_have(engine, own, ther
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({}, "leave out BUILD=no"),
+        ({}, "omit BUILD=no"),
         ({"JOB_IMAGE": "mine"}, "JOB_IMAGE=mine: run `docker pull` first: No such image"),
     ],
 )

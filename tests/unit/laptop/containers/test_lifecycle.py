@@ -99,12 +99,18 @@ def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ({"compose": "2.23.3"}, r"2\.24 or newer is needed, not 2\.23\.3"),
-        ({"compose": "1.29.2"}, r"2\.24 or newer is needed, not 1\.29\.2"),
-        ({"compose": "v2.9.0"}, r"2\.24 or newer is needed, not v2\.9\.0"),
-        ({"compose": '"; exit 125; : "'}, r"has no Compose plugin: install 2\.24 or newer"),
+        ({"compose": "2.23.3"}, r"2\.24 or newer is required, but 2\.23\.3 is installed"),
+        ({"compose": "1.29.2"}, r"2\.24 or newer is required, but 1\.29\.2 is installed"),
+        ({"compose": "v2.9.0"}, r"2\.24 or newer is required, but v2\.9\.0 is installed"),
+        (
+            {"compose": '"; exit 125; : "'},
+            r"has no Compose plugin here: install Docker Compose 2\.24 or newer",
+        ),
         ({"engine": "echo 'Cannot connect' >&2; exit 1"}, "Cannot connect"),
-        ({"host": "ssh://me@elsewhere"}, "the engine is at ssh://me@elsewhere, but the local cl"),
+        (
+            {"host": "ssh://me@elsewhere"},
+            "the Docker engine is at ssh://me@elsewhere, but the local cl",
+        ),
     ],
 )
 def test_a_docker_that_will_not_do_is_reported(docker, deployment, answers, message):

@@ -127,8 +127,8 @@ class TestAwsCredentials:
         ("env", "has_folder", "said"),
         [
             ({"AWS_ACCESS_KEY_ID": "a"}, True, "without AWS_SECRET_ACCESS_KEY: set both"),
-            ({}, True, "no container of ours runs as root"),
-            ({}, False, "no AWS credentials: set AWS_ACCESS_KEY_ID"),
+            ({}, True, "none of the containers runs as root"),
+            ({}, False, "no AWS credentials found: set AWS_ACCESS_KEY_ID"),
         ],
     )
     def test_what_no_container_could_use_is_reported(

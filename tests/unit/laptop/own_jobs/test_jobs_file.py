@@ -53,13 +53,13 @@ def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets
 
 def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
     file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=f"no file {file}: JOBS= must name"):
+    with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
         read_own_jobs(file)
-    with pytest.raises(LaptopError, match="no file"):
+    with pytest.raises(LaptopError, match="does not exist"):
         read_own_jobs(tmp_path)
     file.touch()
     evaluated[0].jobs = {}
-    with pytest.raises(LaptopError, match=rf"{file} has no own_jobs: docs/own-jobs\.md"):
+    with pytest.raises(LaptopError, match=rf"{file} does not set own_jobs: see docs/own-jobs\.md"):
         read_own_jobs(file)
 
 
@@ -68,7 +68,9 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     several = {"train": JOB, "convert": JOB}
     assert choose({"convert": JOB}, None, file) == "convert"
     assert choose(several, "train", file) == "train"
-    with pytest.raises(LaptopError, match="has 2 own jobs, convert, train: choose one with JOB="):
+    with pytest.raises(
+        LaptopError, match="defines 2 own jobs, convert, train: choose one with JOB="
+    ):
         choose(several, None, file)
     with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):
         choose(several, "copy", file)
@@ -106,6 +108,8 @@ def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
 
 def test_a_missing_engine_is_one_line(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine, but none") as refused:
+    with pytest.raises(
+        LaptopError, match="ENGINE=yes requires a Docker engine, but none"
+    ) as refused:
         require_engine()
     assert "\n" not in str(refused.value)

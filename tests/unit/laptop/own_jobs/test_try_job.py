@@ -110,10 +110,10 @@ def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, ran, monkeypa
     with monkeypatch.context() as running:
         running.setattr("laptop.session.BUILD", tmp_path)
         running.setattr("laptop.session.processes_of", lambda path: path.name == "demo")
-        with pytest.raises(LaptopError, match="`make demo` is running here"):
+        with pytest.raises(LaptopError, match="`make demo` is running in this clone"):
             try_job.try_job(file, None, 3, tmp_path / "try", engine=engine)
     if engine:
-        with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine"):
+        with pytest.raises(LaptopError, match="ENGINE=yes requires a Docker engine"):
             try_job.try_job(file, None, 3, tmp_path / "try", engine=True)
     assert ran == []
 

@@ -53,4 +53,4 @@ def test_a_name_that_would_steer_a_line_is_refused_in_one(name):
     with pytest.raises(ConfigError) as refused:
         configured(targets={name: target("cpu"), "c5.2xlarge": target("cpu")})
     assert str(refused.value).isprintable()
-    assert "has a line break or another control character" in str(refused.value)
+    assert "contains a line break or another control character" in str(refused.value)

@@ -199,10 +199,14 @@ def test_everything_optional_is_used(write, tmp_path):
         (
             "return numbers * 2",
             "return helper(numbers)\ndef helper(numbers):\n    return numbers.astype(int)",
-            "'astype' (mine.py, line 9) (step gets torch tensors; NumPy code for the CPU belongs "
-            "in step_cpu())",
+            "'astype' (mine.py, line 9) (step receives torch tensors; NumPy code for the CPU "
+            "belongs in step_cpu())",
         ),
-        ("numbers * 2", "numbers + None", "(mine.py, line 7) (step gets torch tensors; NumPy code"),
+        (
+            "numbers * 2",
+            "numbers + None",
+            "(mine.py, line 7) (step receives torch tensors; NumPy code",
+        ),
         (RANDOM, "[1, 2]", "set_up() must return one or more torch tensors in host memory"),
         (
             RANDOM,
@@ -256,30 +260,39 @@ def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
             GOOD.replace("step", "stepp"),
             "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*tensors)",
         ),
-        (GOOD.replace("AXES", "SIZES"), "AXES is missing; define it as in AXES = {"),
-        (GOOD.replace("(3, 5)", "(0,)"), "AXES has (0,) for size; give whole numbers from 1 to "),
-        (GOOD.replace("(3, 5)", "3"), "AXES has 3 for size; give a tuple such as (1000,)"),
+        (GOOD.replace("AXES", "SIZES"), "AXES is missing; define it, for example as AXES = {"),
+        (GOOD.replace("(3, 5)", "(0,)"), "AXES maps size to (0,); use whole numbers from 1 to "),
+        (GOOD.replace("(3, 5)", "3"), "AXES maps size to 3; use a tuple such as (1000,)"),
         (
             GOOD.replace("(3, 5)", "range(3)"),
-            "AXES in line 3 is not a literal; write out its value",
+            "AXES on line 3 is not a literal; write out its value",
         ),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
-            "AXES in line 3 is not a literal; write out its value",
+            "AXES on line 3 is not a literal; write out its value",
         ),
         (GOOD + 'DTYPES = ("float31",)', "DTYPES contains the unknown dtype 'float31'; known: f"),
-        (GOOD + "DTYPES = 5", "DTYPES is 5; give a tuple such as DTYPES = ("),
-        (GOOD + "DTYPES = ()", "DTYPES is (); give a tuple such as DTYPES = ("),
-        (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; give a tuple"),
+        (GOOD + "DTYPES = 5", "DTYPES is 5; it must be a tuple, such as DTYPES = ("),
+        (GOOD + "DTYPES = ()", "DTYPES is (); it must be a tuple, such as DTYPES = ("),
+        (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; it must be a tuple"),
         (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES contains the unknown dtype ['float32'];"),
-        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number greater than 0, such as 1e-4"),
-        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number greater than 0"),
-        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number greater than 0"),
-        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number greater than 0"),
-        (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
-        (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
-        (GOOD.replace("dtype, size", "size"), "set_up() takes (size) instead of (dtype, size)"),
-        (GOOD + "def flops(rows): return 1", "flops() takes (rows) instead of (size)"),
+        (
+            GOOD + "TOLERANCE = 0",
+            "TOLERANCE is 0; it must be a number greater than 0, such as 1e-4",
+        ),
+        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; it must be a number greater than 0"),
+        (GOOD + "TOLERANCE = True", "TOLERANCE is True; it must be a number greater than 0"),
+        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; it must be a number greater than 0"),
+        (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; it must be True or False"),
+        (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; it must be True or False"),
+        (
+            GOOD.replace("dtype, size", "size"),
+            "set_up() takes the arguments (size) instead of (dtype, size)",
+        ),
+        (
+            GOOD + "def flops(rows): return 1",
+            "flops() takes the arguments (rows) instead of (size)",
+        ),
         (GOOD.replace("set_up", "setup"), "(there is setup(): rename it?)"),
         (GOOD.replace("def step", "def steps"), "(there is steps(): rename it?)"),
     ],
@@ -394,7 +407,7 @@ def test_an_empty_folder_is_named_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("BATCHMARK_WORKLOADS", str(tmp_path))
     with pytest.raises(InputError) as raised:
         find_suite("own")
-    assert str(raised.value) == f"suite own is empty; put a file NAME.py into {tmp_path}"
+    assert str(raised.value) == f"suite own is empty: add a file NAME.py to {tmp_path}"
 
 
 def test_an_unknown_name_shows_own_ones_too(write):

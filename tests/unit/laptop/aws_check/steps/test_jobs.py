@@ -60,7 +60,7 @@ def test_what_it_left_is_told_with_its_dollars(job):
     ("described", "asked", "told"),
     [
         (ended("FAILED", 1), {}, "FAILED, exit code 1, .* wrote the document"),
-        (ended(), {"document": False}, "left no document below raw/manual/g5.xlarge/"),
+        (ended(), {"document": False}, "there is no result document in raw/manual/g5.xlarge/"),
         (ended(), {"actual": "cpu"}, "it ran on cpu, not cuda"),
         (ended(), {"bought": "on_demand"}, "on On-Demand, .*: Spot was requested"),
     ],
@@ -119,8 +119,8 @@ def child(index, host="host-1", began=100, status="SUCCEEDED"):
 @pytest.mark.parametrize(
     ("children", "told", "ok"),
     [
-        ([child(0), child(1)], "2 jobs on 1 host, at once", True),
-        ([child(0), child(1, "host-2")], "2 jobs on 2 hosts, at once", False),
+        ([child(0), child(1)], "2 jobs on 1 host, at the same time", True),
+        ([child(0), child(1, "host-2")], "2 jobs on 2 hosts, at the same time", False),
         ([child(0), child(1, began=200)], "2 jobs on 1 host, one after the other", False),
         ([], "0 jobs on 0 hosts, one after the other", False),
     ],

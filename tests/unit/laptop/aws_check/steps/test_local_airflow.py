@@ -97,12 +97,12 @@ def test_a_run_is_its_report_with_prices_of_aws_and_its_cost(airflow):
     ("left", "told"),
     [
         ({"failure": "RUNNABLE for 30 minutes"}, "RUNNABLE"),
-        ({"prices": PRICES}, "no report of run"),
+        ({"prices": PRICES}, "no report for run"),
         (
             {"report": "{}", "prices": load_prices().model_dump_json()},
-            r"prices of .* by .*, as rec",
+            r"prices dated .* from .*, as rec",
         ),
-        ({"report": "{}"}, "prices.json in the bucket is missing"),
+        ({"report": "{}"}, "prices.json is missing from the bucket"),
     ],
 )
 def test_any_other_run_fails_with_what_it_cost(airflow, left, told):

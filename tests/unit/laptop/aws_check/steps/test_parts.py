@@ -63,7 +63,7 @@ def test_steps_of_parts_are_taken_if_they_are_asked_for(check_of):
 
 
 def test_a_local_cloud_runs_no_pods(check_of):
-    with pytest.raises(NotCheckedError, match="runs no Kubernetes"):
+    with pytest.raises(NotCheckedError, match="does not run Kubernetes"):
         parts.run_pods(check_of(on_aws=False))
 
 

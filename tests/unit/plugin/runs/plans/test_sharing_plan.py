@@ -153,15 +153,15 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
     [
         (
             {"modes": ["mps"], "replicas": [1, 49]},
-            "replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
+            "replicas includes 49, but MPS supports at most 48 clients per GPU: use 1 to 48, or",
         ),
         (
             {"mps_threads": 50},
-            "mps_threads is 50, but modes has only time_slicing, exclusive: add mps",
+            "mps_threads is 50, but modes includes only time_slicing, exclusive: add mps",
         ),
         (
             {"mps_memory_mib": 9},
-            "mps_memory_mib is 9, but modes has only time_slicing, exclusive: add",
+            "mps_memory_mib is 9, but modes includes only time_slicing, exclusive: add",
         ),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
         ({"task": "softmax"}, "unknown task 'softmax'.* Your own tasks are own:NAME"),
