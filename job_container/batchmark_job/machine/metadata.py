@@ -33,7 +33,7 @@ def on_ec2(root: Path = Path("/")) -> bool:
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """Return the instance metadata URL from the environment, or EC2's own, or None off EC2."""
+    """Return the instance metadata URL from the environment, or EC2's own, or None outside EC2."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
