@@ -311,47 +311,60 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
 
 
 MAKE = """
-[ "$*" = "-C batchmark try-job JOBS=$PWD/mine/job.tfvars REPEATS=6 TARGET=c5.2xlarge" ]
-mkdir -p batchmark/build && cp -R "documents/$RUN" batchmark/build/try-job
+case "$*" in
+    "-C batchmark try-job JOBS=$PWD/old/mine/job.tfvars REPEATS=6 TARGET=c5.2xlarge") side=old;;
+    "-C batchmark try-job JOBS=$PWD/./mine/job.tfvars REPEATS=6 TARGET=c5.2xlarge") side=new;;
+    *) exit 9;;
+esac
+mkdir -p batchmark/build/try-job
+cp -R "documents/$side/." batchmark/build/try-job
+cat "${4#JOBS=}" >> given
 """
 
 
 def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_path):
     """In a shell, with a stand-in for what measures; GitLab and Jenkins call it alike."""
     program(tmp_path / "make", f"set -e{MAKE}")
-    (tmp_path / "batchmark" / ".venv").mkdir(parents=True)
-    (tmp_path / "batchmark" / ".venv" / "bin").symlink_to(BESIDE_PYTHON)
-    script = tmp_path / "benchmark.sh"
-    script.write_text("\n".join(the_block("rm -rf new batchmark/build/try-job/raw")))
-    page = (DOCS / "ci-gate.md").read_text()
-    assert page.count("sh -e benchmark.sh") == 2
+    clone = tmp_path / "clone"
+    file = clone / "mine" / "job.tfvars"
+    file.parent.mkdir(parents=True)
 
-    def run(name, branch, start_up):
-        side = JobOn("c5.2xlarge", start_up=start_up, environment=LAPTOP_ENVIRONMENT)
-        other = JobOn("g4dn.xlarge", environment=LAPTOP_ENVIRONMENT, actual_device="cpu")
-        documents = tmp_path / "documents" / name
-        left_by_try_job(documents, side, other, run_id=name, repeats=REPEATS)
-        shutil.rmtree(tmp_path / "batchmark" / "build", ignore_errors=True)
-        path = f"{tmp_path}:{os.environ['PATH']}"
-        return subprocess.run(
-            ["sh", "-e", script.name, branch],
-            cwd=tmp_path,
-            env=os.environ | {"PATH": path, "RUN": name, "BASELINE": "baseline"},
+    def git(*words):
+        author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(["git", *author, *words], cwd=clone, check=True)
+
+    git("init", "-q", "-b", "main")
+    git("remote", "add", "origin", ".")
+    for version in ("main", "branch"):
+        file.write_text(f"# {version}\n")
+        git("add", "mine")
+        git("commit", "-q", "-m", version)
+        git("checkout", "-q", "-B", "work")
+    (clone / "batchmark" / ".venv").mkdir(parents=True)
+    (clone / "batchmark" / ".venv" / "bin").symlink_to(BESIDE_PYTHON)
+    script = clone / "benchmark.sh"
+    script.write_text("\n".join(the_block("git fetch -q origin main")))
+    assert (DOCS / "ci-gate.md").read_text().count("sh -e benchmark.sh") == 2
+    for start_up, code, said in (
+        (10.0, 0, "Gate passed: 4 rows compared, "),
+        (20.0, FAILED, "Gate failed: 4 rows compared, 4 slower by 5 %"),
+        (5.0, 0, "Gate passed: 4 rows compared, "),
+    ):
+        documents = clone / "documents"
+        shutil.rmtree(documents, ignore_errors=True)
+        for name, seconds in (("old", 10.0), ("new", start_up)):
+            side = JobOn("c5.2xlarge", start_up=seconds, environment=LAPTOP_ENVIRONMENT)
+            left_by_try_job(documents / name, side, run_id=name, repeats=REPEATS)
+        done = subprocess.run(
+            ["sh", "-e", script.name],
+            cwd=clone,
+            env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
             stdout=subprocess.PIPE,
             text=True,
             check=False,
         )
-
-    first = run("first", "main", 10.0)
-    assert (first.returncode, first.stdout) == (0, "")
-    for name, branch, start_up, code, said in (
-        ("equal", "faster", 10.0, 0, "Gate passed: 4 rows compared, "),
-        ("slower", "slower", 20.0, FAILED, "Gate failed: 4 rows compared, 4 slower by 5 %"),
-        ("merged", "main", 20.0, 0, "Gate failed: 4 rows compared, 4 slower by 5 %"),
-        ("after", "next", 20.0, 0, "Gate passed: 4 rows compared, "),
-    ):
-        done = run(name, branch, start_up)
         assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True), done.stdout
+    assert (clone / "given").read_text() == "# main\n# branch\n" * 3
 
 
 STAND_INS = {
