@@ -126,8 +126,8 @@ class State:
             before = json.loads(self._path.read_text())
             if before["device"] != device:
                 raise OtherDeviceError(
-                    f"{folder} already contains a check of a {before['device']['gpu']} with job "
-                    f"code {before['device']['code']}, but this machine has a {device['gpu']} and "
+                    f"{folder} already contains a check of {before['device']['gpu']} with job "
+                    f"code {before['device']['code']}, but this machine has {device['gpu']} and "
                     f"job code {device['code']}: choose another folder with TO=..."
                 )
             self.done = before["done"]

@@ -44,7 +44,7 @@ def test_options_go_before_ci_whose_branch_is_of_its_own_commit():
 
 
 def test_what_can_not_be_had_is_refused_with_the_option_s_name():
-    with pytest.raises(InputError, match=r"--label: 'a.b' has .*control.*leave it out"):
+    with pytest.raises(InputError, match=r"--label: 'a.b' contains .*control.*remove it"):
         given("--label", "a\nb")
     with pytest.raises(InputError, match=r"--branch: .*at most 300 characters"):
         given("--branch", "b" * 301)

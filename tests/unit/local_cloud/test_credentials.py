@@ -54,7 +54,7 @@ def test_clients_of_aws_read_it(path, monkeypatch):
 )
 def test_a_file_without_a_secret_is_named(path, content):
     path.write_bytes(content)
-    with pytest.raises(CredentialsError, match=f"{path} has no aws_secret_access_key in the"):
+    with pytest.raises(CredentialsError, match=f"{path} has no aws_secret_access_key in its"):
         read_or_make(path)
     assert path.read_bytes() == content
 

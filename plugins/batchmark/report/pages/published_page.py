@@ -93,7 +93,7 @@ def _rows(table: PublishedTable, factor: float) -> blocks.Table:
 def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[str]:
     gpu, cpu = (f"{name} at ${prices.on_demand[name]}" for name in (table.gpu, table.cpu))
     return [
-        f"Dollars are times × On-Demand prices of {prices.region} as of {prices.as_of} "
+        f"Dollars are times × On-Demand prices in {prices.region} as of {prices.as_of} "
         f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
         f"{formatting.two_digits(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "

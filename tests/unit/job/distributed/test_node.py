@@ -62,7 +62,10 @@ def test_the_time_for_all_to_come_may_be_another():
             {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"},
             "is fd00::7; set it to an IP",
         ),
-        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": EVERY_ADDRESS}, "is 0.0.0.0; give"),
+        (
+            {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": EVERY_ADDRESS},
+            "is 0.0.0.0; set it to an IP",
+        ),
         ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; it must be a finite"),
         ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; it must be"),
         ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),

@@ -49,7 +49,7 @@ def test_what_is_asked_offered_and_done():
     assert text.splitlines() == [
         "1 of 5 pods can't start.",
         "Each pod requests: 2300m cpu, 1 nvidia.com/gpu.",
-        "Node n offers: 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
+        "Node n offers 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
         "p-4 waiting since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
         "nvidia.com/gpu.)",
         "Remedy: request 4 pods, or share the GPUs: time-slicing would allow 40.",
@@ -81,7 +81,11 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         ),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
         (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
-        (container("p", reason="CreateContainerError", message="x"), 4, "see `kubectl"),
+        (
+            container("p", reason="CreateContainerError", message="x"),
+            4,
+            "run `kubectl -n gpu-demo describe",
+        ),
         (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )

@@ -135,7 +135,7 @@ def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     before = dict(store.memory.objects)
     refused = reserved(store, cap=WORST + spent - 0.01, key=key)
-    assert refused == "3 fresh jobs could cost 18.11 USD, but max_cost_usd leaves only 18.10"
+    assert refused == "3 fresh jobs could cost 18.11 USD, but max_cost_usd leaves only 18.10 USD"
     assert store.memory.objects == before
     assert reserved(store, cap=WORST + spent, key=key) is None
     assert reserved(store, cap=None, key=key) is None

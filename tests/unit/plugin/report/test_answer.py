@@ -119,7 +119,7 @@ def test_a_cell_says_in_words_what_its_colour_says():
     _, story = asked(report)
     matrix = story.matrices[0]
     cells = {workload: cell for workload, (cell,) in matrix.rows}
-    assert matrix.caption.startswith("Each GPU target against c5.2xlarge;")
+    assert matrix.caption.startswith("Each GPU target against c5.2xlarge. ")
     assert cells["crosses"].word == "faster from size 400"  # the first that is sure
     assert [cell.colour for cell in cells.values()] == ["both", "gpu", "cpu", "gpu", "both"]
     assert [cells[name].word for name in ("wins", "loses")] == ["faster", "slower"]

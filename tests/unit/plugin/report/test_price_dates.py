@@ -44,7 +44,9 @@ def told(blocks):
 )
 def test_dollars_stand_with_their_date_and_source(text, prices):
     assert "$" in text
-    assert f"s of {prices.region} as of {prices.as_of}" in text or f"As of {prices.as_of}" in text
+    assert (
+        f"rices in {prices.region} as of {prices.as_of}" in text or f"As of {prices.as_of}" in text
+    )
     assert prices.source in " ".join(text.split())
 
 

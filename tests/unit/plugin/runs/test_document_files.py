@@ -68,7 +68,7 @@ def test_a_runs_folders_are_read_where_all_are_of_one_run_and_one_target(tmp_pat
 @pytest.mark.parametrize(
     ("sides", "folder", "says"),
     [
-        ([("a", CPU), ("a", GPU)], "a", "several targets (c5.2xlarge, g5.xlarge); use a separ"),
+        ([("a", CPU), ("a", GPU)], "a", "several targets (c5.2xlarge, g5.xlarge); choose one"),
         (
             [("a", CPU), ("b", CPU)],
             "",

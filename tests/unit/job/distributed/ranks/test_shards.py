@@ -78,5 +78,5 @@ def test_what_is_wrong_with_a_set_is_named(tmp_path, spoil, message):
 
 def test_too_few_shards_for_the_ranks_are_refused_with_the_number_to_make(tmp_path):
     write_shards(tmp_path)
-    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5` or more"):
+    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5 or more"):
         find_shards(tmp_path, alone(4, 5))

@@ -65,8 +65,8 @@ def test_page_and_table_say_what_was_found_and_where(report):
             "g5.xlarge on cuda",
             "3 runs",
             "4 of 4 100 %, 51 % to 100 %",
-            "Alarms in untouched histories: 0 in 44 runs of a series, 0 per 1,000",
-            "False alarms: 0 in 32 runs of a series",
+            "Alarms in untouched histories: 0 in 44 runs of individual series, 0 per 1,000",
+            "False alarms: 0 in 32 runs of individual series",
             "Fresh re-runs of suspects can't be replayed",
         ):
             assert expected in text, expected

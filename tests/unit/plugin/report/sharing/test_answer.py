@@ -50,7 +50,7 @@ def test_the_list_of_runs_has_the_answer_and_its_targets():
     summary = summarize(found)
     assert (summary.verdict, summary.suites) == ("Up to 4 replicas", ("sharing",))
     assert (summary.gpus, summary.cpus) == ((GPU,), ())
-    assert "the throughput of one alone" in summary.sentence
+    assert "the throughput of one replica alone" in summary.sentence
     assert summary.usd == pytest.approx(40 * 1.006 / 3600)
 
 
@@ -73,7 +73,7 @@ def test_sharing_that_adds_nothing_does_not_pay_and_what_noise_hides_is_not_know
     flat = dict.fromkeys((1, 2, 4), 100.0)
     (answer,) = answers(report(*curve_rows("time_slicing", flat)))
     assert answer.verdict == "Sharing does not pay"
-    assert "the throughput of one alone, with" in answer.sentence
+    assert "the throughput of one task alone, with" in answer.sentence
     (answer,) = answers(report(*curve_rows("time_slicing", flat, spread=0.2)))
     assert answer.verdict == "Not known"
     assert "anything from 1 to 4 or more" in answer.sentence

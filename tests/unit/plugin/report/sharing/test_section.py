@@ -74,7 +74,7 @@ def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
     (task,) = report(*device_memory).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
     assert rows(task, curve)[4]["Memory"] == "2.0 GiB"
-    assert words.memory_note(task, curve).endswith("contexts included.")
+    assert words.memory_note(task, curve).endswith(", including their contexts.")
 
 
 def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none():
@@ -87,8 +87,8 @@ def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none()
     shown = [row["Memory"] for row in rows(task, at_once).values()]
     assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
     assert words.memory_note(task, at_once).endswith(
-        "contexts included; not known for replicas 1, where it is the peak memory that torch held "
-        "for a replica, excluding its context."
+        ", including their contexts; not known for replicas 1, where it is the peak memory that "
+        "torch held for a replica, excluding its context."
     )
     assert words.memory_note(task, in_turn).startswith("Memory is the peak memory that torch held")
 

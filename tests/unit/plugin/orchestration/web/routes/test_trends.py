@@ -209,7 +209,7 @@ def test_sides_that_are_not_there_are_named(pages, shelf):
     text = unescape(pages.text(f"/compare?{sides('none', run_id)}"))
     assert "There is no run 'none': enter one that" in text
     text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
-    assert "has no target p5.48xlarge; it has c5.2xlarge, g5.xlarge" in text
+    assert "has no target p5.48xlarge: choose one of its targets (c5.2xlarge, g5.xlarge)" in text
 
 
 def test_a_gpu_target_that_ran_on_the_cpu_is_marked_wherever_its_figures_are(pages, shelf):
