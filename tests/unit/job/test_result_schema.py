@@ -255,7 +255,7 @@ def test_rows_and_samples_are_limited(raw, rows, samples, message):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (" " * MOST_BYTES, "more than 16 MiB"),
+        (" " * MOST_BYTES, "larger than 16 MiB"),
         (f'"telemetry": [{"{}," * 100_000}{{}}]', r"telemetry\.0"),
         (f'"measurements": [{"1," * 100_000}1]', r"measurements\.0"),
         (", ".join(f'"k{number}": 1' for number in range(10_000)), "an object has 100.. keys"),

@@ -123,7 +123,9 @@ def test_down_keeps_runs_and_says_how_to_delete_them(tmp_path, capsys):
         (folder / name).touch()
     up.down(folder)
     assert [path.name for path in folder.iterdir()] == [up.KEPT]
-    assert f"kept in {folder}: `make down STATE=delete`" in capsys.readouterr().out
+    assert (
+        f"kept in {folder}: to delete them, run `make down STATE=delete`" in capsys.readouterr().out
+    )
     up.down(folder, delete_state=True)
     assert f"deleted {folder}" in capsys.readouterr().out
     assert not folder.exists()
@@ -278,7 +280,7 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert raw == f"result documents from g5.xlarge, for `batchmark compare`: {documents}"
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
-    assert copies.endswith(f"below {folder}")
+    assert copies.endswith(f"copies are in {folder}")
     assert done.endswith("done")
     assert last.endswith(f"{folder}/sample/index.html")
 

@@ -238,7 +238,7 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
         ),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
         (tmp_path / "report.json", "report.json is a report; specify the result documents in raw/"),
-        (mixed, "documents of several targets (local, other)"),
+        (mixed, "contains documents from several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT
         error = capsys.readouterr().err

@@ -203,7 +203,7 @@ def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):
     ("error", "nvml", "message"),
     [
         ("out of memory", NoDriver(), "first row; stop the"),
-        ("unspecified launch failure", None, r"does not start: .*launch failure; check"),
+        ("unspecified launch failure", None, r"CUDA failed to start: .*launch failure; check"),
     ],
     ids=["full, and no NVML", "any other"],
 )

@@ -130,7 +130,7 @@ def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
 def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
     command.aws_check(order(keep=True), scripted.folder)
     assert scripted.taken == ["apply", "job", "tell"]
-    assert "DESTROY=yes` destroys it" in capsys.readouterr().out
+    assert "DESTROY=yes` to destroy it" in capsys.readouterr().out
     command.aws_check(order(resume=True), scripted.folder)
     assert scripted.taken[3:] == ["destroy", "nothing left", "tell"]
 

@@ -149,7 +149,9 @@ def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch
     file = tmp_path / "job.tfvars"
     with monkeypatch.context() as early:
         early.setattr(try_job, "read_own_jobs", unread)
-        with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* most 1.0 MiB: move"):
+        with pytest.raises(
+            LaptopError, match=f"{tmp_path} contains 1.5 MiB, .* most 1.0 MiB: move"
+        ):
             try_job.try_job(file, "convert", 3, tmp_path, engine=False)
     assert ran == []
     monkeypatch.setattr(try_job, "require_engine", lambda: None)

@@ -68,7 +68,7 @@ IN_FLUENTD = {"logConfiguration": {"logDriver": "fluentd"}}
     [
         (job() | {"attempts": []}, None, "FAILED: no exit code: its container never finished"),
         (job(), None, "\nIt has no log: no attempt was started."),
-        (job(exitCode=1, **LOGGED), None, "of /aws/batch/batchmark is empty."),
+        (job(exitCode=1, **LOGGED), None, "in log group /aws/batch/batchmark is empty."),
         (
             job(reason="CannotPullContainerError: not found"),
             None,

@@ -134,10 +134,10 @@ def cut_off(path):
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
             r"0\.tar contains no decodable 0\.jpg",
         ),
-        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar has '' in 0\.cls"),
+        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar contains '' in 0\.cls"),
         (
             lambda path: write_shard(path, {"0.jpg": JPEG, "0.cls": b"1000"}),
-            r"has '1000' in 0\.cls; a class must be a number from 0 to 999",
+            r"contains '1000' in 0\.cls; a class must be a number from 0 to 999",
         ),
     ],
     ids=["cut off", "no tar", "empty", "no image", "no JPEG", "no class", "class too large"],

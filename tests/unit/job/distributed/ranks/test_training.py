@@ -262,7 +262,7 @@ def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
     task = a_task()
     trainer = Trainer(task, alone(), Source(iter(())))
     trainer._losses = [torch.tensor(7.0), torch.tensor(float("nan"))]
-    with pytest.raises(InputError, match=r"loss is nan at step 2, with a .* rate of 0\.00125"):
+    with pytest.raises(InputError, match=r"loss is nan at step 2, where .* rate is 0\.00125"):
         trainer.mean_losses()
 
 

@@ -89,7 +89,7 @@ PRICES = load_prices().model_copy(update={"source": AWS_SOURCE}).model_dump_json
 
 def test_a_run_is_its_report_with_prices_of_aws_and_its_cost(airflow):
     seen = airflow(report="{}", prices=PRICES).benchmark()
-    assert seen.text.endswith(f"by {AWS_SOURCE}")
+    assert seen.text.endswith(f"from {AWS_SOURCE}")
     assert seen.usd == 0.25
 
 

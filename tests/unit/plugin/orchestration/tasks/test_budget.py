@@ -46,7 +46,7 @@ def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, 
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
     assert re.search(r"(?m)^all +\$8\.08 *$", said)
-    assert f"On-Demand prices of us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
+    assert f"On-Demand prices in us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
 
 
 def submitted(kwargs):
@@ -87,7 +87,7 @@ def test_nobody_has_to_give_a_version(cloud, given):
 def test_a_version_that_steers_is_refused_before_anything_is_submitted(cloud):
     message = refused(cloud, commit="a\nb")
     assert message.startswith("commit: ")
-    assert "leave it out, got 'a\\nb'" in message
+    assert "control character: remove it, got 'a\\nb'" in message
 
 
 G5 = {"instance_type": "g5.xlarge", "gpus": 0}

@@ -136,8 +136,8 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
             "nothing recorded changed",
             "2 suspects were re-run: 1 confirmed, 1 refuted.",
-            "matmul size 2000, float32: expected 100 ms, measured 112 ms, fresh jobs on 2 "
-            "instances 100 ms, 101 ms",
+            "matmul size 2000, float32: expected 100 ms, measured 112 ms; fresh jobs on 2 "
+            "instances: 100 ms, 101 ms",
             "at the old level",
         ):
             assert expected in text, expected
@@ -354,7 +354,7 @@ def test_a_metric_is_told_and_drawn_in_its_unit():
     assert change_words.confirmation(found).startswith(
         "thumbnails size 64, throughput (images/s): expected 120 images/s, measured 96.0 images/s"
     )
-    assert "fresh jobs on 2 instances 100 images/s" in change_words.confirmation(found)
+    assert "fresh jobs on 2 instances: 100 images/s" in change_words.confirmation(found)
 
 
 def test_an_own_job_costs_dollars_per_job():

@@ -162,7 +162,7 @@ def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
     found = answer(study(side(GPU, {64: 8.0}), unpriced, deadline_seconds=5))
     assert found.more == [
         "Only g5.xlarge has a price: $0.0022 a job.",
-        "Within 5 s: no side with a price met it.",
+        "Within 5 s: no side with a price met the deadline.",
     ]
 
 

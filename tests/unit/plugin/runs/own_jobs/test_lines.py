@@ -168,7 +168,7 @@ def test_a_metric_that_is_told_both_ways_is_the_first_ones():
         ("1/s", False),
     ]
     (bad,) = told.bad_lines
-    assert (bad.number, bad.problem) == (2, "higher_is_better: true in the first line of speed")
+    assert (bad.number, bad.problem) == (2, "higher_is_better was true in the first line of speed")
 
 
 def test_of_too_many_lines_the_rest_is_counted():

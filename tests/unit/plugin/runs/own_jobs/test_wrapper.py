@@ -266,6 +266,8 @@ def test_only_what_differs_is_asked_for():
 
 def test_what_ecs_would_refuse_is_refused_before_anything_starts():
     room = MOST_CHARACTERS - ROOM_FOR_BATCH - len(json.dumps(container_of()))
-    with pytest.raises(PlanError, match=r"thumbnails's command, .* ECS allows 8,192: put a script"):
+    with pytest.raises(
+        PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put a script"
+    ):
         container_of(check="x" * room)
     container_of(check="x" * (room - 100))

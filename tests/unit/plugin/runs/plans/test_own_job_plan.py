@@ -211,7 +211,7 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ),
         (
             {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
-            "but ECS allows 8,192: put a script into the image, or set shell to false",
+            "but ECS allows only 8,192: put a script into the image, or set shell to false",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_parameters_are_put_into_the_check_and_the_output_too():
 def test_targets_whose_jobs_share_an_instance_are_refused():
     shared = {"sharing": "mps", "max_replicas": 4, "gpus": 0}
     config = configured(targets=own_types(**{"g5.xlarge": shared, "c5.2xlarge": {}}))
-    with pytest.raises(PlanError, match=r"the jobs of g5\.xlarge share an instance, which would"):
+    with pytest.raises(PlanError, match=r"^jobs on g5\.xlarge share an instance, which would"):
         planned(config=config)
     assert planned(config=config, targets=["c5.2xlarge"])
 
@@ -302,7 +302,7 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
         ),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', which is a reserved name"),
-        ((), {"parameter": "size"}, "parameter is 'size' but there are no sizes: add some, or"),
+        ((), {"parameter": "size"}, "parameter is 'size', but there are no sizes: add some, or"),
         (
             (),
             {"sizes": [1]},

@@ -207,7 +207,10 @@ def test_another_installations_stack_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"node_counts": [1, 21]}, "has 21, but the stack is limited to 20 nodes: use fewer"),
+        (
+            {"node_counts": [1, 21]},
+            "node_counts contains 21, but the stack is limited to 20 nodes: use fewer",
+        ),
         ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
         (

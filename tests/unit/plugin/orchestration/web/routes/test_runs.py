@@ -300,7 +300,7 @@ def test_tasks_that_share_a_device_are_listed_shown_and_compared(pages, shelf):
     run = reported(shelf, run_of(*jobs, run_id="manual__sharing"))
     listed = pages.text("/")
     assert "Up to 2 replicas." in listed
-    assert "the throughput of one alone" in listed
+    assert "the throughput of one replica alone" in listed
     report = pages.text(f"/runs/{run.run_id}")
     assert "How many of these tasks can share the device?" in report
     for metric in METRICS:
