@@ -165,7 +165,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Take a copy of the tree, and make it the working directory of this process."""
+    """Take a copy of the tree, and make it this process's working directory."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
@@ -202,7 +202,7 @@ def limit(room: str) -> tuple[str, float]:
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Return the mutant, and whether a test of its room or of the same part finds it."""
+    """Return the mutant, and whether a test in its room or the same part finds it."""
     mutant, seconds = task
     home = tests_of(mutant.room)
     home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))

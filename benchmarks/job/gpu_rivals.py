@@ -2,7 +2,7 @@
 
 Matrix products take turns with plain torch calls, and are compared with the fastest of those.
 Filters are compared with the bytes per second that a large copy reads and writes. Exits with 1 if a
-row's relative speed is below its limit or could not be measured, and with 77 without a CUDA device.
+row's relative speed is below its limit or can't be measured, and with 77 if there's no CUDA device.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def designs(repeats: int) -> Iterator[Design]:
 
 
 def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the repeats on each side, for every comparison of a design."""
+    """Yield the repeats on each side for every comparison in a design."""
     jobs = design.jobs_a_side
     if design.name == "odd against even":
         yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])

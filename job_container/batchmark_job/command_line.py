@@ -303,7 +303,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """Check that the points fit in one document, and return them.
+    """Return the points after checking that they fit in one document.
 
     Raises:
         InputError: there are too many points, or two of them are the same row.

@@ -36,7 +36,7 @@ FREQUENCY_FLOOR = 0.5
 
 @dataclass(frozen=True)
 class CpuTicks:
-    """Time of all CPUs together since boot, in ticks."""
+    """The combined time of all CPUs since boot, in ticks."""
 
     busy: int
     stolen: int
@@ -59,7 +59,7 @@ class ThreadTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """All values read at one moment of time.perf_counter()."""
+    """All values read at one moment, as given by time.perf_counter()."""
 
     at: float
     ticks: CpuTicks | None
@@ -70,7 +70,7 @@ class Reading:
 class Monitor:
     """Samples the machine's state at intervals, and reports on any span of time afterwards.
 
-    Spans are in seconds of time.perf_counter(). Nothing raises; values that can't be read are None.
+    Spans are in seconds of time.perf_counter(). No method raises; unreadable values are None.
     """
 
     def __init__(self, device: str, gpu: nvml.Gpu | None = None, root: Path = Path("/")) -> None:
@@ -96,7 +96,7 @@ class Monitor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; does nothing if there is none."""
+        """Stop the thread, if there is one."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(LAST_READING_SECONDS)
@@ -116,7 +116,7 @@ class Monitor:
         return _conditions(_near(readings, start, end), _stolen(readings, start, end))
 
     def throttled(self, start: float, end: float) -> bool:
-        """Return whether something other than the measured code slowed the machine in a span.
+        """Return whether something other than the measured code slowed the machine during a span.
 
         A span counts as throttled only if one of these holds.
 

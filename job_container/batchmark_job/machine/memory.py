@@ -94,7 +94,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the error in one line; if memory ran out, the line begins by saying so."""
+    """Return the error on one line; if memory ran out, the line begins by saying so."""
     if is_out_of_memory(error):
         return f"ran out of memory: {first_line(error)}"
     return one_line(error)
@@ -168,7 +168,7 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """Return the number after a name in a file of "name number" lines, or None if missing."""
+    """Return the number after a name in a file of "name number" lines, or None if it's missing."""
     lines = map(str.split, text_of(path).splitlines())
     return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 

@@ -110,8 +110,7 @@ class Candidate:
     def trial_seconds(self) -> float | None:
         """Median duration of its calls in the trial; None if it made no warm calls.
 
-        For a candidate that was dropped before its first turn, the duration of its fastest warm
-        call.
+        If it was dropped before its first turn, this is the duration of its fastest warm call.
         """
         return self.level if math.isfinite(self.level) else None
 
@@ -138,7 +137,7 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """The candidates for a row and what a trial needs; `input_sets` is 0 if none competes."""
+    """A row's candidates and what a trial needs; `input_sets` is 0 if no candidate competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int

@@ -1,4 +1,4 @@
-"""Measures the device's peak rates: in large matrix products, in copying and in reading memory."""
+"""Measures the device's peak rates for large matrix products and for copying and reading memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDS = 3  # at least
 
 
 class Bounds(NamedTuple):
-    """Approximate duration and size limits of each ceiling's measurement."""
+    """Approximate duration and size limits for each ceiling's measurement."""
 
     seconds: float
     smallest_product: int

@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Return whether to try the next thread count; far behind the leader, gains must be large."""
+    """Return whether to try the next thread count; one far behind the leader must gain a lot."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest
@@ -160,7 +160,7 @@ def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladde
 
 @dataclass
 class _Trial:
-    """The trial of a row: all candidates, and those that currently have a worker."""
+    """A row's trial: all candidates, and those that currently have a worker."""
 
     ladders: Sequence[_Ladder]
     begin: Callable[[Candidate], _Runner]
@@ -173,7 +173,7 @@ class _Trial:
 
     @property
     def patience(self) -> float:
-        """Duration from which a single call is enough to drop its candidate."""
+        """Duration beyond which a single call is enough to drop a candidate."""
         spent = sum(sum(candidate.seconds) for candidate in self.candidates)
         return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
 
@@ -185,7 +185,7 @@ class _Trial:
         return min(competing, key=lambda each: each.level, default=None)
 
     def hold_together(self, *, on_cpu: bool) -> None:
-        """Let candidates take turns; those that may still be the fastest keep their workers."""
+        """Let candidates take turns; those that might still be the fastest keep their workers."""
         try:
             if not on_cpu:  # on the CPU several starting at once would have more threads than cores
                 self.held = [self.begin(candidate) for candidate in self.candidates]

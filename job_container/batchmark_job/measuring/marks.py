@@ -36,7 +36,7 @@ class JobMarks:
             self.mark(value)
 
     def document(self) -> Marks:
-        """Return all marks known so far; waits at most 2 s for the ECS agent, if there is one."""
+        """Return all marks known so far; wait at most 2 s for the ECS agent, if there is one."""
         task = metadata.ecs_metadata("/task")
         container = metadata.ecs_metadata() if task else {}
         return Marks(

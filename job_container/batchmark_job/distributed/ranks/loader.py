@@ -1,7 +1,7 @@
-"""Loads endless images from shards; worker processes decode and augment them on the CPU.
+"""Streams images endlessly from shards; worker processes decode and augment them on the CPU.
 
 There is one worker per thread, up to the rank's number of shards. Workers finish their batches
-at the same time, so one step may wait for all of them and the next for none. A sample is therefore
+at the same time, so one step can wait for all of them and the next for none. A sample is therefore
 the mean of as many steps as there are workers. Batches loaded before the warm-up are discarded.
 """
 
@@ -109,7 +109,7 @@ def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
 
 
 def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Return the top, left, height and width of a random crop, or of the image if none fits."""
+    """Return a random crop's top, left, height and width, or the whole image's if none fits."""
     for _ in range(TRIES):
         area = height * width * rng.uniform(*AREAS)
         ratio = np.exp(rng.uniform(*np.log(RATIOS)))
