@@ -1,4 +1,4 @@
-"""`make base-images`: updates the digests of base images everywhere they are used."""
+"""`make base-images`: updates base images' digests wherever they are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the alerts of simulated series with their true steps, and summarises the results."""
+"""Compares simulated series' alerts with their true steps, and summarises the results."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class SyntheticSeries:
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """Indexes of the runs that have a measurement."""
+        """Indexes of the runs with a measurement."""
         return np.flatnonzero(np.isfinite(self.seconds[:, 0]))
 
     @property

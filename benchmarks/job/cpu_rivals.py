@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Our time divided by that of the fastest plain call, per round."""
+        """Our time divided by the fastest plain call's, per round."""
         return [
             ours / plain
             for ours, plain in zip(self.ours, self.plain[self.fastest_plain], strict=True)

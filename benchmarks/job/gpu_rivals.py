@@ -122,7 +122,7 @@ def product(bench: Bench, size: int, dtype: str) -> Share:
 
 
 def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
-    """Return the median seconds of our call and of the fastest plain call, and that call's name."""
+    """Return our call's and the fastest plain call's median seconds, and the latter's name."""
     workload = WORKLOADS["matmul"]
     rival = next(
         rival for rival in workload.implementations_for("cuda") if rival.name == library(measured)

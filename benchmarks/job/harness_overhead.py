@@ -130,7 +130,7 @@ def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
 
 
 def settle(rotation: Rotation) -> None:
-    """Make untimed calls, to evict the data of earlier blocks from the caches."""
+    """Make untimed calls to evict earlier blocks' data from the caches."""
     for _ in range(SETTLING_CALLS):
         rotation.take()()
 

@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
 
 
 def _with_options(argv: Sequence[str]) -> list[str]:
-    """Add the `run` options from the environment variable that Batch job definitions set."""
+    """Add the `run` options from the environment variable that is set in Batch job definitions."""
     added = os.environ.get(OPTIONS, "")
     if argv[:1] != ["run"] or not added:
         return list(argv)
@@ -361,7 +361,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the namespace before measuring, so that CloudWatch does not reject it afterwards."""
+    """Check the namespace before measuring, so that CloudWatch won't reject it afterwards."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"

@@ -7,7 +7,7 @@ import sys
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's message; CUDA's messages continue with advice."""
+    """Return the first line of an exception's message; CUDA's messages go on to give advice."""
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 

@@ -1,4 +1,4 @@
-"""Exchanges JSON messages, one per line, and heartbeats between the launchers of two nodes.
+"""Exchanges JSON messages, one per line, and heartbeats between two nodes' launchers.
 
 Messages are not pickled, because unpickling would let anyone who can reach the port run code.
 """

@@ -100,7 +100,7 @@ class LocalRanks:
         return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
-        """Return rank 0's answer; this works only on the node that ran rank 0.
+        """Return rank 0's answer; works only on the node that ran rank 0.
 
         Raises:
             OSError: rank 0 wrote nothing.
@@ -130,7 +130,7 @@ class LocalRanks:
         self._folder.cleanup()
 
     def usage(self) -> tuple[float, int]:
-        """Return the CPU seconds used so far and the resident bytes of the running processes."""
+        """Return the CPU seconds used so far and the running processes' resident bytes."""
         seconds, resident = 0.0, 0
         for process in self._found():
             with contextlib.suppress(psutil.Error):

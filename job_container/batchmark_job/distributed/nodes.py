@@ -194,7 +194,7 @@ class Nodes:
             threading.Event().wait()
 
     def usage(self) -> tuple[float, int]:
-        """Return the CPU seconds and resident bytes of the ranks running on this node."""
+        """Return the CPU seconds and resident bytes used by the ranks running on this node."""
         here = self._here
         return here.usage() if here else (0.0, 0)
 

@@ -107,7 +107,7 @@ class Monitor:
         return self.at(time.perf_counter())
 
     def at(self, moment: float) -> Conditions:
-        """Return the nearest reading, and the steal up to that moment."""
+        """Return the nearest reading, and the steal up to then."""
         return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
@@ -185,7 +185,7 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 def wait_share(
     before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
 ) -> float | None:
-    """Return the share of their runnable time that the threads spent waiting for a CPU."""
+    """Return the share of the threads' runnable time that they spent waiting for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
@@ -195,7 +195,7 @@ def wait_share(
 
 
 def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
-    """Combine several spans: means of the known values, and every slowdown."""
+    """Combine several spans into the known values' means and every slowdown."""
     means = {
         name: mean_known(getattr(span, name) for span in spans)
         for name in Conditions.model_fields

@@ -75,14 +75,14 @@ def thread_settings() -> tuple[str, ...]:
 
 
 def usable_threads(root: Path = Path("/")) -> int:
-    """Count the logical CPUs that this process may use, by affinity and cgroup quota."""
+    """Count the logical CPUs that this process can use, given its affinity and cgroup quota."""
     threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Count the physical cores that this process may use; equals usable_threads() without SMT.
+    """Count the physical cores that this process can use; equals usable_threads() without SMT.
 
     If the kernel does not say which logical CPUs share a core, each counts as one.
     """

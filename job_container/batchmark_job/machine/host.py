@@ -1,4 +1,4 @@
-"""The host of a job's container: what its kernel reports, and what may affect timings."""
+"""The host of a job's container: what its kernel reports, and what can affect timings."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def has_room(needed_bytes: int, device: str) -> bool:
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
-    """Return this process's peak memory so far: torch's on CUDA, all of it on the CPU."""
+    """Return this process's peak memory so far: torch's share on CUDA, all of it on the CPU."""
     if device == "cuda":
         import torch
 
@@ -101,7 +101,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def kills_for_memory(root: Path = Path("/")) -> int:
-    """Count the processes of this control group that the kernel's OOM killer has killed.
+    """Count the processes in this control group that the kernel's OOM killer has killed.
 
     Without a version 2 group, the count covers the whole machine, including other containers.
     """
@@ -117,7 +117,7 @@ def available_host_bytes(root: Path = Path("/")) -> int:
 
 
 def host_memory_bytes(root: Path = Path("/")) -> int:
-    """Return the machine's memory, or the control group's limit if that is lower."""
+    """Return the machine's memory, or the control group's limit if that's lower."""
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])

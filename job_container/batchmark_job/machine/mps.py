@@ -54,7 +54,7 @@ def client_environment(
 
 @contextlib.contextmanager
 def daemon(gpu_uuid: str | None) -> Iterator[str]:
-    """Run a control daemon for a GPU within the context, and yield the folder of its pipes.
+    """Run a control daemon for a GPU within the context, and yield the folder with its pipes.
 
     Raises:
         CannotMeasureError: the daemon is not installed or does not respond.

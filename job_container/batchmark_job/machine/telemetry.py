@@ -60,7 +60,7 @@ class Meter(Protocol):
     """One source of samples."""
 
     def read(self) -> dict[str, float]:
-        """Return values by metric, in UNITS; must be cheap, because measurements are running."""
+        """Return values by metric, in UNITS; keep it cheap, because measurements are running."""
 
 
 class ProcessMeter:
@@ -143,7 +143,7 @@ class Telemetry:
         self._published = False
 
     def start(self) -> None:
-        """Take the first sample, and start a thread that takes the others."""
+        """Take the first sample, and start a thread that takes the rest."""
         if self._meters:
             self._sample()
             self._thread.start()

@@ -1,4 +1,4 @@
-"""The candidates for a row: pairs of an implementation and a thread count."""
+"""A row's candidates: pairs of an implementation and a thread count."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Candidate:
 
     @property
     def trial_seconds(self) -> float | None:
-        """Median duration of its calls in the trial; None if it made no warm calls.
+        """Its calls' median duration in the trial, or None if it made no warm calls.
 
         If it was dropped before its first turn, this is the duration of its fastest warm call.
         """

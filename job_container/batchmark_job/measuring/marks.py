@@ -19,7 +19,7 @@ Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_
 
 
 class JobMarks:
-    """Collects the times of a job's stages; only the first time of each counts."""
+    """Collects a job's stage times; only the first time for each stage counts."""
 
     def __init__(self) -> None:
         self.process_started_at = process_started_at()

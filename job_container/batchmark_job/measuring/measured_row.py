@@ -1,4 +1,4 @@
-"""Base class of all rows, from the first turn to the finished measurement."""
+"""The base class of all rows, from the first turn to the finished measurement."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class MeasuredRow(ABC):
 
     @property
     def samples(self) -> list[float]:
-        """The samples of all finished turns."""
+        """The samples from all finished turns."""
         return [seconds for turn in self.turns for seconds in turn.seconds]
 
     @abstractmethod

@@ -125,7 +125,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """Count the weight tensors that are not the same on all ranks."""
+    """Count the weight tensors that aren't the same on all ranks."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

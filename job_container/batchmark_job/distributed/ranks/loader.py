@@ -98,7 +98,7 @@ class Images(IterableDataset[tuple[Pixels, int]]):
 
 
 def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
-    """Return a random crop, scaled to size × size and mirrored half of the time."""
+    """Return a random crop, scaled to size × size and mirrored half the time."""
     top, left, height, width = _crop(pixels.shape[0], pixels.shape[1], rng)
     part = pixels[top : top + height, left : left + width]
     shrinks = height > size and width > size
@@ -126,7 +126,7 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield all samples; drop each shard from the page cache first, so that it is really read."""
+    """Yield all samples; drop each shard from the page cache first, to force a real read."""
     for shard in shards:
         count = 0
         try:

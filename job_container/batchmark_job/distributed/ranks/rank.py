@@ -90,7 +90,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """Return the exit code, and one line that says what went wrong and how to fix it."""
+    """Return the exit code, and one line saying what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)

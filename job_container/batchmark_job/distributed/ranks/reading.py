@@ -1,4 +1,4 @@
-"""Times passes that read all shards; each rank reads its own share.
+"""Times passes over all shards, in which each rank reads its own share.
 
 Together, the ranks must read as many bytes as the files contain. Before a warm pass, the files are
 dropped from the page cache as far as possible; the file system's servers may still cache them.

@@ -21,7 +21,7 @@ class ShardFile(NamedTuple):
 
 
 def find_shards(folder: Path, world: World) -> list[ShardFile]:
-    """Return all shards sorted by name; there is at least one per rank.
+    """Return all shards, at least one per rank, sorted by name.
 
     Raises:
         InputError: the folder can't be read, has too few shards, or differs from its manifest.

@@ -105,7 +105,7 @@ def time_calls(
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
-    """Return the duration of one call on the slowest rank, by the host's clock."""
+    """Return how long one call takes on the slowest rank, according to the host's clock."""
     world.wait_for_all()
     began = time.perf_counter()
     stopwatch = Stopwatch(world.device)

@@ -1,4 +1,4 @@
-"""The ranks of one torchrun launch, and how they communicate."""
+"""The ranks in one torchrun launch, and how they communicate."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Worker(Protocol):
     """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
-        """Wait until the worker has created its object; all started workers do so concurrently.
+        """Wait until the worker has created its object; started workers do so concurrently.
 
         Raises:
             StepError: the object could not be created, or the process was lost.
@@ -156,7 +156,7 @@ class ForkedWorkers(WorkerSource):
             worker.end()
 
     def usage(self) -> Usage:
-        """Return the CPU time of all workers, and the memory of workers and server together.
+        """Return all workers' CPU time, and the total memory of the workers and the server.
 
         Pages that a worker shares with the server are counted once.
         """
