@@ -35,7 +35,7 @@ NAMES = ("cuda", "gpu", "nvml")  # of functions
 
 
 class Covered(NamedTuple):
-    """A module's CUDA-only lines, and which of them no test ran."""
+    """A module's CUDA-only lines, and those that no test ran."""
 
     module: str
     lines: frozenset[int]
@@ -85,7 +85,7 @@ def measured(data: Path) -> Iterator[Covered]:
 
 
 def lines_for_cuda(source: str) -> frozenset[int]:
-    """Return the line numbers of branches, classes and functions that are for CUDA only."""
+    """Return the line numbers of branches, classes and functions that are only for CUDA."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -100,7 +100,7 @@ def lines_for_cuda(source: str) -> frozenset[int]:
 
 
 def _branch(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements of an `if` that run only on CUDA."""
+    """Return the statements in an `if` that run only on CUDA."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return body if any(_branch(value, body, []) for value in test.values) else []
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:

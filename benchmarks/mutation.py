@@ -119,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def drawn(room: str, number: int) -> list[Mutant]:
-    """Choose up to `number` mutants of a room by their hashes, at most two per function."""
+    """Choose up to `number` mutants in a room by their hashes, at most two per function."""
     by_function = defaultdict(list)
     for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
         by_function[mutant.path, mutant.function].append(mutant)
@@ -157,7 +157,7 @@ def mutants_in(file: Path, path: str, room: str) -> Iterator[Mutant]:
 
 
 def copied(folder: str) -> str:
-    """Copy the tree to `folder`, where files may be changed, and return the folder."""
+    """Copy the tree to `folder`, where files can be changed, and return the folder."""
     without = shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", ".terraform")
     shutil.copytree(ROOT, folder, ignore=without, symlinks=True)
     Path(folder, ".venv").symlink_to(sys.prefix)
@@ -165,7 +165,7 @@ def copied(folder: str) -> str:
 
 
 def enter(copies: SimpleQueue[str]) -> None:
-    """Take a copy of the tree, and make it the working directory of this process."""
+    """Take a copy of the tree, and make it this process's working directory."""
     os.chdir(copies.get())
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
@@ -177,7 +177,7 @@ def tests_of(room: str) -> list[Path]:
 
 
 def others_of(room: str) -> list[Path]:
-    """List the tests of the room's part, such as the plugin, except for the room's own tests."""
+    """List the tests for the room's part, such as the plugin, except the room's own."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
     others = {*part.rglob("test_*.py")} - {*tests_of(room)}
     return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())
@@ -202,7 +202,7 @@ def limit(room: str) -> tuple[str, float]:
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Return the mutant, and whether a test of its room or of the same part finds it."""
+    """Return the mutant, and whether a test in its room or the same part finds it."""
     mutant, seconds = task
     home = tests_of(mutant.room)
     home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))

@@ -1,4 +1,4 @@
-"""Measures how long pages wait for a history's trends: from its snapshot, and from all files.
+"""Measures how long pages wait for a history's trends, from its snapshot and from all files.
 
 The history has runs of 60 series each, in a folder that stands in for the bucket. Each time is
 measured in a new process that has already loaded its libraries, as the API server has.

@@ -30,7 +30,7 @@ def series_key(*, target: str = "synthetic", parameters: str = "{}") -> SeriesKe
 
 
 def daily(key: SeriesKey, runs: NDArray[np.int64], seconds: NDArray[np.float64]) -> Series:
-    """Return a series of these runs, one run per day."""
+    """Return these runs as a series with one run per day."""
     return Series(key, "time", [run_name(run) for run in runs], FIRST + runs * INTERVAL, seconds)
 
 

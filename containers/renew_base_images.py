@@ -1,4 +1,4 @@
-"""`make base-images`: updates the digests of base images everywhere they are used."""
+"""`make base-images`: updates base images' digests wherever they are used."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def require_buildx() -> None:
 
 
 def newest_digest(image: str) -> str:
-    """Return a tag's current digest in its registry: for several platforms, that of the index.
+    """Return a tag's current digest from its registry; for a multi-platform image, its index's.
 
     Raises:
         DigestError: the image has no tag, or its registry returns no digest.

@@ -1,4 +1,4 @@
-"""# Why does my job not start?
+"""# Why isn't my job starting?
 
 Finds out, for each queue of the targets, why a job in RUNNABLE or STARTING makes no progress, or
 what would block the next one. It checks the states of the queue and its compute environments,

@@ -1,4 +1,4 @@
-"""Simulates a level shift in all rows of a target, with and without common-shift detection.
+"""Simulates a level shift in all of a target's rows, with and without common-shift detection.
 
 Each target has twelve rows with independent noise. A shift counts as detected if an alert for the
 environment starts at most five runs before or after it. Prints the share of shifts detected with

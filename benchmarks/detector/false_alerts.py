@@ -1,4 +1,4 @@
-"""Simulates how often noise alone is mistaken for a slowdown, by required evidence.
+"""Simulates how often noise alone is mistaken for a slowdown, at each level of required evidence.
 
 Two constants in `batchmark.changes.false_alerts` are fitted to the first table: the rate of false
 alerts at the minimum evidence, and how fast it falls as more evidence is required. The second table
@@ -40,7 +40,7 @@ FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Return slowdown alerts per run; all are false, because the series never change level."""
+    """Return slowdown alerts per run, all of them false because the series never change level."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
@@ -49,7 +49,7 @@ def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
 
 
 def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
-    """Fit the rate at EVIDENCE and its decay to the mean over FAMILY, by least squares."""
+    """Return the rate at EVIDENCE and its decay, fitted by least squares to FAMILY's mean rates."""
     mean = np.log(np.mean([rates[kind] for kind in FAMILY], axis=0))
     slope, start = np.polyfit(MORE_EVIDENCE, mean, 1)
     return float(np.exp(start)), float(-slope)

@@ -34,7 +34,7 @@ FLEETS = (100, 1_000)  # number of time series, among which each needs more evid
 
 
 class History(NamedTuple):
-    """Logarithms of the runs' times, and the runs at which the true level rises or falls."""
+    """A history's run times as logarithms, and the runs at which its true level rises or falls."""
 
     kind: str
     logs: Array
@@ -43,7 +43,7 @@ class History(NamedTuple):
 
 
 def with_memory(correlation: float) -> Noise:
-    """Return noise from a first-order autoregressive process with the same variance."""
+    """Return a function that gives noise first-order autocorrelation but keeps its variance."""
 
     def noise(_: np.random.Generator, normal: Array) -> Array:
         found = normal.copy()
@@ -56,7 +56,7 @@ def with_memory(correlation: float) -> Noise:
 
 
 def two_speeds(sticky: bool) -> Noise:
-    """Return noise that slows three of ten runs: at random or, if `sticky`, about four in a row."""
+    """Return noise that slows three in ten runs: at random or, if `sticky`, about four in a row."""
 
     def noise(rng: np.random.Generator, normal: Array) -> Array:
         slow = rng.random(normal.size) < 0.3
@@ -89,7 +89,7 @@ NOISES: dict[str, Noise] = {
 
 
 def histories_without(seed: int, count: int) -> list[History]:
-    """Generate histories without a step, for each kind of noise."""
+    """Generate histories without steps for each kind of noise."""
     rng = np.random.default_rng(seed)
     return [
         History(kind, noise(rng, rng.standard_normal(RUNS)), (), ())
@@ -99,7 +99,7 @@ def histories_without(seed: int, count: int) -> list[History]:
 
 
 def histories_of(harness: Any, seed: int, reps: int) -> list[History]:
-    """Generate the harness's histories, leaving out missing runs."""
+    """Generate histories with the harness, leaving out missing runs."""
     found = []
     for made in harness.synth_sets(seed, reps):
         there = [place for place, samples in enumerate(made["samples"]) if samples is not None]

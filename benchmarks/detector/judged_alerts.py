@@ -1,4 +1,4 @@
-"""Compares the alerts of simulated series with their true steps, and summarises the results."""
+"""Compares simulated series' alerts with their true steps, and summarises the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADER = (
 
 
 class Judged(NamedTuple):
-    """An outcome compared with the true steps of its series."""
+    """A simulated outcome compared with the series' true steps."""
 
     outcome: Outcome
     delays: Sequence[int | None]  # by step: runs on the new level until its alert, if there was one
@@ -79,7 +79,7 @@ class Figures(NamedTuple):
 
     @property
     def at_once(self) -> float | None:
-        """Share of large steps that were found in their first run, or None if there were none."""
+        """Share of large steps found in their first run, or None if there were no large steps."""
         return share(self.delays_of_large, 1)
 
     def row(self, name: str) -> str:

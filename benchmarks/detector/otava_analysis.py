@@ -1,4 +1,4 @@
-"""Times otava for speed.py; run it with the Python of otava's own environment.
+"""Times otava for speed.py; run it with the Python from otava's own environment.
 
 For each line "first last" on standard input, analyses series `first` to `last` - 1 with otava's
 defaults, and prints the elapsed seconds, the CPU seconds and the number of changes.

@@ -1,10 +1,10 @@
-"""Simulates the detector and its fresh jobs on synthetic series, run by run as on a schedule.
+"""Simulates the detector and its fresh jobs on synthetic series, one run at a time, as scheduled.
 
 The series come from a harness for judging detectors, which is not part of this repository: a Python
 file with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls `synth_one`
 for all series. A series gets four values per run: one for the scheduled run, and three for its
 fresh jobs, at the same level and with the same noise. The product's own code makes all decisions.
-Each series is the only one of its suite and target, and the noise within a job is unknown.
+Each series has a suite and target to itself, and the noise within a job is unknown.
 
 Only alerts about slowdowns count. An alert is correct if it is the first one for a step and names
 the step's first run to within MARGIN runs; all others are false. Exits with 1 if a goal is missed.
@@ -141,7 +141,7 @@ def load(path: str) -> ModuleType:
 
 
 def prepare(constants: Mapping[str, float], one_of: int) -> None:
-    """Initialise a worker process of the pool."""
+    """Initialise a worker process in the pool."""
     threadpool_limits(1)
     simulated_schedule.ONE_OF = one_of
     for name, value in constants.items():
@@ -151,7 +151,7 @@ def prepare(constants: Mapping[str, float], one_of: int) -> None:
 
 
 def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:
-    """Generate the harness's series, with fresh jobs for each run."""
+    """Generate series with the harness, including fresh jobs for each run."""
     synth_one = harness.synth_one
 
     def with_jobs(

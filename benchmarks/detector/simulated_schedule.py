@@ -38,7 +38,7 @@ ONE_OF = 1  # number of series watched
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSeries:
-    """A synthetic series, the only one of its suite and target."""
+    """A synthetic series with a suite and target to itself."""
 
     cell: str
     step: float | None  # size relative to the true one
@@ -48,20 +48,20 @@ class SyntheticSeries:
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """Indexes of the runs that have a measurement."""
+        """Indexes of the runs with a measurement."""
         return np.flatnonzero(np.isfinite(self.seconds[:, 0]))
 
     @property
     def history(self) -> Series:
-        """The series of the scheduled jobs' measurements."""
+        """The scheduled jobs' measurements, as a series."""
         return daily(self.key, self.measured, self.seconds[self.measured, 0])
 
 
 @dataclass
 class Outcome:
-    """The suspects, fresh jobs and alerts of a simulated series.
+    """A simulated series' suspects, fresh jobs and alerts.
 
-    An alert consists of the first run of the slower level, the run that raised the alert, and the
+    An alert consists of the first run at the slower level, the run that raised the alert, and the
     kind of suspect.
     """
 
@@ -73,7 +73,7 @@ class Outcome:
     submitted: Counter[int] = field(default_factory=Counter)  # by run
 
     def submit(self, run: int, count: int) -> None:
-        """Simulate `count` more fresh jobs of a run."""
+        """Simulate `count` more fresh jobs for a run."""
         figures = self.fresh.setdefault(run_name(run), [])
         self.suspects += not self.submitted[run]
         new = self.series.seconds[run, 1 + self.submitted[run] :][:count]
@@ -104,7 +104,7 @@ class Memory:
 
 
 class SimulatedRunHistory(RunHistory):
-    """A run and the history of its series, held in memory."""
+    """A run and its series' history, held in memory."""
 
     def __init__(self, store: RunStore, run_id: str, times: list[Series]) -> None:
         self.store, self.run_id = store, run_id
@@ -116,7 +116,7 @@ class SimulatedRunHistory(RunHistory):
 
 
 def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
-    """Simulate all runs of the series in order, as on a schedule."""
+    """Simulate all the series' runs in order, as on a schedule."""
     store = RunStore(Memory(), "results", "schedule")
     outcomes = {each.key: Outcome(each) for each in series}
     replay = Replay([each.history for each in series])
@@ -167,7 +167,7 @@ def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey,
 def _alerted(
     run: RunHistory, points: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
 ) -> list[ChangePoint]:
-    """Store the run's new changes; return the change points of the alerts that they open."""
+    """Store the run's new changes; return the change points in the alerts they open."""
     changes = group_changes(
         points, {}, measured=[each.key for each in run.histories["time"]], confirmations=verdicts
     )

@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
-    """Generate the series as an array of seconds with the shape (series, runs)."""
+    """Generate the series as an array of seconds, with shape (series, runs)."""
     rng = np.random.default_rng(seed)
     values = 10 ** rng.uniform(-3, 1, (series, 1)) * np.exp(
         rng.choice(LOG_SDS, (series, 1)) * rng.standard_normal((series, runs))

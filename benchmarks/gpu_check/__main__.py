@@ -4,7 +4,7 @@ It runs the tests that need CUDA, runs suites on the GPU and the CPU, and compar
 matrix products and filters with plain calls and a memory copy. It needs no network. If it was
 interrupted, it continues where it stopped. All results are written to one folder, which can be kept
 as recorded data. Exits with 1 if a step failed, with 2 if a package is missing or the folder
-contains a check of a different device or of different code, and with 77 without a CUDA device.
+contains a check of a different device or of different code, and with 77 if there is no CUDA device.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "scipy", "triton", "opencv-python-headless", "nvidia-ml-py"
 
 
 def obstacle() -> str | None:
-    """Return one line on why the check can't run here, or None if it can."""
+    """Return one line explaining why the check can't run here, or None if it can."""
     found = cuda.find_obstacle()
     return None if found is None else f"{found.what}: {found.remedy}"
 

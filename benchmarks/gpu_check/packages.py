@@ -1,6 +1,6 @@
 """Finds the packages that the check needs, and adds missing ones from wheels.
 
-Imports only the standard library, because no other package may be installed.
+Imports only the standard library, because other packages might not be installed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def missing(modules: Iterable[str]) -> list[str]:
 
 
 def import_from(*folders: Path) -> None:
-    """Import from these folders before the interpreter's packages, here and in child processes."""
+    """Import from these folders before the interpreter's own, in this process and its children."""
     names = [str(folder) for folder in folders]
     sys.path[:0] = names
     path = os.environ.get("PYTHONPATH")

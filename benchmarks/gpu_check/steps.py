@@ -1,4 +1,4 @@
-"""The steps of the check; each runs once, in its own process with a log and a time limit."""
+"""The check's steps; each runs once, in its own process, with a log and a time limit."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class State:
     """The device and the finished steps, kept in a file.
 
     Raises:
-        OtherDeviceError: the file is about a different device or different code.
+        OtherDeviceError: the file describes a different device or different code.
     """
 
     def __init__(self, folder: Path, device: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
-Our side is the implementation that a row's trial chooses, usually again in each round. The plain
+Our side is the implementation chosen by a row's trial, usually repeated in each round. The plain
 calls run with every thread count that a trial can choose. Each side has its own process, and all
 take short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05
 times that of the fastest plain call. harness_overhead.py measures the overhead of measuring.
@@ -61,7 +61,7 @@ class ComparisonError(Exception):
 
 
 class RefusedError(Exception):
-    """None of our implementations can run, usually because memory is too small."""
+    """None of our implementations can run, usually because there is too little memory."""
 
 
 class Round(NamedTuple):
@@ -104,7 +104,7 @@ class Runner:
 
 @dataclass
 class Comparison:
-    """The results at one size: the median seconds of each side in each round."""
+    """The results at one size: each side's median seconds in each round."""
 
     point: Point
     ours: list[float] = field(default_factory=list)
@@ -130,7 +130,7 @@ class Comparison:
 
     @property
     def fastest_plain(self) -> str:
-        """The plain call with the lowest median time, among those that ran in every round."""
+        """The plain call with the lowest median time among those that ran in every round."""
         throughout = (name for name, found in self.plain.items() if len(found) == len(self.ours))
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Our time divided by that of the fastest plain call, per round."""
+        """Our time divided by the fastest plain call's, per round."""
         return [
             ours / plain
             for ours, plain in zip(self.ours, self.plain[self.fastest_plain], strict=True)
@@ -289,7 +289,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 def choose(point: Point, bench: Bench) -> Choice:
-    """Choose our implementation with the trial that precedes each measurement.
+    """Choose our implementation in the same trial that precedes every measurement.
 
     Raises:
         ComparisonError: none of our implementations is correct.

@@ -2,7 +2,7 @@
 
 Matrix products take turns with plain torch calls, and are compared with the fastest of those.
 Filters are compared with the bytes per second that a large copy reads and writes. Exits with 1 if a
-row's relative speed is below its limit or could not be measured, and with 77 without a CUDA device.
+row's relative speed is below its limit or can't be measured, and with 77 if there's no CUDA device.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def product(bench: Bench, size: int, dtype: str) -> Share:
 
 
 def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
-    """Return the median seconds of our call and of the fastest plain call, and that call's name."""
+    """Return our call's and the fastest plain call's median seconds, and the latter's name."""
     workload = WORKLOADS["matmul"]
     rival = next(
         rival for rival in workload.implementations_for("cuda") if rival.name == library(measured)

@@ -111,8 +111,8 @@ def telemetry_share(threads: int) -> float:
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
     """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because the location of some inputs in memory makes them
-    slower.
+    Every block makes the same calls, because some inputs are slower, depending on where they are
+    in memory.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -130,7 +130,7 @@ def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
 
 
 def settle(rotation: Rotation) -> None:
-    """Make untimed calls, to evict the data of earlier blocks from the caches."""
+    """Make untimed calls to evict earlier blocks' data from the caches."""
     for _ in range(SETTLING_CALLS):
         rotation.take()()
 

@@ -83,7 +83,7 @@ def main() -> int:
 def all_repeats(
     number: int, folder: Path, what: Sequence[str], console: Console
 ) -> list[ResultDocument]:
-    """Return all repeats in order, measuring those that are missing."""
+    """Return all repeats in order, measuring any that are missing."""
     documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
     missing = [repeat for repeat, document in documents.items() if document is None]
     began = time.monotonic()
@@ -100,7 +100,7 @@ def all_repeats(
 
 
 def finished(path: Path) -> ResultDocument | None:
-    """Return the document of a completed repeat, or None if it is missing or incomplete."""
+    """Return a completed repeat's document, or None if it is missing or incomplete."""
     try:
         document = parse_document(path.read_bytes())
     except (FileNotFoundError, ResultError):
@@ -184,7 +184,7 @@ def designs(repeats: int) -> Iterator[Design]:
 
 
 def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the repeats on each side, for every comparison of a design."""
+    """Yield the repeats on each side for every comparison in a design."""
     jobs = design.jobs_a_side
     if design.name == "odd against even":
         yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])

@@ -1,6 +1,6 @@
 """Library calls as a competent user would write them, and the published comparison's approach.
 
-A plain call gets its data in the layout that suits its library, which allocates the output.
+A plain call's data is in the layout that suits its library, and the library allocates the output.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _numpy_matmul(inputs: Inputs) -> Call:
 
 
 def _scipy_gemm(inputs: Inputs) -> Call:
-    """Multiply the transposes in reverse order, which needs no copy, as BLAS is column-major."""
+    """Multiply the transposes in reverse order; BLAS is column-major, so this needs no copy."""
     left, right = (tensor.numpy() for tensor in inputs)
     gemm = scipy.linalg.get_blas_funcs("gemm", (left, right))
     return lambda: gemm(1.0, right.T, left.T).T
@@ -289,7 +289,7 @@ def image_convolution_as_published(size: int, batch: int) -> Tensor:
 
 
 def gaussian_blur_as_published(size: int, batch: int) -> Tensor:
-    """Blur as reconstructed from the published kernel, sigma and border; no code was published."""
+    """Blur with the published kernel, sigma and border; the code itself was not published."""
     blurred: Tensor = _torch_blur((torch.rand(batch, 3, size, size),))()
     return blurred
 

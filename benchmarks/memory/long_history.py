@@ -69,7 +69,7 @@ def main() -> int:
 
 
 class Bucket:
-    """A folder that implements the S3 client calls of HistoryStore."""
+    """A folder that implements the S3 client calls that HistoryStore makes."""
 
     exceptions = SimpleNamespace(NoSuchKey=FileNotFoundError)
 
@@ -184,7 +184,7 @@ def peak_mb() -> float:
 
 
 def with_forked_mb(before_mb: float) -> float:
-    """Return an upper bound on the peak memory of this process and its largest forked process.
+    """Return an upper bound on the peak memory of this process plus its largest forked process.
 
     Forked processes share the memory that existed before the fork; `before_mb` is this process's
     peak until then. Only forked processes that have ended are counted.

@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
 
 
 def _with_options(argv: Sequence[str]) -> list[str]:
-    """Add the `run` options from the environment variable that Batch job definitions set."""
+    """Add the `run` options from the environment variable that is set in Batch job definitions."""
     added = os.environ.get(OPTIONS, "")
     if argv[:1] != ["run"] or not added:
         return list(argv)
@@ -303,7 +303,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """Check that the points fit in one document, and return them.
+    """Return the points after checking that they fit in one document.
 
     Raises:
         InputError: there are too many points, or two of them are the same row.
@@ -361,7 +361,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
 
 
 def _metrics_namespace(name: str | None) -> str | None:
-    """Check the namespace before measuring, so that CloudWatch does not reject it afterwards."""
+    """Check the namespace before measuring, so that CloudWatch won't reject it afterwards."""
     if name is None:
         return None
     option = f"--metrics-namespace {name!r}"

@@ -1,4 +1,4 @@
-"""Errors that end a job, with their exit codes, and functions that print them in one line."""
+"""Errors that end a job, with their exit codes, and functions that print them on one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's message; CUDA's messages continue with advice."""
+    """Return the first line of an exception's message; CUDA's messages go on to give advice."""
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Discard output after its reader has closed; Python would otherwise complain on exit."""
+    """Discard output once its reader has closed; otherwise Python would complain on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -33,7 +33,7 @@ def warn(text: str) -> None:
 
 
 class JobError(Exception):
-    """Base of this package's errors; each message names the value and the fix in one line."""
+    """Base class of this package's errors; each message names the value and the fix on one line."""
 
     exit_code = 1
 

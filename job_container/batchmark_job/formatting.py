@@ -1,4 +1,4 @@
-"""Durations and counts as text."""
+"""Formats durations and counts as text."""
 
 from __future__ import annotations
 

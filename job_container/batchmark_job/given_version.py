@@ -1,4 +1,4 @@
-"""Determines the version that a job measures, from its options or else from its CI."""
+"""Determines the version that a job measures, from its options or else from CI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def given_version(
 ) -> GivenVersion | None:
     """Return the version from the options or from CI, or None if neither gives one.
 
-    CI's commit and branch are used only if the options give neither, as the two belong together.
+    CI's commit and branch are used only if the options give neither: the two belong together.
 
     Raises:
         InputError: an option is invalid.

@@ -55,7 +55,7 @@ def run_job(
 
     Raises:
         JobError: a workload or the device is missing, or the document could not be written.
-        Exception: an error outside the rows; the document holds what was measured until then.
+        Exception: an error outside the rows; the document holds everything measured up to then.
     """
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     ours = [point.workload for point in settings.points if point.scaling is None]
@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Meet the replicas in other containers, if any; enter this early, because they are waiting."""
+    """Meet any replicas in other containers; enter this early, because they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -177,7 +177,7 @@ def _run(
 def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
     """In each round, start one row and give every started row a turn, in a new random order.
 
-    This spreads a row's turns over time, so that changes of the machine widen its interval.
+    This spreads a row's turns over time, so that changes in the machine widen its interval.
     """
     finished = 0
     began = time.monotonic()
@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Return whether the row has figures to compare with the ceilings of a single task."""
+    """Return whether the row is a single task with figures to compare with the ceilings."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 

@@ -26,7 +26,7 @@ class GpuUtilisation:
 
     @classmethod
     def of(cls, device: str, devices: int) -> GpuUtilisation | None:
-        """Return a sampler of the first `devices` GPUs, or None on the CPU or without NVML."""
+        """Return a sampler for the first `devices` GPUs, or None on the CPU or without NVML."""
         if device != "cuda":
             return None
         try:

@@ -1,4 +1,4 @@
-"""Follower nodes: every node except the main one joins it and runs ranks at its command."""
+"""Follower nodes, which join the main node and run ranks at its command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Exchanges JSON messages, one per line, and heartbeats between the launchers of two nodes.
+"""Exchanges JSON messages, one per line, and heartbeats between two nodes' launchers.
 
-They are not pickled, because unpickling would let anyone who reaches the port run code.
+Messages are not pickled, because unpickling would let anyone who can reach the port run code.
 """
 
 from __future__ import annotations

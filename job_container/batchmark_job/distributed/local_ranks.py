@@ -100,7 +100,7 @@ class LocalRanks:
         return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
-        """Return rank 0's answer; this works only on the node that ran rank 0.
+        """Return rank 0's answer; works only on the node that ran rank 0.
 
         Raises:
             OSError: rank 0 wrote nothing.
@@ -130,7 +130,7 @@ class LocalRanks:
         self._folder.cleanup()
 
     def usage(self) -> tuple[float, int]:
-        """Return the CPU seconds used so far and the resident bytes of the running processes."""
+        """Return the CPU seconds used so far and the running processes' resident bytes."""
         seconds, resident = 0.0, 0
         for process in self._found():
             with contextlib.suppress(psutil.Error):
@@ -140,7 +140,7 @@ class LocalRanks:
         return seconds, resident
 
     def _found(self) -> Iterator[psutil.Process]:
-        """Find this launch's processes by environment, as torchrun gives each its own session."""
+        """Find this launch's processes by environment: torchrun gives each its own session."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(TASK_VARIABLE) == self._task:
@@ -155,7 +155,7 @@ class LocalRanks:
                 say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
-        """Return the outcome of the rank that failed first; others fail as a consequence."""
+        """Return the outcome of the first rank to fail; the others fail as a consequence."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         own = next((each for each in told if not each.lost_another), None)
         # an error that a rank reported came before torchrun ended it

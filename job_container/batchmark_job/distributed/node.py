@@ -38,7 +38,7 @@ JOINING_SECONDS = 1200.0
 
 @dataclass(frozen=True)
 class Node:
-    """The node of the job on which this process runs."""
+    """This process's node, and its place in the job."""
 
     index: int
     count: int
@@ -153,7 +153,7 @@ def own_address(towards: str | None = None) -> str | None:
 
 
 def interface_of(address: str) -> str | None:
-    """Name the network interface with this address; any 127.* address counts as loopback."""
+    """Return the name of the interface with this address; any 127.* address means loopback."""
     wanted = LOOPBACK if address.startswith("127.") else address
     found = psutil.net_if_addrs().items()
     return next(

@@ -1,4 +1,4 @@
-"""Lets the main node control all nodes of a job, which join it and run ranks at its command."""
+"""Lets the main node run ranks on all of a job's nodes, once they have joined it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _JoinedNode:
 class Nodes:
     """Controls the main node's own ranks and the other nodes; losing a node fails all later rows.
 
-    Leaving the context releases the other nodes and tells them the error, if there was one.
+    Leaving the context releases the other nodes and tells them about any error.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Nodes:
         """Start listening if other nodes are expected.
 
         Args:
-            address: this node's own, the only one to listen on; None in a single-node job.
+            address: the only address to listen on, this node's own; None in a single-node job.
 
         Raises:
             CannotMeasureError: the port is not available, or this node has no address.
@@ -194,12 +194,12 @@ class Nodes:
             threading.Event().wait()
 
     def usage(self) -> tuple[float, int]:
-        """Return the CPU seconds and resident bytes of the ranks running on this node."""
+        """Return the CPU seconds and resident bytes used by the ranks running on this node."""
         here = self._here
         return here.usage() if here else (0.0, 0)
 
     def close(self, reason: str | None = None) -> None:
-        """Release the other nodes; `reason` tells them why the job ends early."""
+        """Release the other nodes; `reason` tells them why the job is ending early."""
         self._closed.set()
         self._close_door()
         for joined in list(self._joined.values()):
@@ -313,7 +313,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """Return how the ranks ended, by node index; nodes with running ranks are left out."""
+        """Return how the ranks ended, by node index; nodes whose ranks still run are left out."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -359,7 +359,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Return the mean GPU utilisation while sampling; nodes time readings from their launch."""
+    """Return the mean GPU utilisation during sampling; nodes time their readings from launch."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

@@ -1,4 +1,4 @@
-"""What the suite `scaling` measures: the rows of a job for a given number of nodes."""
+"""What the `scaling` suite measures: a job's rows for a given number of nodes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ReadingPoint:
 
     @property
     def seconds(self) -> float | None:
-        """Time limit of a cold pass, which has to wait for S3; None means the usual limit."""
+        """Time limit for a cold pass, which has to wait for S3; None means the usual limit."""
         return COLD_SECONDS if self.cold else None
 
     @property

@@ -1,6 +1,6 @@
-"""A torchrun rendezvous whose store listens only at the main node's address.
+"""A torchrun rendezvous whose store listens only on the main node's address.
 
-torch's own store listens at all addresses. Neither store has authentication: anyone who reaches the
+torch's own store listens on all addresses. Neither store has authentication: anyone who reaches the
 port during a launch can read the store and write to it.
 """
 

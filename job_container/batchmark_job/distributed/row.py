@@ -1,4 +1,4 @@
-"""One row of the suite `scaling`, measured in several launches by all ranks of all nodes."""
+"""One row of the `scaling` suite, measured in several launches by all ranks on all nodes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class ScalingRow(MeasuredRow):
 
 
 def _middle(splits: list[StepSplit]) -> StepSplit:
-    """Return the median of each part over the launches."""
+    """Return each part's median over the launches."""
     parts = {
         name: statistics.median(getattr(each, name) for each in splits)
         for name in StepSplit.model_fields

@@ -1,4 +1,4 @@
-"""The task of the ranks in one torchrun launch, and rank 0's answer.
+"""The task for the ranks in one torchrun launch, and rank 0's answer.
 
 Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another one.
 """
@@ -33,7 +33,7 @@ class Ranks(Model):
 
 
 class Train(Ranks):
-    """Train ResNet-50, each rank on its own batches; a sample is a step."""
+    """The task of training ResNet-50, each rank on its own batches; a sample is a step."""
 
     kind: Literal["train"] = "train"
     batch: int = Field(description="number of images per rank and step")
@@ -45,14 +45,14 @@ class Train(Ranks):
 
 
 class AllReduce(Ranks):
-    """Sum a tensor over all ranks repeatedly."""
+    """The task of repeatedly summing a tensor over all ranks."""
 
     kind: Literal["all_reduce"] = "all_reduce"
     size_bytes: int
 
 
 class Read(Ranks):
-    """Read all shards, each rank its own share; a sample is a pass."""
+    """The task of reading all shards, with each rank reading its share; a sample is a pass."""
 
     kind: Literal["read"] = "read"
     folder: Path
@@ -68,7 +68,7 @@ TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
 
 
 class RankError(Model):
-    """A rank's error, written before it exits, to find out which rank failed first."""
+    """A rank's error, written as the rank exits, so that the first rank to fail can be found."""
 
     at: float = Field(
         description="time of the failure by its machine's clock, in seconds since 1970"
@@ -80,7 +80,7 @@ class RankError(Model):
 
 
 class Answer(Model):
-    """The results of all ranks in one launch, as measured by rank 0."""
+    """All ranks' results from one launch, as measured by rank 0."""
 
     implementation: Implementation
     cold_seconds: float = Field(description="duration of the first call")

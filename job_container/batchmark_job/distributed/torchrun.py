@@ -28,7 +28,7 @@ LOOPBACK_INTERFACE = "lo"  # on a single node, since NCCL would listen on anothe
 
 
 class Launch(NamedTuple):
-    """The parameters of one launch of all ranks, sent to each node."""
+    """The parameters for one launch of all ranks, sent to each node."""
 
     number: int
     nodes: int
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """Kill all ranks when the job ends for any reason, which closes the pipe on stdin."""
+    """Kill all ranks when the pipe on stdin closes, as it does however the job ends."""
     while os.read(sys.stdin.fileno(), 4096):  # not through a buffer: its lock would block the exit
         pass
     for process in psutil.Process().children(recursive=True):

@@ -1,1 +1,1 @@
-"""Makes synthetic image sets in shards, for training that reads files."""
+"""Makes sharded sets of synthetic images, for training that reads files."""

@@ -1,4 +1,4 @@
-"""The command `images`, and its options."""
+"""The `images` command and its options."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def make(settings: Settings, place: Place) -> Manifest:
 
 
 def encoded_shard(number: int, settings: Settings, pool: Executor) -> bytes:
-    """Encode a shard as a tar file without times or owners, so that its bytes are reproducible."""
+    """Encode a shard as a tar file without times or owners, to make its bytes reproducible."""
     images = settings.images_of(number)
     encoded = pool.map(
         lambda index: image(index, settings.size, settings.classes, settings.seed), images

@@ -1,4 +1,4 @@
-"""The manifest that is stored with a set's shards, and lists them once all of them are made."""
+"""The manifest stored with a set's shards, which lists them once all have been made."""
 
 from __future__ import annotations
 

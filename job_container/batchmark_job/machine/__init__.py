@@ -1,1 +1,1 @@
-"""The machine that the job runs on: CUDA, NVML, memory, threads, and its state."""
+"""The machine that the job runs on: its CUDA, NVML, memory, threads and state."""

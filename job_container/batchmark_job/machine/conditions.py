@@ -36,7 +36,7 @@ FREQUENCY_FLOOR = 0.5
 
 @dataclass(frozen=True)
 class CpuTicks:
-    """Time of all CPUs together since boot, in ticks."""
+    """The combined time of all CPUs since boot, in ticks."""
 
     busy: int
     stolen: int
@@ -59,7 +59,7 @@ class ThreadTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """All values read at one moment of time.perf_counter()."""
+    """All values read at one moment, as given by time.perf_counter()."""
 
     at: float
     ticks: CpuTicks | None
@@ -70,7 +70,7 @@ class Reading:
 class Monitor:
     """Samples the machine's state at intervals, and reports on any span of time afterwards.
 
-    Spans are in seconds of time.perf_counter(). Nothing raises; values that can't be read are None.
+    Spans are in seconds of time.perf_counter(). No method raises; unreadable values are None.
     """
 
     def __init__(self, device: str, gpu: nvml.Gpu | None = None, root: Path = Path("/")) -> None:
@@ -96,7 +96,7 @@ class Monitor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; does nothing if there is none."""
+        """Stop the thread, if there is one."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(LAST_READING_SECONDS)
@@ -107,7 +107,7 @@ class Monitor:
         return self.at(time.perf_counter())
 
     def at(self, moment: float) -> Conditions:
-        """Return the nearest reading, and the steal up to that moment."""
+        """Return the nearest reading, and the steal up to then."""
         return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
@@ -116,7 +116,7 @@ class Monitor:
         return _conditions(_near(readings, start, end), _stolen(readings, start, end))
 
     def throttled(self, start: float, end: float) -> bool:
-        """Return whether something other than the measured code slowed the machine in a span.
+        """Return whether something other than the measured code slowed the machine during a span.
 
         A span counts as throttled only if one of these holds.
 
@@ -185,7 +185,7 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 def wait_share(
     before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
 ) -> float | None:
-    """Return the share of their runnable time that the threads spent waiting for a CPU."""
+    """Return the share of the threads' runnable time that they spent waiting for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
@@ -195,7 +195,7 @@ def wait_share(
 
 
 def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
-    """Combine several spans: means of the known values, and every slowdown."""
+    """Combine several spans into the known values' means and every slowdown."""
     means = {
         name: mean_known(getattr(span, name) for span in spans)
         for name in Conditions.model_fields

@@ -34,7 +34,7 @@ THREAD_VARIABLES = (
 
 
 def describe(compute_threads: int, device: Device) -> Environment:
-    """Return the fingerprint of this machine, with the last-level cache of the measured device."""
+    """Return this machine's fingerprint, with the measured device's last-level cache."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -75,14 +75,14 @@ def thread_settings() -> tuple[str, ...]:
 
 
 def usable_threads(root: Path = Path("/")) -> int:
-    """Count the logical CPUs that this process may use, by affinity and cgroup quota."""
+    """Count the logical CPUs that this process can use, given its affinity and cgroup quota."""
     threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Count the physical cores that this process may use; equals usable_threads() without SMT.
+    """Count the physical cores that this process can use; equals usable_threads() without SMT.
 
     If the kernel does not say which logical CPUs share a core, each counts as one.
     """
@@ -93,7 +93,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
-    """Return the size of the GPU's L2 cache, or of the usable CPUs' last-level caches together."""
+    """Return the size of the GPU's L2 cache, or of all the usable CPUs' last-level caches."""
     if device == Device.CUDA:
         import torch
 
@@ -121,7 +121,7 @@ def _usable_cpus() -> set[int]:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """Return the CPU quota of the control group (version 2 or 1) in CPUs, or None."""
+    """Return the control group's quota (version 2 or 1) in CPUs, or None if there is none."""
     with contextlib.suppress(OSError, ValueError):
         quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)

@@ -1,4 +1,4 @@
-"""The host of a job's container: what its kernel reports, and what may affect timings."""
+"""The host of a job's container: what its kernel reports, and what can affect timings."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
 
 
 def python_path() -> str:
-    """Return the PYTHONPATH with which another process finds this package."""
+    """Return the PYTHONPATH that lets another process find this package."""
     return os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))

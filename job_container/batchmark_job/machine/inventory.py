@@ -1,4 +1,4 @@
-"""Determines the device and threads that a job measures with, and the machine's fingerprint."""
+"""Determines a job's device and threads for measuring, and the machine's fingerprint."""
 
 from __future__ import annotations
 

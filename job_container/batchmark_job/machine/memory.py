@@ -56,7 +56,7 @@ def has_room(needed_bytes: int, device: str) -> bool:
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
-    """Return this process's peak memory so far: torch's on CUDA, all of it on the CPU."""
+    """Return this process's peak memory so far: torch's share on CUDA, all of it on the CPU."""
     if device == "cuda":
         import torch
 
@@ -94,14 +94,14 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the error in one line; if memory ran out, the line begins by saying so."""
+    """Return the error on one line; if memory ran out, the line begins by saying so."""
     if is_out_of_memory(error):
         return f"ran out of memory: {first_line(error)}"
     return one_line(error)
 
 
 def kills_for_memory(root: Path = Path("/")) -> int:
-    """Count the processes of this control group that the kernel's OOM killer has killed.
+    """Count the processes in this control group that the kernel's OOM killer has killed.
 
     Without a version 2 group, the count covers the whole machine, including other containers.
     """
@@ -117,7 +117,7 @@ def available_host_bytes(root: Path = Path("/")) -> int:
 
 
 def host_memory_bytes(root: Path = Path("/")) -> int:
-    """Return the machine's memory, or the control group's limit if that is lower."""
+    """Return the machine's memory, or the control group's limit if that's lower."""
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])
@@ -168,7 +168,7 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """Return the number after a name in a file of "name number" lines, or None if missing."""
+    """Return the number after a name in a file of "name number" lines, or None if it's missing."""
     lines = map(str.split, text_of(path).splitlines())
     return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 

@@ -33,7 +33,7 @@ def on_ec2(root: Path = Path("/")) -> bool:
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """Return the instance metadata URL from the environment, or EC2's own, or None outside EC2."""
+    """Return the instance metadata URL: the environment's, or EC2's own on EC2, or else None."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
@@ -55,7 +55,7 @@ def image_digest() -> str | None:
 
 
 def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """Return the ECS agent's metadata on this container or its task; empty without an agent.
+    """Return the ECS agent's metadata about this container or its task; empty without an agent.
 
     Source: task metadata endpoint version 4, whose address the agent puts into the environment.
     """

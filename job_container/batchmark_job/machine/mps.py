@@ -1,7 +1,7 @@
 """Runs NVIDIA's Multi-Process Service with the job's own control daemon, in its own folder.
 
-A guard process starts the daemon. It ends the daemon and its servers when the guard's standard
-input closes, because the job stopped the service or ended for any reason.
+A guard process starts the daemon, and ends it and its servers when the guard's standard input
+closes, which happens when the job stops the service or ends for any reason.
 
 Source: NVIDIA, Multi-Process Service, https://docs.nvidia.com/deploy/mps/.
 """
@@ -54,7 +54,7 @@ def client_environment(
 
 @contextlib.contextmanager
 def daemon(gpu_uuid: str | None) -> Iterator[str]:
-    """Run a control daemon for a GPU within the context, and yield the folder of its pipes.
+    """Run a control daemon for a GPU within the context, and yield the folder with its pipes.
 
     Raises:
         CannotMeasureError: the daemon is not installed or does not respond.
@@ -167,7 +167,7 @@ def _guard(control: str, ready_seconds: float, said: Path) -> None:
 
 
 def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> str:
-    """Wait for the daemon, and return READY or why it is not ready."""
+    """Wait for the daemon, and return READY or the reason it isn't ready."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if process.poll() is not None:

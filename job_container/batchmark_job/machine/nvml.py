@@ -67,11 +67,11 @@ class Gpu:
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetPowerUsage)
 
     def clock_hz(self) -> float | None:
-        """Return the clock of the streaming multiprocessors."""
+        """Return the streaming multiprocessors' clock."""
         return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM)
 
     def application_clock_hz(self) -> float | None:
-        """Return the clock set for running kernels; the GPU may still run slower or faster."""
+        """Return the clock set for running kernels; the GPU can still run slower or faster."""
         nvml = self._nvml
         return self._scaled(1e6, nvml.nvmlDeviceGetApplicationsClock, nvml.NVML_CLOCK_GRAPHICS)
 
@@ -120,7 +120,7 @@ class Gpu:
 
 
 class Driver(NamedTuple):
-    """An NVIDIA driver: its version, the CUDA version it supports, and the number of its GPUs."""
+    """An NVIDIA driver: its version, the CUDA version it supports, and its number of GPUs."""
 
     version: str
     cuda: tuple[int, int] | None  # None if its CUDA library is missing
@@ -128,7 +128,7 @@ class Driver(NamedTuple):
 
 
 def driver() -> Driver:
-    """Return the driver of this machine or container, found without torch."""
+    """Return this machine's or container's driver, found without torch."""
     pynvml.nvmlInit()
     try:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
@@ -154,7 +154,7 @@ def visible_gpus() -> list[Gpu]:
 
 
 def all_gpus() -> list[Gpu]:
-    """Return the GPUs of this machine or container, found without torch."""
+    """Return this machine's or container's GPUs, found without torch."""
     pynvml.nvmlInit()
     count = int(pynvml.nvmlDeviceGetCount())
     return [Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]

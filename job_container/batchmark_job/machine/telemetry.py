@@ -2,7 +2,7 @@
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
 MemoryUsed       resident memory of the job's processes, shared pages counted once
-GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
+GPUUtilization   percent of the last second or less in which a kernel ran, according to NVML
 GPUMemoryUsed    used memory of the GPU, including the driver's share
 GPUPower         power drawn by the whole board
 GPUClock         clock of the streaming multiprocessors
@@ -60,11 +60,11 @@ class Meter(Protocol):
     """One source of samples."""
 
     def read(self) -> dict[str, float]:
-        """Return values by metric, in UNITS; must be cheap, because measurements are running."""
+        """Return values by metric, in UNITS; keep it cheap, because measurements are running."""
 
 
 class ProcessMeter:
-    """Meter of this process and its workers; `usage` returns the workers' CPU seconds and bytes."""
+    """A meter for this process and its workers; `usage` returns the workers' CPU time and bytes."""
 
     def __init__(self, compute_threads: int, usage: Callable[[], tuple[float, int]]) -> None:
         self._compute_threads = compute_threads
@@ -84,7 +84,7 @@ class ProcessMeter:
 
 
 class GpuMeter:
-    """Meter of one GPU; metrics that the GPU does not have are left out."""
+    """A meter for one GPU; metrics that the GPU lacks are left out."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -110,7 +110,7 @@ def meters_for(
 
 @dataclass
 class StatisticSet:
-    """Statistics of one metric over a minute or a whole job, as CloudWatch accepts them."""
+    """Statistics of one metric over a minute or a whole job, in CloudWatch's format."""
 
     count: int = 0
     total: float = 0.0
@@ -143,7 +143,7 @@ class Telemetry:
         self._published = False
 
     def start(self) -> None:
-        """Take the first sample, and start a thread that takes the others."""
+        """Take the first sample, and start a thread that takes the rest."""
         if self._meters:
             self._sample()
             self._thread.start()
@@ -170,7 +170,7 @@ class Telemetry:
             )
 
     def publish(self) -> None:
-        """Stop and send everything once, within PUBLISH_SECONDS; a second caller waits for that."""
+        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for this."""
         with self._publishing:
             if self._published:
                 return

@@ -22,9 +22,9 @@ LOOK_SECONDS = 0.008  # minimum, since a running thread's time is updated every 
 
 
 class WorkingThreads:
-    """Finds the threads that do the work in a process's calls, again for each call.
+    """Finds the threads that do the work in each of a process's calls.
 
-    Once is not enough: threads that checked or copied something spin for another 10 ms.
+    Finding them once isn't enough: threads that checked or copied something spin for 10 ms more.
     """
 
     def __init__(self, most: int) -> None:
@@ -74,9 +74,9 @@ def thread_counts_to_try(count: int) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
-    """Within the context, pin each of these threads of this process to one core.
+    """Within the context, pin each of these threads in this process to one core.
 
-    Threads that have just started, were stopped or sleep between calls may share a core for 60 ms
+    Threads that have just started, were stopped or sleep between calls can share a core for 60 ms
     or more until the scheduler separates them. Threads that are already pinned are left alone.
     """
     allowed = _cores(0)

@@ -1,4 +1,4 @@
-"""The candidates for a row: pairs of an implementation and a thread count."""
+"""A row's candidates: pairs of an implementation and a thread count."""
 
 from __future__ import annotations
 
@@ -108,10 +108,9 @@ class Candidate:
 
     @property
     def trial_seconds(self) -> float | None:
-        """Median duration of its calls in the trial; None if it made no warm calls.
+        """Its calls' median duration in the trial, or None if it made no warm calls.
 
-        For a candidate that was dropped before its first turn, the duration of its fastest warm
-        call.
+        If it was dropped before its first turn, this is the duration of its fastest warm call.
         """
         return self.level if math.isfinite(self.level) else None
 
@@ -138,7 +137,7 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """The candidates for a row and what a trial needs; `input_sets` is 0 if none competes."""
+    """A row's candidates and what a trial needs; `input_sets` is 0 if no candidate competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int

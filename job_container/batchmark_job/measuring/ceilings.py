@@ -1,4 +1,4 @@
-"""Measures the device's peak rates: in large matrix products, in copying and in reading memory."""
+"""Measures the device's peak rates for large matrix products and for copying and reading memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDS = 3  # at least
 
 
 class Bounds(NamedTuple):
-    """Approximate duration and size limits of each ceiling's measurement."""
+    """Approximate duration and size limits for each ceiling's measurement."""
 
     seconds: float
     smallest_product: int
@@ -43,7 +43,7 @@ BOUNDS = {
 def measure_ceilings(
     device: str, dtypes: Iterable[str], bounds: Bounds | None = None
 ) -> tuple[Ceiling, ...]:
-    """Measure the peak rates of a copy, a read and, for each dtype, a matrix product.
+    """Measure peak rates for a copy, a read and, for each dtype, a matrix product.
 
     A copy counts the bytes read plus the bytes written, but not the cache lines that a CPU reads
     before it writes them. A product counts as 2 n³ operations. A dtype without native arithmetic
@@ -173,7 +173,7 @@ def _has_room(needed_bytes: int, device: str) -> bool:
 def _fastest(
     calls: Mapping[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
 ) -> tuple[float, str]:
-    """Return the shortest time of all calls, and the name of the call that took it.
+    """Return the shortest time taken by any call, and that call's name.
 
     Each call runs at least ROUNDS times, and all together for at least `seconds`. They don't
     alternate, because one library's threads would still spin while the other's work.

@@ -1,6 +1,6 @@
-"""Determines a row's candidates, how many input sets they get, and how much work the row is.
+"""Determines a row's candidates, how many input sets they get, and how much work the row involves.
 
-This runs in a worker, as it loads libraries and, for a user's own workload, runs their code.
+This runs in a worker because it loads libraries and, for a user's own workload, runs their code.
 """
 
 from __future__ import annotations

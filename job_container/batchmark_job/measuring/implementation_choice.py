@@ -1,4 +1,4 @@
-"""Finds the fastest correct implementation of a row, and its best number of threads.
+"""Finds a row's fastest correct implementation, and that implementation's best thread count.
 
 Every candidate has its own worker and computes on the same inputs, in the layout it prefers. Its
 first call is its cold call, whose output is checked. An implementation is tried with one thread
@@ -42,7 +42,7 @@ def choose_fastest(
     hear: Hear,
     start: Start | None = None,
 ) -> tuple[Candidate | None, Worker | None]:
-    """Return the fastest correct candidate, if any, and its worker if that is still alive.
+    """Return the fastest correct candidate, if any, and its worker if it is still alive.
 
     Candidates take turns if memory can hold them all, and the winner's worker stays alive.
     Otherwise, each is timed alone. A single candidate is chosen without being tried.
@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Return whether to try the next thread count; far behind the leader, gains must be large."""
+    """Return whether to try the next thread count; one far behind the leader must gain a lot."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest
@@ -160,7 +160,7 @@ def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladde
 
 @dataclass
 class _Trial:
-    """The trial of a row: all candidates, and those that currently have a worker."""
+    """A row's trial: all candidates, and those that currently have a worker."""
 
     ladders: Sequence[_Ladder]
     begin: Callable[[Candidate], _Runner]
@@ -173,7 +173,7 @@ class _Trial:
 
     @property
     def patience(self) -> float:
-        """Duration from which a single call is enough to drop its candidate."""
+        """Duration beyond which a single call is enough to drop a candidate."""
         spent = sum(sum(candidate.seconds) for candidate in self.candidates)
         return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
 
@@ -185,7 +185,7 @@ class _Trial:
         return min(competing, key=lambda each: each.level, default=None)
 
     def hold_together(self, *, on_cpu: bool) -> None:
-        """Let candidates take turns; those that may still be the fastest keep their workers."""
+        """Let candidates take turns; those that might still be the fastest keep their workers."""
         try:
             if not on_cpu:  # on the CPU several starting at once would have more threads than cores
                 self.held = [self.begin(candidate) for candidate in self.candidates]
@@ -248,7 +248,7 @@ class _Trial:
                 return
 
     def _let_go(self) -> None:
-        """End workers whose candidates dropped out, are hopeless, or exceed MOST_HELD."""
+        """End workers whose candidates have dropped out, are hopeless, or exceed MOST_HELD."""
         kept: list[_Runner] = []
         rungs_held: Counter[int] = Counter()
         for runner in sorted(self.held, key=lambda runner: runner.candidate.level):
@@ -276,7 +276,7 @@ def start_prepared(
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """Return the candidate that made the cold call: for a CUDA graph, that is the captured one."""
+    """Return the candidate that made the cold call; for a CUDA graph, this is the captured one."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:

@@ -13,12 +13,12 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Limits that decide when to stop sampling a row, over all turns of all `processes`.
+    """Limits that decide when to stop sampling a row, over all turns in all `processes`.
 
     Sampling stops as soon as half the width of the median's confidence interval is at most
     `precision` of the median, or else after `samples` or `max_seconds`. At least `minimum_samples`
-    are taken, unless that would take more than PATIENCE times `max_seconds`. Even if precise
-    earlier, sampling goes on for a tenth of `max_seconds`, to cover more than a moment's noise.
+    are taken, unless that would take more than PATIENCE times `max_seconds`. A row that is precise
+    earlier is still sampled for a tenth of `max_seconds`, to cover more than a moment's noise.
     """
 
     samples: int = 1000
@@ -48,7 +48,7 @@ class RowLimits:
             )
 
     def of_one_turn(self) -> RowLimits:
-        """Return the limits for a single turn of a single process."""
+        """Return the limits for a single turn in a single process."""
         parts = self.processes * self.turns
         return RowLimits(
             samples=max(math.ceil(self.samples / parts), 1),

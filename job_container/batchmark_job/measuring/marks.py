@@ -19,7 +19,7 @@ Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_
 
 
 class JobMarks:
-    """Collects the times of a job's stages; only the first time of each counts."""
+    """Collects a job's stage times; only the first time for each stage counts."""
 
     def __init__(self) -> None:
         self.process_started_at = process_started_at()
@@ -36,7 +36,7 @@ class JobMarks:
             self.mark(value)
 
     def document(self) -> Marks:
-        """Return all marks known so far; waits at most 2 s for the ECS agent, if there is one."""
+        """Return all marks known so far; wait at most 2 s for the ECS agent, if there is one."""
         task = metadata.ecs_metadata("/task")
         container = metadata.ecs_metadata() if task else {}
         return Marks(

@@ -1,4 +1,4 @@
-"""Base class of all rows, from the first turn to the finished measurement."""
+"""The base class of all rows, from the first turn to the finished measurement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 @dataclass(frozen=True)
 class Bench:
-    """The device, limits, workers and other resources with which a job measures its rows."""
+    """The device, limits, workers and other resources that a job uses to measure its rows."""
 
     device: str
     limits: RowLimits
@@ -51,7 +51,7 @@ class Bench:
         monitor: Monitor | None = None,
         marks: JobMarks | None = None,
     ) -> Bench:
-        """Create a bench for a machine, by default with an idle monitor and empty marks."""
+        """Create a bench for a machine, with an idle monitor and empty marks by default."""
         return cls(
             machine.device.value,
             limits,
@@ -70,7 +70,7 @@ class HasName(Protocol):
 
     @property
     def name(self) -> str:
-        """Name in the result document."""
+        """The name in the result document."""
 
 
 class Turn(Protocol):
@@ -83,7 +83,7 @@ class Turn(Protocol):
 
 @dataclass
 class MeasuredRow(ABC):
-    """A row that is being measured, and that other threads can read at any time.
+    """A row being measured, which other threads can read at any time.
 
     It is done once `measurement` is set. Errors are recorded in its status and never raised.
     """
@@ -106,7 +106,7 @@ class MeasuredRow(ABC):
 
     @property
     def samples(self) -> list[float]:
-        """The samples of all finished turns."""
+        """The samples from all finished turns."""
         return [seconds for turn in self.turns for seconds in turn.seconds]
 
     @abstractmethod

@@ -13,7 +13,7 @@ JUMP = 2.0
 
 
 class Start(NamedTuple):
-    """Where to start a trial: the thread counts that were best at another size.
+    """Where to start a trial: at the thread counts that were best at another size.
 
     `then` is the only direction worth trying from there: more work never needs fewer threads.
     """

@@ -51,7 +51,7 @@ ENERGY_SECONDS = 1.0
 
 
 class Prepared:
-    """The calls of an implementation on rotating inputs, and the settings to time them under."""
+    """An implementation's calls on rotating inputs, and the settings to time them under."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call, check its output and that its inputs are unchanged, then warm up."""
+        """Make the cold call, check its output and that it left its inputs alone, then warm up."""
         with self._state():
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
@@ -223,7 +223,7 @@ class Prepared:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
     def _warm_up_for_the_trial(self) -> list[float]:
-        """Warm up before the trial, and return the duration of each call."""
+        """Warm up before the trial, and return each call's duration."""
         seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
         with self._pinned():
@@ -248,7 +248,7 @@ class Prepared:
     def _pinned(self) -> contextlib.AbstractContextManager[None]:
         """Pin each thread that the calls are known to use to its own core.
 
-        This includes long calls: they may be long because two threads share a core.
+        This includes long calls: they might be long because two threads share a core.
         """
         return contextlib.nullcontext() if self._threads.most == 1 else self._threads.pinned()
 
@@ -318,7 +318,7 @@ def _per_call(before: float | None, after: float | None, sampled: Sampled) -> fl
 
 
 def _probe(inputs: Tensors) -> Tensors:
-    """Copy evenly spaced bytes of each tensor."""
+    """Copy evenly spaced bytes from each tensor."""
     found = []
     for tensor in inputs:
         memory_bytes = bytes_of(tensor)

@@ -1,4 +1,4 @@
-"""What a row computes, on which inputs, and how its outputs are checked."""
+"""What a row computes and on which inputs, and how its outputs are checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CACHES_FILLED = 2  # filled by all input sets together, or by evicting between c
 
 @dataclass(frozen=True)
 class Problem:
-    """The workload, parameters, dtype and device of a row."""
+    """A row's workload, parameters, dtype and device."""
 
     workload: Workload
     parameters: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Measures all-reduce, which sums a tensor over all ranks as training does with its gradients.
+"""Measures all-reduce, which sums a tensor over all ranks, as training does with gradients.
 
 The result is correct if the sums of known numbers are exact.
 """

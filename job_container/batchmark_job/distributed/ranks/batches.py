@@ -1,4 +1,4 @@
-"""Supplies endless training batches on the rank's device, synthetic or from files."""
+"""Supplies endless training batches, synthetic or from files, on the rank's device."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 @contextmanager
 def batches(task: Train, world: World) -> Iterator[Source]:
-    """Provide the task's batches; enter the context before the ranks join, as loaders fork."""
+    """Provide the task's batches; enter the context before the ranks join, because loaders fork."""
     if task.data == "synthetic":
         yield Source(cycle(synthetic(task, world)))
         return
@@ -47,7 +47,7 @@ def batches(task: Train, world: World) -> Iterator[Source]:
 
 
 def synthetic(task: Train, world: World) -> list[Batch]:
-    """Make a few batches of noise added to class patterns, which are the same on all ranks."""
+    """Make a few batches: noise added to class patterns that are the same on all ranks."""
     patterns = _patterns(task)
     generator = torch.Generator().manual_seed(task.seed + 1 + world.rank)
     dtype = torch_calls.torch_dtype(task.dtype)

@@ -85,7 +85,7 @@ def _gradient(weight: Tensor) -> Tensor:
 def _averaging_errors(
     averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
 ) -> Iterator[float]:
-    """Yield the error of each kernel, relative to the kernel's largest gradient."""
+    """Yield each kernel's error, relative to the kernel's largest gradient."""
     for gradient, own in zip(averaged, alone, strict=True):
         mean = world.summed(own.double()) / world.size
         pair = reference.to_float64(gradient), reference.to_float64(mean)
@@ -93,7 +93,7 @@ def _averaging_errors(
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """Take a strided sample of a gradient; the odd stride reaches every position of a kernel."""
+    """Take a strided sample of a gradient; the odd stride reaches every position in a kernel."""
     return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
@@ -125,7 +125,7 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """Count the weight tensors that are not the same on all ranks."""
+    """Count the weight tensors that aren't the same on all ranks."""
     differ = [
         float(not weight.detach().equal(world.of_first(weight.detach())))
         for weight in network.weights

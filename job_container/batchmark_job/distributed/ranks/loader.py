@@ -1,7 +1,7 @@
-"""Loads endless images from shards; worker processes decode and augment them on the CPU.
+"""Streams images endlessly from shards; worker processes decode and augment them on the CPU.
 
 There is one worker per thread, up to the rank's number of shards. Workers finish their batches
-at the same time, so one step may wait for all of them and the next for none. A sample is therefore
+at the same time, so one step can wait for all of them and the next for none. A sample is therefore
 the mean of as many steps as there are workers. Batches loaded before the warm-up are discarded.
 """
 
@@ -98,7 +98,7 @@ class Images(IterableDataset[tuple[Pixels, int]]):
 
 
 def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
-    """Return a random crop, scaled to size × size and mirrored half of the time."""
+    """Return a random crop, scaled to size × size and mirrored half the time."""
     top, left, height, width = _crop(pixels.shape[0], pixels.shape[1], rng)
     part = pixels[top : top + height, left : left + width]
     shrinks = height > size and width > size
@@ -109,7 +109,7 @@ def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
 
 
 def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Return the top, left, height and width of a random crop, or of the image if none fits."""
+    """Return a random crop's top, left, height and width, or the whole image's if none fits."""
     for _ in range(TRIES):
         area = height * width * rng.uniform(*AREAS)
         ratio = np.exp(rng.uniform(*np.log(RATIOS)))
@@ -126,7 +126,7 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield all samples; drop each shard from the page cache first, so that it is really read."""
+    """Yield all samples; drop each shard from the page cache first, to force a real read."""
     for shard in shards:
         count = 0
         try:

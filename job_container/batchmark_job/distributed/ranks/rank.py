@@ -1,4 +1,4 @@
-"""The program of one rank of a multi-node row, started by torchrun.
+"""The program that torchrun starts for each rank of a multi-node row.
 
 It reads its task from the file named by BATCHMARK_TASK. Rank 0 writes its answer to the file named
 by BATCHMARK_ANSWER. An error is printed as the last line on stderr.
@@ -90,7 +90,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """Return the exit code, and one line that says what went wrong and how to fix it."""
+    """Return the exit code, and one line saying what went wrong and how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -113,7 +113,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
 
 
 def _line(error: Exception) -> str:
-    """Return the error in one line, including the reason that NCCL gives in a later line."""
+    """Return the error on one line, including the reason that NCCL gives on a later line."""
     _, _, reason = str(error).partition("Last error:")
     return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
 
@@ -156,7 +156,7 @@ def _from_environment(variable: str) -> str:
 
 
 def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
-    """Report the error and exit; torch's own shutdown may wait for ranks that have ended."""
+    """Report the error and exit; torch's own shutdown might wait for ranks that have ended."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
     with contextlib.suppress(OSError, JobError, ValueError):

@@ -1,4 +1,4 @@
-"""Times passes that read all shards; each rank reads its own share.
+"""Times passes over all shards, in which each rank reads its own share.
 
 Together, the ranks must read as many bytes as the files contain. Before a warm pass, the files are
 dropped from the page cache as far as possible; the file system's servers may still cache them.
@@ -47,7 +47,7 @@ def read(task: Read) -> Answer:
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     """Take the measurement after the ranks have joined.
 
-    An extra pass precedes the warm ones. It loads files from S3 that the file system still lacks,
+    An extra pass precedes the warm ones. It loads any files that are still missing from S3,
     and verifies checksums.
     """
     mine = own_shards(shards, world)

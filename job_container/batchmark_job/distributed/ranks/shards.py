@@ -21,7 +21,7 @@ class ShardFile(NamedTuple):
 
 
 def find_shards(folder: Path, world: World) -> list[ShardFile]:
-    """Return all shards sorted by name; there is at least one per rank.
+    """Return all shards, at least one per rank, sorted by name.
 
     Raises:
         InputError: the folder can't be read, has too few shards, or differs from its manifest.
@@ -58,7 +58,7 @@ def own_shards(shards: list[ShardFile], world: World) -> list[ShardFile]:
 def drop_from_page_cache(path: Path) -> None:
     """Ask the kernel to drop this file from the page cache.
 
-    Mapped and dirty pages stay cached, and so does what the file system's servers cache.
+    Mapped and dirty pages stay cached, as does anything in the file system's servers' caches.
     """
     handle = os.open(path, os.O_RDONLY)
     try:

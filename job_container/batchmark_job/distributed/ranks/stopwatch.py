@@ -1,4 +1,4 @@
-"""Times each of the calls that all ranks make together, on the device."""
+"""Times, on the device, each call that all ranks make together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stopwatch:
 
 
 class Timed(NamedTuple):
-    """Durations of calls, over all ranks and on this rank."""
+    """Call durations, over all ranks and on this rank alone."""
 
     samples: list[float]  # seconds per call; they add up to the elapsed time of all ranks
     starts: list[float]  # of each sample, by this rank's own clock
@@ -105,7 +105,7 @@ def time_calls(
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
-    """Return the duration of one call on the slowest rank, by the host's clock."""
+    """Return how long one call takes on the slowest rank, according to the host's clock."""
     world.wait_for_all()
     began = time.perf_counter()
     stopwatch = Stopwatch(world.device)

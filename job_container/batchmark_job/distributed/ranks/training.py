@@ -153,7 +153,7 @@ class Trainer:
         )
 
     def step(self, stopwatch: Stopwatch) -> None:
-        """Make a step in two laps: waiting for a batch, and everything else."""
+        """Run a step in two laps: waiting for a batch, and everything else."""
         batch = next(self._batches)
         stopwatch.mark()
         self._losses.append(self.forward_and_backward(*batch))
@@ -161,7 +161,7 @@ class Trainer:
         stopwatch.mark()
 
     def step_alone(self, stopwatch: Stopwatch) -> None:
-        """Make a step without exchanging gradients; the ranks' weights differ afterwards."""
+        """Run a step without exchanging gradients; the ranks' weights differ afterwards."""
         batch = next(self._batches)
         stopwatch.mark()
         self.forward_and_backward_alone(*batch)
@@ -212,7 +212,7 @@ class Trainer:
 
 
 def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
-    """Return the rate: it rises linearly in the warm-up epochs, then decays quadratically to 0.
+    """Return the rate, which rises linearly during warm-up and then decays quadratically to 0.
 
     Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 2.2, and the "poly" policy of
     Liu et al., https://arxiv.org/abs/1506.04579.
@@ -239,7 +239,7 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
-    """Warm up, and return the median seconds per step of the slowest rank."""
+    """Warm up, and return the slowest rank's median seconds per step."""
     seconds = _warmup_seconds(task, world)
     most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 

@@ -1,4 +1,4 @@
-"""The ranks of one torchrun launch, and how they communicate."""
+"""The ranks in one torchrun launch, and how they communicate."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class World:
         dist.destroy_process_group()
 
     def say(self, text: str) -> None:
-        """Print what all ranks do next, on rank 0 only."""
+        """Print, on rank 0 only, what all ranks will do next."""
         if self.rank == 0:
             say(text)
 
     def peak_bytes(self, device: str) -> int | None:
-        """Return the highest peak memory of any rank so far, or None if unknown."""
+        """Return the highest peak memory of any rank so far, or None if it's unknown."""
         (peak,) = self.largest([float(memory.peak_bytes(device) or 0)])
         return int(peak) or None
 

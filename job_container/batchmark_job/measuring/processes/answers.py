@@ -9,7 +9,7 @@ from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):
-    """Result of the cold call; `wrong` says what is wrong with its output, if anything."""
+    """The cold call's result; `wrong` says what is wrong with its output, if anything."""
 
     seconds: float
     correctness: Correctness | None
@@ -19,7 +19,7 @@ class FirstCall(NamedTuple):
 
 
 class TurnSamples(NamedTuple):
-    """The samples that one process took in one turn: warm calls in the order in which they ran.
+    """The samples that one process took in one turn: warm calls, in the order they ran.
 
     Times are from time.perf_counter(), which is the same clock for all processes on a machine.
     """
@@ -41,7 +41,7 @@ class TurnSamples(NamedTuple):
 
 
 class LastLook(NamedTuple):
-    """Results of a process's final checks; `wrong` and `remark` refer to its last output."""
+    """The results of a process's final checks; `wrong` and `remark` refer to its last output."""
 
     correctness: Correctness | None
     wrong: str | None

@@ -1,4 +1,4 @@
-"""Shares a row's inputs among its workers in memory, because making them takes longest."""
+"""Shares a row's inputs among its workers in memory, because making inputs takes longest."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _tensor(stored: _Stored, mapped: mmap.mmap) -> Tensor:
 
 
 def present(inputs: Tensors) -> Tensors:
-    """Copy an input set into huge pages if the kernel provides them, as mapped pages are small."""
+    """Copy an input set into huge pages if the kernel has them, because mapped pages are small."""
     if not _large_pages():
         return inputs
     return tuple(tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in inputs)

@@ -70,14 +70,14 @@ class Worker(Protocol):
     """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
-        """Wait until the worker has created its object; all started workers do so concurrently.
+        """Wait until the worker has created its object; started workers do so concurrently.
 
         Raises:
             StepError: the object could not be created, or the process was lost.
         """
 
     def ask(self, step: str, **arguments: Any) -> Any:
-        """Call a method of the object and return its result.
+        """Call one of the object's methods and return its result.
 
         Raises:
             StepError: the method failed, or the process was lost.
@@ -116,7 +116,7 @@ def ignore(kind: str, value: Any) -> None: ...
 
 
 class ForkedWorkers(WorkerSource):
-    """The workers of this container, forked from a server that ends with this process."""
+    """This container's workers, forked from a server that ends with this process."""
 
     def __init__(
         self, silence_seconds: float = SILENCE_SECONDS, modules: Sequence[str] = ()
@@ -156,7 +156,7 @@ class ForkedWorkers(WorkerSource):
             worker.end()
 
     def usage(self) -> Usage:
-        """Return the CPU time of all workers, and the memory of workers and server together.
+        """Return all workers' CPU time, and the total memory of the workers and the server.
 
         Pages that a worker shares with the server are counted once.
         """
@@ -382,8 +382,8 @@ def _answer_questions(pipe: Connection) -> None:
 def _go_first() -> None:
     """Make this worker die with the server, and be the OOM killer's first victim.
 
-    The server ends once no process holds its pipe open, so this worker closes its copy: while
-    stopped, it would hold it open forever.
+    The server ends once no process holds its pipe open, so this worker closes its copy: a
+    stopped worker would hold the pipe open forever.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
