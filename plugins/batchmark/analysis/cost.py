@@ -65,7 +65,7 @@ class Cost(Record):
 
 
 class JobCost(Cost):
-    """The cost of one Batch job: all its attempts, each from container start to stop."""
+    """The cost of one Batch job, covering each attempt from container start to stop."""
 
     job_id: str | None = Field(description="Batch job id; null if the job was never submitted")
     target: str
@@ -80,13 +80,13 @@ class JobCost(Cost):
 
 
 class RunCost(Cost):
-    """The cost of all jobs of a run, including those without a result."""
+    """The cost of all of a run's jobs, including those without a result."""
 
     jobs: tuple[JobCost, ...]
 
 
 class Efficiency(Record):
-    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is cheaper."""
+    """(CPU price x CPU time) / (GPU price x GPU time); above 1, the GPU target is cheaper."""
 
     estimate: Estimate | None
     reason: str | None = Field(default=None, description="why the estimate is unknown")
@@ -187,7 +187,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """Return a job's cost at the price paid for its instance, without boot, idle time and disks."""
+    """Return a job's cost at its instance's actual price, excluding boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
         reason = (
@@ -199,7 +199,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the USD per hour paid for a job's instance, with a note on it or why it is unknown."""
+    """Return the hourly price paid for a job's instance, with a note or why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -211,7 +211,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """Return the cost of a job that ran but left no result; otherwise like `job_cost`."""
+    """Do the same as `job_cost`, but for a job that ran and left no result."""
     if lost.seconds is None:
         reason: str | None = (
             f"The run time of a {lost.planned.target} job is unknown: it left no result, and "

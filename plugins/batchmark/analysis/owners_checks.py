@@ -24,7 +24,7 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
 
 
 def has_valid_results(job: CollectedJob) -> bool:
-    """Check whether an own job has valid results; jobs of other suites always do."""
+    """Check whether an own job has valid results; jobs in other suites always do."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
@@ -66,7 +66,7 @@ def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
 
 
 def _problem(found: Found) -> str | None:
-    """Return why a target's jobs of a size don't count, ignoring interrupted jobs."""
+    """Return why a target's jobs of one size don't count, ignoring interrupted jobs."""
     ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:

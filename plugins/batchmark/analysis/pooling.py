@@ -1,4 +1,4 @@
-"""Pools a target's jobs of one suite and dtype row by row.
+"""Pools a target's jobs for one suite and dtype, row by row.
 
 Samples are pooled only across jobs that ran in the same environment.
 Durations are in seconds.
@@ -236,7 +236,7 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """Return a sort key: the repeat, then the size of own jobs, as sizes ran in mixed order."""
+    """Return a sort key: the repeat, then an own job's size, because sizes run in mixed order."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return the properties that must agree to pool jobs; for own jobs, only the known ones."""
+    """Return the properties that must agree to pool jobs, leaving out own jobs' unknown ones."""
     document = job.document
     environment = document.environment
     found = {

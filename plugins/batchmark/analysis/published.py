@@ -54,7 +54,7 @@ class Times(Record):
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Return who is ahead by more than noise, in time or, with a price factor, in cost."""
+        """Return who leads by more than noise in time or, given a price factor, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 
@@ -93,7 +93,7 @@ class PublishedTable(Record):
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """Return the cost of both whole jobs at On-Demand prices."""
+        """Return the total cost of both jobs at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 

@@ -65,7 +65,7 @@ class BreakEven(Record):
 
 
 class Curve(NamedTuple):
-    """Cost by size, with `values` of shape (sizes,) and bootstrap `draws` (sizes, n), or None."""
+    """Cost by size: `values` has shape (sizes,); bootstrap `draws` is (sizes, n) or None."""
 
     values: Array
     draws: Array | None

@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of too few jobs with the most common start; the other may be a queue's first job."""
+    """Warn of too few jobs with the most common start; others might be a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -167,7 +167,7 @@ def few_jobs_note(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Explain why rows whose interval excludes 1× lack a verdict; None without such rows."""
+    """Explain why rows whose interval excludes 1× lack a verdict; None if there are none."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))

@@ -18,7 +18,7 @@ ITSELF = "it is the baseline for the others"
 
 
 class Measured(NamedTuple):
-    """A point with the samples behind it."""
+    """A training point with the samples behind it."""
 
     point: TrainingPoint
     median: Median

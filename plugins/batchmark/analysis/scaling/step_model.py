@@ -44,7 +44,7 @@ def load(ranks: int, size_bytes: float) -> tuple[float, float]:
 
 
 def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> Ring | None:
-    """Fit the latency and the time per byte by relative errors, with neither below zero.
+    """Fit a latency and a time per byte, neither below zero, by minimising relative errors.
 
     Returns None if the loads can't separate the two.
     """

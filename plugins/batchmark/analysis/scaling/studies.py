@@ -71,7 +71,7 @@ class Training(Record):
 
     @property
     def is_variant(self) -> bool:
-        """Whether its settings differ from the run's own."""
+        """Whether the training's settings differ from the run's."""
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
