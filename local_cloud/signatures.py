@@ -160,7 +160,7 @@ class Signed(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
-        """Parse fields named as in a presigned URL; raises KeyError or ValueError if invalid."""
+        """Parse fields named as in a presigned URL, or raise KeyError or ValueError."""
         access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
         names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
         time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]

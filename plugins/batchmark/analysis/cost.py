@@ -199,7 +199,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the hourly price paid for a job's instance, with a note or why it is unknown."""
+    """Return the USD per hour paid for a job's instance, and any note or why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -211,7 +211,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """Do the same as `job_cost`, but for a job that ran and left no result."""
+    """Return, as `job_cost` does, the cost of a job that ran but left no result."""
     if lost.seconds is None:
         reason: str | None = (
             f"The run time of a {lost.planned.target} job is unknown: it left no result, and "

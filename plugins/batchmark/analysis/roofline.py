@@ -15,7 +15,7 @@ Bound = Literal["compute", "memory"]
 
 
 class Roofline(Record):
-    """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
+    """A row's rates and ceilings; ceilings are medians over its jobs, or null if not measured."""
 
     flops_per_second: Estimate | None
     bytes_per_second: Estimate | None = Field(

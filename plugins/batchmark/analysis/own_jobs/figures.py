@@ -44,7 +44,7 @@ def place_order(place: Place) -> tuple[int, float]:
 
 
 def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
-    """Return a figure for each place where the target had a job, including lost jobs."""
+    """Return a figure for each job size and start at which the target had a job, lost or not."""
     keys: dict[Place, list[RowKey]] = defaultdict(list)
     for key in side.pooled.samples:
         if not ToldMetric.of(dict(key[1])):

@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """Shortest deadline that all its jobs and the upper end of its interval, if any, meet."""
+        """The shortest deadline met by all its jobs and by the upper end of any interval it has."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval

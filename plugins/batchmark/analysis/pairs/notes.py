@@ -39,7 +39,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """Yield notes to read before any figure; `compared` says if the run has a pair or study."""
+    """Yield notes to read before any figure; `compared` says whether there is a pair or study."""
     yield from run.notes
     # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
@@ -158,7 +158,7 @@ def _only(jobs: int) -> str:
 
 
 def few_jobs_note(jobs: int) -> str:
-    """Return a note on what a target's few jobs leave unknown and how many repeats fix that."""
+    """Return a note on what a target's few jobs leave unknown and how many repeats would help."""
     return (
         f"A target has {_only(jobs)}, so the intervals of its times do not include differences "
         f"between jobs, but those of speedups do. Use at least {MINIMUM_SAMPLES} repeats: with "

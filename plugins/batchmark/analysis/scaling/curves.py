@@ -89,7 +89,7 @@ def _point(one: Measured, base: Measured) -> CurvePoint:
 
 
 def _job_margin(first: Measured, second: Measured) -> float:
-    """Return how far job-to-job noise can move the log of the two's ratio; 0 with too few jobs."""
+    """Return how far job-to-job noise can shift the log ratio; 0 if there are too few jobs."""
     sides = (first.job_medians, second.job_medians)
     if min(map(len, sides)) < ENOUGH_REPEATS:
         return 0.0
