@@ -9,7 +9,7 @@ JobsAs = Literal["processes", "containers"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How the machine runs jobs, and which resources it offers them.
+    """Settings for how the machine runs jobs and which resources it offers them.
 
     `job_endpoint_url` is the URL at which jobs reach the server. `job_network` is the Docker
     network that containers join, or None for the host's network. Requests must be signed with

@@ -117,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Return whether the page starts (not ends) at the token's place, followed by that place."""
+    """Return whether the page starts (True) or ends (False) at the token's place, and the place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")

@@ -1,4 +1,4 @@
-"""A target's cold start: the time and cost from a job's submission to its steady state.
+"""Measures a target's cold start: the time and cost from job submission to steady state.
 
 Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
 job itself. A timestamp that any job lacks is dropped for all jobs, and its step is merged with the

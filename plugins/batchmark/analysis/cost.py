@@ -47,7 +47,7 @@ class PriceBasis(Record):
 
     @property
     def idle_gpus(self) -> int:
-        """Number of GPUs that are paid for but unused, since a job uses only one."""
+        """The number of GPUs that are paid for but unused, since a job uses only one."""
         return (self.gpus or 1) - 1
 
     @property
@@ -199,7 +199,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the USD per hour paid for a job's instance, and any note or why it is unknown."""
+    """Return the USD per hour paid for a job's instance and a note, e.g. on why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,

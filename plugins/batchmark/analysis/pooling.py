@@ -120,7 +120,7 @@ class TargetJobs:
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """Jobs whose environment is known; a failed own job may not have reported it."""
+        """Jobs whose environment is known; a failed own job might not have reported it."""
         return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:

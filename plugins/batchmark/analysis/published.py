@@ -98,7 +98,7 @@ class PublishedTable(Record):
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """Find the matrix size from which the GPU stays ahead; the smallest includes start-up."""
+        """Find the matrix size above which the GPU leads; the smallest size includes start-up."""
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

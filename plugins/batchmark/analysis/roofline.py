@@ -37,7 +37,7 @@ class Roofline(Record):
 
     @property
     def share(self) -> float | None:
-        """The share of its limiting ceiling that the row reached; None if unknown."""
+        """The share of its limiting ceiling that the row reached; None if that is unknown."""
         return {"compute": self.compute_share, "memory": self.memory_share}.get(self.bound or "")
 
 

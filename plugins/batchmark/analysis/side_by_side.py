@@ -102,7 +102,7 @@ class Chosen:
 
 
 class NoCommonSuiteError(CollectError):
-    """The two targets have no suite in common."""
+    """Raised if the two targets have no suite in common."""
 
 
 class SideBySide(Record):

@@ -140,7 +140,7 @@ def submit_job(
 ) -> str:
     """Submit a job at most once, as far as Batch allows, and return its id.
 
-    SubmitJob takes no idempotency token, so the job may exist even if the response was lost. `find`
+    SubmitJob takes no idempotency token, so the job can exist even if the response was lost. `find`
     therefore looks it up by name before each retry. One gap remains: ListJobs can lag behind
     SubmitJob by a few seconds, so an early retry can submit a second job with the same name. When
     the run is collected, any job still running is terminated. `batch` must not retry by itself.

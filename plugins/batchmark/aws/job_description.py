@@ -161,7 +161,7 @@ def host_terminated(attempt: Mapping[str, Any]) -> bool:
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, not because anyone ended it."""
+    """Whether a job failed because its last attempt lost its host, not because someone ended it."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 

@@ -1,6 +1,6 @@
 """Answers whether the GPU pays off by comparing each GPU target with each row's best CPU target.
 
-A run may pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
+A run can pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
 CPU target that is best in that row, so the row's verdict is the verdict of that pair.
 """
 

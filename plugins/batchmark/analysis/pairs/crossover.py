@@ -43,7 +43,7 @@ class RowVerdict(NamedTuple):
 
 
 class Crossover(Record):
-    """Where a workload's GPU and CPU costs break even along one axis of its grid."""
+    """The point where a workload's GPU and CPU costs break even along one axis of its grid."""
 
     workload: str
     dtype: str
@@ -225,7 +225,7 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 
 
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
-    """Return a single-call job's seconds, with one sample per job, or None if unknown.
+    """Return a single-call job's seconds, with one sample per job, or None if that is unknown.
 
     A target's rows share a seed, so that their jobs are resampled alike: they share the start-up.
     """

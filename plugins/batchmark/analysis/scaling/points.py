@@ -34,7 +34,7 @@ class Split(Record):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each part's share of the total."""
+        """Each part's share of the total time."""
         total = sum(self.parts.values())
         return {name: seconds / total if total else 0.0 for name, seconds in self.parts.items()}
 

@@ -242,7 +242,7 @@ def _off_by(checked: Sequence[CheckedPoint], *, at_least: bool) -> float:
 
 
 def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[PredictedPoint, ...]:
-    """Predict points for measured node counts, doublings of the smallest and a published count."""
+    """Predict points: measured node counts, doublings of the smallest and a published GPU count."""
     by_nodes: Mapping[int, Step] = {step.nodes: step for step in steps}
     base, most = model.base, MOST_RANKS // model.devices
     doubles = {base.nodes * 2**power for power in range(most.bit_length())}

@@ -144,7 +144,7 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Check whether computing hides the whole exchange, which adds no more time than noise does."""
+    """Check whether computing hides the whole exchange, so that any added time is within noise."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 

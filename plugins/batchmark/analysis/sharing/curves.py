@@ -129,7 +129,7 @@ class SharedSamples:
 
     @property
     def rows(self) -> list[Sharing]:
-        """How the replicas shared the device in each job, including failed jobs that report it."""
+        """How replicas shared the device in each job, including failed jobs if they reported it."""
         rows = (row.sharing for _, row in self.pooled.measured or self.pooled.unmeasured)
         return [row for row in rows if row]
 
