@@ -1,4 +1,4 @@
-"""Corrects moto's EventBridge: patterns on arrays, disabled rules, SNS topics, event format.
+"""Corrects moto's EventBridge: array patterns, disabled rules, SNS topics and the event format.
 
 Rules can send to SNS topics and log groups, with input transformers. A disabled rule, or one
 without a pattern, matches nothing. A failing target does not affect the others. Not supported:

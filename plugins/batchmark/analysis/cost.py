@@ -93,7 +93,7 @@ class Efficiency(Record):
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """Return the prices of a target's instance type, if its jobs ran on it."""
+    """Return a target's instance type with its prices, or with none if its jobs ran elsewhere."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}
@@ -170,7 +170,7 @@ def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """Return the cost of each of a run's jobs and their sum, noting how many jobs the sum lacks."""
+    """Return the cost of each job in a run and the total, noting how many jobs the total lacks."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),

@@ -159,7 +159,7 @@ class TargetJobs:
         return differences
 
     def total(self, span: Span) -> Median | None:
-        """Return the median duration of whole jobs, one sample per job that was not interrupted."""
+        """Return the median duration of whole jobs, using one sample per uninterrupted job."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]

@@ -161,7 +161,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """Return the time or cost of a call on the GPU and on the CPU; empty if unknown."""
+    """Return a call's time or cost on the GPU and on the CPU; empty if that is unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

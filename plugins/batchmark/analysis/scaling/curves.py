@@ -49,7 +49,7 @@ class Curve(Record):
 
 
 def curves_of(measured: Sequence[Measured], kind: Kind) -> tuple[Curve, ...]:
-    """Return the curves with at least two node counts, those with the most first."""
+    """Return the curves with at least two node counts, starting with those that have the most."""
     lines: dict[int, dict[int, Measured]] = defaultdict(dict)
     for one in measured:
         images = one.point.batch if kind == "weak" else one.point.images
