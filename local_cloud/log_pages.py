@@ -1,4 +1,4 @@
-"""Shows job logs in a browser, as AWS's console would, and answers health checks."""
+"""Shows job logs in a browser, like AWS's console, and answers health checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves the EC2 and ECS metadata in which jobs look up their host and task."""
+"""Serves the EC2 and ECS metadata that tells jobs about their host and task."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a container or its task; for a process, only the address is known, if any."""
+        """Describe a container or its task; for a process, at most its address is known."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}
@@ -155,7 +155,7 @@ def container(inspected: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(inspected: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a task with one container; pull times only if it pulled an image."""
+    """Return a one-container task's metadata, with pull times only if it pulled an image."""
     labels = inspected["Config"]["Labels"]
     limits = described["Limits"]
     times = {"PullStartedAt": labels.get(PULL_STARTED), "PullStoppedAt": labels.get(PULL_STOPPED)}

@@ -1,4 +1,4 @@
-"""Reads the prices that the local cloud returns; they come from a file and are never made up."""
+"""Reads the local cloud's prices, which come from a file and are never made up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of one region: On-Demand in USD per hour by instance type, Spot in EC2's format."""
+    """One region's prices: On-Demand in USD per hour by instance type, and Spot in EC2's format."""
 
     region: str
     as_of: date

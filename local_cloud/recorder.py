@@ -1,4 +1,4 @@
-"""Records who called what, to verify that IAM policies allow just what is needed."""
+"""Records who called what, to verify that IAM policies allow only what is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs moto's server with its gaps filled and with a Batch service that runs jobs."""
+"""Runs moto's server with its gaps filled and a Batch service that really runs jobs."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class LoggingRequestHandler(MotoRequestHandler):
 
 
 class QuietRequestHandler(LoggingRequestHandler):
-    """Logs only errors, not each request."""
+    """Logs errors but not individual requests."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Log nothing."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket (port 0: any free port); raises OSError if that is impossible."""
+    """Open a listening socket, on any free port if `port` is 0; raise OSError if that fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -97,7 +97,7 @@ def hosts_of(settings: Settings) -> set[str]:
 def with_own_paths(
     services: WSGIApplication, scheduler: Scheduler, settings: Settings
 ) -> WSGIApplication:
-    """Wrap the services with fault injection, signature checks and unauthenticated pages."""
+    """Wrap the services in fault injection, signature checks and unauthenticated pages."""
     app: WSGIApplication = Faults(services, scheduler)
     if settings.secret is not None:
         hint = f"find it in {settings.credentials}"

@@ -1,4 +1,4 @@
-"""Settings of the local cloud, taken from its command line."""
+"""The local cloud's settings, taken from its command line."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ JobsAs = Literal["processes", "containers"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The resources that the machine offers to jobs, and how it runs them.
+    """Settings for how the machine runs jobs and which resources it offers them.
 
     `job_endpoint_url` is the URL at which jobs reach the server. `job_network` is the Docker
     network that containers join, or None for the host's network. Requests must be signed with

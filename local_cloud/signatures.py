@@ -42,7 +42,7 @@ SIGNERS = {
 
 
 class SignedRequests:
-    """WSGI middleware that serves only requests signed with the secret, with any access key id.
+    """WSGI middleware that serves only requests signed with the secret; any access key id will do.
 
     Keys issued here by IAM or STS have their own secrets. Presigned URLs are accepted until
     they expire, including version 2 URLs, which botocore creates for S3. Neither the age of a
@@ -119,7 +119,7 @@ def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> 
 
 
 def expired(environ: WSGIEnvironment, end: datetime) -> Response:
-    """Return the response to an expired presigned URL, in the wording of the called service."""
+    """Return the response to an expired presigned URL, worded like the called service's."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
         return refusal(environ, "s3", "AccessDenied", "Request has expired")
@@ -160,14 +160,14 @@ class Signed(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
-        """Parse fields named as in a presigned URL; raises KeyError or ValueError if invalid."""
+        """Parse fields named as in a presigned URL, or raise KeyError or ValueError."""
         access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
         names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
         time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]
         return cls(access_key_id, region, service, names, time, signature, is_presigned)
 
     def expected(self, environ: WSGIEnvironment, secret: str) -> str:
-        """Compute the signature that the secret yields, with botocore's own signer."""
+        """Compute the signature for this secret with botocore's own signer."""
         body = b"" if self.service in S3 else body_of(environ)
         request = request_of(environ, self.headers, body)
         request.url = SIGNATURE_IN_QUERY.sub(r"\1", request.url)

@@ -42,7 +42,7 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """Return the budget named by a tagging call's ARN, which ends in `budget/<name>`."""
+    """Return the budget named in a tagging call's ARN, which ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 
@@ -52,7 +52,7 @@ def set_tags(budget: Any, response: Response, parameter: str) -> None:
 
 
 def update_budget(self: Response) -> str:
-    """Replace a budget, except for its notifications and tags."""
+    """Replace a budget but keep its notifications and tags."""
     new = self._get_param("NewBudget")
     budget = find(self, new["BudgetName"])
     budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget

@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Keep descriptions of rules for groups and prefix lists too, not only for IP ranges."""
+    """Keep descriptions of rules for groups and prefix lists as well as for IP ranges."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 
@@ -84,7 +84,7 @@ def forget_deleted_endpoints() -> None:
 
 
 def show_changed_tags() -> None:
-    """Show a launch template's current tags; moto shows those it was created with."""
+    """Show a launch template's current tags; moto shows its original ones."""
 
     def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
         """Ignore the tags that moto's constructor sets, as the EC2 backend already has them."""

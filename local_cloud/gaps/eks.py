@@ -1,6 +1,6 @@
 """Extends moto's EKS, which has only clusters and node groups.
 
-Adds access entries, add-ons, pod identities and tags of node groups, and refuses the clusters and
+Adds access entries, add-ons, pod identities and node group tags, and refuses the clusters and
 node groups that EKS would refuse. Access entries and add-ons can't be updated.
 """
 
@@ -40,7 +40,7 @@ Entries = dict[str, dict[str, Any]]
 
 
 class Kind(NamedTuple):
-    """A kind of cluster resource: its names in calls, in responses and in ARNs."""
+    """A kind of cluster resource, with its names in calls, responses and ARNs."""
 
     name: str
     plural: str
@@ -102,7 +102,7 @@ def deleting(kind: Kind) -> Callable[[Response], ActionResult]:
 
 
 def entries(cluster: Cluster, kind: Kind) -> Entries:
-    """Return a cluster's resources of one kind, by identifier."""
+    """Return a cluster's resources of one kind, keyed by identifier."""
     found: Entries = cluster.__dict__.setdefault(kind.plural, {})
     return found
 
@@ -156,9 +156,9 @@ def role_of(self: Response, arn: str) -> None:
 
 
 def check_clusters() -> None:
-    """Make clusters keep their access and upgrade settings, and get a security group.
+    """Let clusters keep their access and upgrade settings, and give each one a security group.
 
-    Clusters with subnets in a single zone, an unknown version or a missing role are refused.
+    Clusters with a missing role, an unknown version or subnets in only one zone are refused.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_cluster
 
@@ -199,7 +199,7 @@ def check_clusters() -> None:
 
 
 def check_subnets(self: Response, subnet_ids: list[str]) -> str:
-    """Return the subnets' VPC; refuses unknown subnets, and subnets all in one zone."""
+    """Return the subnets' VPC, refusing unknown subnets or subnets that are all in one zone."""
     known = {subnet.id: subnet for subnet in ec2_of(self).describe_subnets()}
     if missing := [one for one in subnet_ids if one not in known]:
         raise InvalidParameterException(message=f"The subnet ID '{missing[0]}' does not exist")
@@ -272,7 +272,7 @@ def untag_resource(self: Response) -> ActionResult:
 
 
 class _Only:
-    """A backend whose only cluster is in fact a node group, so that moto tags it."""
+    """A fake backend that presents a node group as its only cluster, so that moto can tag it."""
 
     def __init__(self, group: Any) -> None:
         self.clusters = {"": group}

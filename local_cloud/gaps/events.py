@@ -1,4 +1,4 @@
-"""Corrects moto's EventBridge: patterns on arrays, disabled rules, SNS topics, event format.
+"""Corrects moto's EventBridge: array patterns, disabled rules, SNS topics and the event format.
 
 Rules can send to SNS topics and log groups, with input transformers. A disabled rule, or one
 without a pattern, matches nothing. A failing target does not affect the others. Not supported:
@@ -50,7 +50,7 @@ def fill() -> None:
 
 
 def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event:
-    """Return an event's fields by dotted name; as in AWS, those of objects in a list are merged."""
+    """Return an event's fields by dotted name, merging objects in a list as AWS does."""
     result = {} if result is None else result
     for key, value in node.items():
         name = f"{prefix}.{key}" if prefix else key
@@ -67,7 +67,7 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver to an SNS topic, or unchanged to a log group; return False to leave it to moto."""
+    """Deliver an event to SNS, or unchanged to a log group; return False to leave it to moto."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]
@@ -94,7 +94,7 @@ def as_sent(event: Event) -> Event:
 
 
 def message(target: Event, event: Event) -> str:
-    """Return what a target receives: its constant input, filled-in template or the whole event."""
+    """Return what a target receives: a constant, its filled-in template or the whole event."""
     if "Input" in target:
         return str(target["Input"])
     transformer = target.get("InputTransformer")
@@ -107,7 +107,7 @@ def message(target: Event, event: Event) -> str:
 
 
 def fill_text(template: str, paths: dict[str, str], event: Event) -> str:
-    """Fill in a quoted template. As in AWS, quotes are kept and missing values become empty."""
+    """Fill in a quoted template. Like AWS, keep the quotes and leave out missing values."""
     for name, path in paths.items():
         found = parse_json_path(path).find(event)
         value = found[0].value if found else ""

@@ -1,4 +1,4 @@
-"""Stores log events on disk, because a job can print more than fits into memory.
+"""Stores log events on disk, because a job can print more than fits in memory.
 
 One SQLite database, either temporary or permanent, holds all events. Each row is a block of events
 that were written to a stream together, with the same time. A stream's events are ordered by time;
@@ -56,7 +56,7 @@ class Event(NamedTuple):
 
     @property
     def id(self) -> int:
-        """An id unique among all events, because each block has fewer than 2^20 events."""
+        """An id that is unique among all events, because each block has fewer than 2^20 events."""
         return self.block << 20 | self.line
 
     @property
@@ -112,7 +112,7 @@ def delete_all_but(streams: Collection[Events]) -> None:
 
 
 class Events:
-    """The events of one stream, which replace moto's list."""
+    """The events of one stream, in place of moto's list."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = uuid.uuid4().int >> 65 if number is None else number
@@ -121,7 +121,7 @@ class Events:
         return Events, (self.number,)
 
     def add(self, timestamp: int, ingested: int, messages: Sequence[str]) -> None:
-        """Append messages that share a timestamp, in epoch milliseconds."""
+        """Append messages that share a timestamp, given in epoch milliseconds."""
         if messages:
             text = json.dumps(messages)
             database().run(ADD, self.number, timestamp, ingested, len(messages), text)
@@ -147,7 +147,7 @@ class Events:
         return self.span() != (None, None)
 
     def span(self) -> tuple[int | None, int | None]:
-        """Return the times of the first and last event, or None twice if there are no events."""
+        """Return the times of the first and last events, or (None, None) if there are no events."""
         first, last = database().run(SPAN, self.number)[0]
         return first, last
 

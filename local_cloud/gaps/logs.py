@@ -1,4 +1,4 @@
-"""Extends moto's CloudWatch Logs: events on disk, pages of a megabyte, and filter patterns.
+"""Extends moto's CloudWatch Logs with events on disk, one-megabyte pages and filter patterns.
 
 FilterLogEvents supports a phrase (`"a phrase"`), any of several words (`?a ?b`) and `%a|b%`, and
 refuses other patterns. A page can be empty even if another page follows. AWS does not document
@@ -98,7 +98,7 @@ def get_log_events(
     next_token: str | None,
     start_from_head: bool,
 ) -> tuple[list[dict[str, Any]], str, str]:
-    """Return a page of events, and the tokens of the previous and the next page.
+    """Return a page of events and the tokens for the previous and next pages.
 
     A token marks a place between two events, so an empty page returns the same token. As in AWS,
     events at `end_time` itself are left out, unlike in FilterLogEvents.
@@ -117,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Return whether the page starts, rather than ends, at the token's place, and that place."""
+    """Return whether the page starts (True) or ends (False) at the token's place, and the place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")
@@ -138,7 +138,7 @@ def place_of(token: str) -> Place:
 
 
 def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
-    """Yield as many events as fit into one response, but at least one."""
+    """Yield as many events as fit in one response, but at least one."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
         left -= size(event)
@@ -158,10 +158,10 @@ def filter_log_events(
     filter_pattern: str | None,
     interleaved: bool,  # noqa: ARG001 - always interleaved, as in AWS
 ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-    """Return a page of matching events by time, the next page's token, and an empty list.
+    """Return a page of matching events in order of time, the next page's token and an empty list.
 
-    moto expects the searched streams in that list. As in AWS, a page can have few events, or none,
-    even if another page follows.
+    moto expects the third item to list the searched streams. As in AWS, a page can have few events,
+    or none, even if another page follows.
     """
     matches = matcher(filter_pattern or "")
     begin = max(place_of(next_token) if next_token else HEAD, (start_time or 0, 0, 0))
@@ -210,7 +210,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def named_streams(group: LogGroup, names: list[str]) -> dict[str, LogStream]:
-    """Return the streams with these names, or all streams if there are no names."""
+    """Return the streams with these names, or all streams if `names` is empty."""
     if len(names) > MOST_STREAMS:
         raise InvalidParameterException(f"logStreamNames can have at most {MOST_STREAMS} names")
     if missing := [name for name in names if name not in group.streams]:

@@ -58,7 +58,7 @@ def json_response(body: dict[str, Any], status: HTTPStatus) -> Response:
 
 
 def offer(prices: Prices, instance_type: str) -> dict[str, Any]:
-    """Build an On-Demand offer in AWS's format, plus a field `origin` with the price's source."""
+    """Build an On-Demand offer in AWS's format, plus an `origin` field with the price's source."""
     sku = instance_type.replace(".", "").replace("-", "").upper()
     term, rate = f"{sku}.{TERM}", f"{sku}.{TERM}.{RATE}"
     usd = f"{prices.on_demand[instance_type]:.10f}"

@@ -29,7 +29,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def holds(condition: dict[str, dict[str, Any]]) -> bool:
-    """Return whether a statement's conditions all hold; False for an unknown key or operator."""
+    """Return whether all of a statement's conditions hold; False for an unknown key or operator."""
     for operator_name, wanted_by_key in condition.items():
         operator = OPERATORS.get(operator_name.removesuffix("IfExists"))
         for key, wanted in wanted_by_key.items():
@@ -51,7 +51,7 @@ def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fill() -> None:
-    """Evaluate bucket policies' conditions; moto denies any call that such a statement covers."""
+    """Evaluate conditions in bucket policies; moto denies any call that is subject to one."""
 
     def get_permission(self: FakeBucket, action: str, resource: str) -> PermissionResult:
         if self.policy is None:

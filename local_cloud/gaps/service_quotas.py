@@ -1,6 +1,6 @@
 """Adds EC2's vCPU quotas to Service Quotas, where moto has only VPC's.
 
-They are far above anything that can run here, and usage is not counted.
+The quotas are far above anything that can run here, and usage is not counted.
 """
 
 from __future__ import annotations

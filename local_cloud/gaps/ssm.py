@@ -1,6 +1,6 @@
 """Makes Systems Manager return AWS's public parameters by name without listing them.
 
-They include ECS's AMIs, as JSON documents. Their values are those shipped with moto.
+The parameters include ECS's AMIs as JSON documents. Their values come with moto.
 """
 
 from __future__ import annotations

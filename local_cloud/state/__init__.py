@@ -11,4 +11,4 @@ old names to new ones.
 
 
 class StateError(Exception):
-    """The state can't be read or written."""
+    """Raised if the state can't be read or written."""

@@ -1,4 +1,4 @@
-"""Stores the content of each S3 object only once, not again whenever its bucket changes."""
+"""Stores each S3 object's content only once, not every time its bucket changes."""
 
 from __future__ import annotations
 

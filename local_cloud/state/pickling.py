@@ -115,7 +115,7 @@ def private_key(der: bytes) -> Any:
 
 
 def remade_function(module: str, code: bytes) -> FunctionType:
-    """Rebuild a function without a closure from its code."""
+    """Rebuild a closure-free function from its code."""
     return FunctionType(marshal.loads(code), vars(importlib.import_module(module)))  # noqa: S302
 
 

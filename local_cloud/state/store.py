@@ -125,7 +125,7 @@ class Store:
             self._contents.written()
 
     def save_jobs(self) -> None:
-        """Write the state of all jobs. Errors are only logged; the next save tries again."""
+        """Write all jobs' state. Errors are only logged, and the next save tries again."""
         try:
             self.commit(JOB_SERVICES)
         except sqlite3.Error as error:
@@ -231,7 +231,7 @@ def backends() -> dict[Key, BaseBackend]:
 
 
 def keep_logs(folder: Path) -> None:
-    """Store the events of all logs in this folder, and read those already in it.
+    """Store all log events in this folder, and read those already in it.
 
     Raises:
         StateError: the folder can't be used, as in `Store`, or its log file is not a database.
@@ -247,7 +247,7 @@ def keep_logs(folder: Path) -> None:
 
 
 def private_file(folder: Path, name: str) -> Path:
-    """Return a file in this folder, creating it if missing; only the owner may access either.
+    """Return a file in this folder, creating it if missing; keep both private to the owner.
 
     Raises:
         StateError: the folder or file can't be used or belongs to another user, or other users can

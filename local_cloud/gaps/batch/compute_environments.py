@@ -1,4 +1,4 @@
-"""Checks requests for compute environments as AWS does, before anything changes.
+"""Checks compute environment requests as AWS does, before changing anything.
 
 Names, states and types are not checked: Terraform's provider checks them itself, and our Terraform
 modules look up instance types.
@@ -18,7 +18,7 @@ ON_FARGATE = ("maxvCpus", "subnets", "securityGroupIds")
 
 
 def role_arn(backend: BatchBackend, role: str) -> str:
-    """Return a service role's ARN; raises ClientException if the role does not exist."""
+    """Return a service role's ARN, or raise ClientException if the role does not exist."""
     try:
         return str(backend.iam_backend.get_role_by_arn(role).arn)
     except NotFoundException:
@@ -26,7 +26,7 @@ def role_arn(backend: BatchBackend, role: str) -> str:
 
 
 def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException for computeResources that AWS rejects."""
+    """Raise ClientException if AWS would reject these computeResources."""
     kind = str(resources.get("type"))
     required = ON_FARGATE if kind.startswith("FARGATE") else ON_INSTANCES
     missing = [field for field in required if resources.get(field) in (None, "", [])]
@@ -41,7 +41,7 @@ def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
 
 
 def check_references(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException if computeResources refer to something that does not exist."""
+    """Raise ClientException if the computeResources refer to anything that does not exist."""
     if role := resources.get("instanceRole"):
         profiles = backend.iam_backend.get_instance_profiles()
         if not any(role in (profile.arn, profile.name) for profile in profiles):

@@ -21,7 +21,7 @@ RESERVED_VARIABLES = "AWS_BATCH"
 
 
 def check(request: dict[str, Any]) -> None:
-    """Raise ClientException for invalid fields of RegisterJobDefinition or SubmitJob."""
+    """Raise ClientException if a RegisterJobDefinition or SubmitJob call has an invalid field."""
     check_retry_strategy(request.get("retryStrategy") or {})
     if nodes := request.get("nodeProperties"):
         check_nodes(nodes)

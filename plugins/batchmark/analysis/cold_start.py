@@ -1,4 +1,4 @@
-"""A target's cold start: the time and cost from a job's submission to its steady state.
+"""Measures a target's cold start: the time and cost from job submission to steady state.
 
 Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
 job itself. A timestamp that any job lacks is dropped for all jobs, and its step is merged with the
@@ -66,7 +66,7 @@ class Step(Record):
 
 
 class ColdStart(Record):
-    """Time and cost of a target's jobs from submission to steady state or last known timestamp."""
+    """A target's time and cost from job submission to steady state or last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)
@@ -85,7 +85,7 @@ class ColdStart(Record):
 
 
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
-    """Summarise the cold starts of a target's jobs, or return None if no job recorded one.
+    """Summarise a target's cold starts, or return None if no job recorded one.
 
     Retried jobs, failed jobs and jobs on an instance that was already running are left out.
     """
@@ -123,7 +123,7 @@ def _why_left_out(job: JobRecord) -> str | None:
 
 @dataclass(frozen=True)
 class _Timeline:
-    """The timestamps recorded for every job, in order for each job, and the steps between them."""
+    """The timestamps that all jobs have, in order within each job, and the steps between them."""
 
     moments: list[list[datetime]]
     steps: list[str]
@@ -189,7 +189,7 @@ def _name(steps: Sequence[str], device: Device | None) -> str:
 def _in_order(
     moments: Sequence[datetime | None], names: Sequence[str], job: JobRecord, notes: list[str]
 ) -> list[datetime]:
-    """Make timestamps non-decreasing, as clocks differ, and note corrections of over a second."""
+    """Make timestamps non-decreasing (clocks differ), and note corrections of over a second."""
     ordered: list[datetime] = []
     for name, moment in zip(("submission", *names), filter(None, moments), strict=True):
         earliest = ordered[-1] if ordered else moment

@@ -1,4 +1,4 @@
-"""Compares a run's targets: each GPU target with each CPU target, plus the run's studies.
+"""Compares each of a run's GPU targets with each CPU target, and builds the run's studies.
 
 Only rows that both targets measured are compared; all others are listed with the reason. Each
 target's samples are pooled once and used for rows, whole jobs and crossovers.
@@ -74,14 +74,14 @@ class Comparison(Record):
 
     @property
     def targets(self) -> Iterator[TargetRecord]:
-        """Yield every target of a pair or study; a target can appear more than once."""
+        """Yield the targets of all pairs and studies; a target can appear more than once."""
         for pair in self.pairs:
             yield from (pair.gpu, pair.cpu)
         yield from (one.target for one in self.studied)
 
     @property
     def studied(self) -> tuple[Studied, ...]:
-        """The targets of all studies, which are reported alongside the pairs."""
+        """All studies' targets, which are reported alongside the pairs."""
         return tuple(one for study in self.of(Study) for one in study.studied)
 
 

@@ -47,7 +47,7 @@ class PriceBasis(Record):
 
     @property
     def idle_gpus(self) -> int:
-        """Number of GPUs that are paid for but unused, since a job uses only one."""
+        """The number of GPUs that are paid for but unused, since a job uses only one."""
         return (self.gpus or 1) - 1
 
     @property
@@ -65,7 +65,7 @@ class Cost(Record):
 
 
 class JobCost(Cost):
-    """The cost of one Batch job: all its attempts, each from container start to stop."""
+    """The cost of one Batch job, covering each attempt from container start to stop."""
 
     job_id: str | None = Field(description="Batch job id; null if the job was never submitted")
     target: str
@@ -80,20 +80,20 @@ class JobCost(Cost):
 
 
 class RunCost(Cost):
-    """The cost of all jobs of a run, including those without a result."""
+    """The cost of all of a run's jobs, including those without a result."""
 
     jobs: tuple[JobCost, ...]
 
 
 class Efficiency(Record):
-    """(CPU price x CPU time) / (GPU price x GPU time): above 1 the GPU target is cheaper."""
+    """(CPU price x CPU time) / (GPU price x GPU time); above 1, the GPU target is cheaper."""
 
     estimate: Estimate | None
     reason: str | None = Field(default=None, description="why the estimate is unknown")
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """Return the prices of a target's instance type, if its jobs ran on it."""
+    """Return a target's instance type with its prices, or with none if its jobs ran elsewhere."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}
@@ -170,7 +170,7 @@ def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """Return the cost of each of a run's jobs and their sum, noting how many jobs the sum lacks."""
+    """Return the cost of each job in a run and the total, noting how many jobs the total lacks."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
@@ -187,7 +187,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """Return a job's cost at the price paid for its instance, without boot, idle time and disks."""
+    """Return a job's cost at its instance's actual price, excluding boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.charged_seconds is None:
         reason = (
@@ -199,7 +199,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the USD per hour paid for a job's instance, with a note on it or why it is unknown."""
+    """Return the USD per hour paid for a job's instance and a note, e.g. on why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -211,7 +211,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """Return the cost of a job that ran but left no result; otherwise like `job_cost`."""
+    """Return, as `job_cost` does, the cost of a job that ran but left no result."""
     if lost.seconds is None:
         reason: str | None = (
             f"The run time of a {lost.planned.target} job is unknown: it left no result, and "

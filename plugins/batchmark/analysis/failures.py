@@ -1,4 +1,4 @@
-"""Lists the failed jobs of a run."""
+"""Lists a run's failed jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from batchmark.core.run import LostJob, StoredJob, StoredRun
 
 
 def failed_jobs(run: StoredRun) -> tuple[FailedJob, ...]:
-    """List failed jobs, those with a result first; empty for runs collected by an older release."""
+    """List failed jobs, those with a result first; empty if an older release collected the run."""
     jobs: tuple[StoredJob | LostJob, ...] = (*run.jobs, *run.lost)
     return tuple(
         FailedJob(

@@ -24,14 +24,14 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
 
 
 def has_valid_results(job: CollectedJob) -> bool:
-    """Check whether an own job has valid results; jobs of other suites always do."""
+    """Check whether an own job has valid results; jobs in other suites always do."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
 
 
 def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
-    """Return why own jobs are not compared, by target and size.
+    """Return, by target and size, why own jobs are not compared.
 
     One failed check rules out all jobs of that size on the target. If the owner specified no
     checksum, all jobs of a size must produce the same output on every target.
@@ -66,7 +66,7 @@ def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
 
 
 def _problem(found: Found) -> str | None:
-    """Return why a target's jobs of a size don't count, ignoring interrupted jobs."""
+    """Return why a target's jobs of one size don't count, ignoring interrupted jobs."""
     ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:

@@ -1,4 +1,4 @@
-"""Pools a target's jobs of one suite and dtype row by row.
+"""Pools a target's jobs for one suite and dtype, row by row.
 
 Samples are pooled only across jobs that ran in the same environment.
 Durations are in seconds.
@@ -120,7 +120,7 @@ class TargetJobs:
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """Jobs whose environment is known; a failed own job may not have reported it."""
+        """Jobs whose environment is known; a failed own job might not have reported it."""
         return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
@@ -159,7 +159,7 @@ class TargetJobs:
         return differences
 
     def total(self, span: Span) -> Median | None:
-        """Return the median duration of whole jobs, one sample per job that was not interrupted."""
+        """Return the median duration of whole jobs, using one sample per uninterrupted job."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]
@@ -236,7 +236,7 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """Return a sort key: the repeat, then the size of own jobs, as sizes ran in mixed order."""
+    """Return a sort key: the repeat, then an own job's size, because sizes run in mixed order."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return the properties that must agree to pool jobs; for own jobs, only the known ones."""
+    """Return the properties that must agree to pool jobs, leaving out own jobs' unknown ones."""
     document = job.document
     environment = document.environment
     found = {

@@ -54,7 +54,7 @@ class Times(Record):
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Return who is ahead by more than noise, in time or, with a price factor, in cost."""
+        """Return who leads by more than noise in time or, given a price factor, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 
@@ -93,12 +93,12 @@ class PublishedTable(Record):
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """Return the cost of both whole jobs at On-Demand prices."""
+        """Return the total cost of both jobs at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """Find the matrix size from which the GPU stays ahead; the smallest includes start-up."""
+        """Find the matrix size above which the GPU leads; the smallest size includes start-up."""
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

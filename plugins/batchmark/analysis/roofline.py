@@ -1,4 +1,4 @@
-"""Computes what share of its device's ceilings, measured in the same jobs, a row reached."""
+"""Computes how close a row came to its device's ceilings, as measured in the same jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Bound = Literal["compute", "memory"]
 
 
 class Roofline(Record):
-    """A row's rates; ceilings are medians over its jobs, null if no job measured them."""
+    """A row's rates and ceilings; ceilings are medians over its jobs, or null if not measured."""
 
     flops_per_second: Estimate | None
     bytes_per_second: Estimate | None = Field(
@@ -37,7 +37,7 @@ class Roofline(Record):
 
     @property
     def share(self) -> float | None:
-        """Share of the ceiling that limits the row; None if that is unknown."""
+        """The share of its limiting ceiling that the row reached; None if that is unknown."""
         return {"compute": self.compute_share, "memory": self.memory_share}.get(self.bound or "")
 
 
@@ -81,5 +81,5 @@ def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) 
 
 
 def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
-    """Convert an amount per call to a rate per second; None if it isn't counted."""
+    """Convert an amount per call to a rate per second; None if the amount isn't counted."""
     return seconds.inverse(amount) if amount else None

@@ -1,4 +1,4 @@
-"""Collects one row's measurements over a target's jobs, and computes figures from them."""
+"""Collects one row's measurements from a target's jobs, and computes figures from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
 class Keyed(Protocol):
-    """Fields that form a row's key, common to measurements and comparison rows."""
+    """The fields of a row's key, which measurements and comparison rows have in common."""
 
     @property
     def workload(self) -> str: ...
@@ -139,7 +139,7 @@ class Side(Record):
 
 @dataclass
 class RowSamples:
-    """One row's measurements over all of a target's jobs.
+    """One row's measurements from all of a target's jobs.
 
     Figures are cached, so add all measurements before reading the first figure.
     """
@@ -151,7 +151,7 @@ class RowSamples:
 
     @cached_property
     def median(self) -> Median | None:
-        """Median of all jobs' samples; None if no job measured the row."""
+        """The median of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
         return median_of(self._rows, seed=self.name)
@@ -251,7 +251,7 @@ class RowSamples:
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def _too_fast(self, roofline: Roofline) -> bool:
-        """Check whether the rate exceeds its ceiling; rows that may fit in a cache are exempt."""
+        """Check whether the rate exceeds its ceiling; rows that might fit in a cache are exempt."""
         cached = any((row.caches_filled or 0) < CACHED for row in self._rows)
         above = (roofline.share or 0) > ABOVE_CEILING
         return above and not (roofline.bound == "memory" and cached)

@@ -1,4 +1,4 @@
-"""Compares any two targets of one or two runs, by the same rules as within a run."""
+"""Compares any two targets, from one or two runs, by the rules that apply within a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
 
 @dataclass(frozen=True)
 class Chosen:
-    """A target of a run, with its prices and calibrations."""
+    """A run's target, with its prices and calibrations."""
 
     run: CollectedRun
     target: str
@@ -45,12 +45,12 @@ class Chosen:
 
     @cached_property
     def label(self) -> str:
-        """Unique name made of the target and the run's ID."""
+        """A unique name made up of the target and the run's ID."""
         return f"{self._target} in {self.run.run_id}"
 
     @property
     def name(self) -> str:
-        """Readable name made of the target and a description of the run."""
+        """A readable name made up of the target and a description of the run."""
         suites = suite_names(job.planned.suite for job in self.run.jobs)
         began = min((job.started_at for job in self.run.jobs), default=None)
         when = f"{began:%Y-%m-%d %H:%M}" if began else ""
@@ -62,14 +62,14 @@ class Chosen:
         return target_label(self.target, fell_back=on_cpu)
 
     def follows(self, other: Chosen) -> bool:
-        """Whether it is the same target as the other, measured later."""
+        """Whether both are the same target and this one was measured later."""
         ours, theirs = ([job.started_at for job in side.run.jobs] for side in (self, other))
         is_later = bool(ours and theirs) and min(ours) > min(theirs)
         return is_later and self.target == other.target
 
     @cached_property
     def by_suite(self) -> dict[str, PricedTarget]:
-        """The target's jobs by suite; its name includes the run, so runs are resampled separately.
+        """The target's jobs by suite; names include the run, so that runs are resampled separately.
 
         Raises:
             CollectError: the run has no such target or ran it on several instance types.
@@ -102,7 +102,7 @@ class Chosen:
 
 
 class NoCommonSuiteError(CollectError):
-    """The two targets have no suite in common."""
+    """Raised if the two targets have no suite in common."""
 
 
 class SideBySide(Record):
@@ -143,7 +143,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
 
 
 def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
-    """List rows that the second target measured but the first did not, or only in too few jobs.
+    """List rows that the second target measured but the first didn't, or did in too few jobs.
 
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
@@ -159,7 +159,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
 
 
 def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
-    """Return why the first target has no result comparable with the second's; None if it has."""
+    """Return why the first target has no result comparable with the second's, or None if it has."""
     if first is None:
         return f"suite {second.suite} was not measured"
     if refused := first.refused or second.refused:
@@ -177,7 +177,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
 
 
 class _Extent(NamedTuple):
-    """How many jobs and samples measured a row."""
+    """How many jobs measured a row, and how many samples they took."""
 
     measured: int  # jobs
     unsettled: int  # jobs whose times did not settle, which may be chance
@@ -200,7 +200,7 @@ class _Extent(NamedTuple):
         return f"{jobs} with {formatting.count(self.samples, 'sample')}"
 
     def lacks(self, other: Self) -> bool:
-        """Check whether it falls too far short of the other to be compared."""
+        """Check whether this falls too far short of the other extent to be compared with it."""
         ran, others = self.measured + self.unsettled, other.measured + other.unsettled
         return (
             self.measured < min(other.measured, ENOUGH_REPEATS)

@@ -19,7 +19,7 @@ from batchmark.core.run import CollectedRun
 
 @dataclass(frozen=True)
 class PricedTarget:
-    """A target's pooled jobs of one suite and dtype, with the price of its time."""
+    """A target's pooled jobs for one suite and dtype, with the price of its time."""
 
     suite: str
     dtype: str
@@ -48,7 +48,7 @@ class PricedTarget:
 
     @cached_property
     def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, if nothing relevant has changed since."""
+        """The calibration, or None if anything relevant has changed since."""
         if self.calibration is None or self.calibration.changes_since(self.pooled):
             return None
         return self.calibration
@@ -101,7 +101,7 @@ def priced_targets(
 
 
 def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
-    """Return the CPU model that both ran on, if one is a GPU target that fell back; else None."""
+    """Return the CPU model that both ran on if one is a GPU target that fell back, else None."""
     ours, theirs = first.jobs[0].document, second.jobs[0].document
     model = ours.environment.cpu_model
     fell_back = first.fell_back or second.fell_back

@@ -19,7 +19,7 @@ class Studied(NamedTuple):
 
 
 class Study(Record):
-    """Facts that answer one question about a run: figures with intervals, no prose."""
+    """Facts that answer one question about a run: figures with intervals but no prose."""
 
     suite: str
 
@@ -29,7 +29,7 @@ class Study(Record):
 
     @property
     def cold_starts(self) -> tuple[ColdStart, ...]:
-        """Cold starts that the study reports itself; those of paired targets stay with the pair."""
+        """The cold starts that the study itself reports; paired targets' stay with the pair."""
         return ()
 
 

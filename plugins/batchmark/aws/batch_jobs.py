@@ -59,7 +59,7 @@ def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
 
 
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
-    """List jobs in any state whose names begin with `prefix`, as ListJobs summaries, newest first.
+    """List jobs whose names begin with `prefix`, in any state, as ListJobs summaries, newest first.
 
     Queues are names or ARNs; None is skipped. A finished array job is described together with its
     children, because only they show why it ended.
@@ -100,13 +100,13 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether the task that submitted the job terminated it in order to submit it again."""
+    """Whether the task that submitted the job terminated it to submit it again."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
 
 def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
-    """List a queue's live jobs, as ListJobs summaries, oldest first, without array jobs' children.
+    """List a queue's live jobs (not array jobs' children) as ListJobs summaries, oldest first.
 
     States are queried in the order in which a job passes through them, so that none is missed.
     """
@@ -140,7 +140,7 @@ def submit_job(
 ) -> str:
     """Submit a job at most once, as far as Batch allows, and return its id.
 
-    SubmitJob takes no idempotency token, so the job may exist even if the response was lost. `find`
+    SubmitJob takes no idempotency token, so the job can exist even if the response was lost. `find`
     therefore looks it up by name before each retry. One gap remains: ListJobs can lag behind
     SubmitJob by a few seconds, so an early retry can submit a second job with the same name. When
     the run is collected, any job still running is terminated. `batch` must not retry by itself.

@@ -95,7 +95,7 @@ class Image(NamedTuple):
 
 
 class BatchEnvironment:
-    """The AWS resources of some targets. Each kind is described on first use and then cached.
+    """The AWS resources behind some targets. Each kind is described on first use, then cached.
 
     Any property or method can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
@@ -118,11 +118,11 @@ class BatchEnvironment:
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:
-        """Return the number of instances that a target's largest job needs at the same time."""
+        """Return the number of instances that a target's largest job needs at once."""
         return self._nodes if target.most_nodes else 1
 
     def container_of(self, target: Target) -> dict[str, Any]:
-        """Return the container of a target's job definition, or of its first node range, if any."""
+        """Return the container in a target's job definition or in its first node range."""
         return container_of(self.job_definitions.get(target.job_definition, {}))
 
     @cached_property
@@ -151,7 +151,7 @@ class BatchEnvironment:
 
     @cached_property
     def instance_vcpus(self) -> dict[str, int]:
-        """vCPUs of one instance, by instance type."""
+        """The number of vCPUs of each instance type."""
         types = sorted({target.instance_type for target in self.targets.values()})
         answer = self.client("ec2").describe_instance_types(InstanceTypes=types)
         return {
@@ -195,13 +195,13 @@ def wanted_vcpus(batch: Any, environment: str) -> int:
 
 
 def published_environments(target: Target) -> dict[PurchaseOption, str]:
-    """Return a target's compute environments by purchase option, in the order of its queue."""
+    """Return a target's compute environments by purchase option, in its queue's order."""
     named = {name: getattr(target.compute_environments, name) for name in get_args(PurchaseOption)}
     return {purchase: name for purchase, name in named.items() if name is not None}
 
 
 def published_queues(targets: Mapping[str, Target]) -> list[str]:
-    """Return the ARNs of all queues of these targets."""
+    """Return the ARNs of all of these targets' queues."""
     queues = [
         queue
         for target in targets.values()

@@ -16,7 +16,7 @@ PATIENT = Config(
 
 
 def client(service: str, region: str | None, config: Config | None = None) -> Any:
-    """Create a client. Without a region, it uses the default region of the AWS configuration."""
+    """Create a client, using the AWS configuration's default region if none is given."""
     return boto3.client(service, region_name=region, config=config)
 
 

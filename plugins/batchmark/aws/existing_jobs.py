@@ -25,7 +25,7 @@ MOST_INSTANCES = 100  # of DescribeContainerInstances
 
 
 class InstanceType(NamedTuple):
-    """An instance type that a compute environment may launch."""
+    """An instance type that a compute environment can launch."""
 
     name: str
     vcpus: int
@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job of this size fits; the system and ECS always reserve some of the memory."""
+        """Whether a job of `other`'s size fits; the system and ECS always reserve some memory."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib

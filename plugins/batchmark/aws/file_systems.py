@@ -1,4 +1,4 @@
-"""FSx for Lustre file systems, their links to S3, and the SSM parameter with a file system's id."""
+"""Manages FSx for Lustre file systems, S3 links, and the SSM parameter with a file system's id."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def describe(fsx: Any, file_system_id: str) -> Described | None:
 def link(
     fsx: Any, settings: FileSystem, file_system_id: str, *, token: str, tags: Mapping[str, str]
 ) -> None:
-    """Link the file system's folder to S3. Names are imported now, contents when first read."""
+    """Link the file system's folder to S3, importing names now and contents when first read."""
     fsx.create_data_repository_association(
         ClientRequestToken=token,
         FileSystemId=file_system_id,

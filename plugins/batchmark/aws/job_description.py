@@ -60,7 +60,7 @@ def log_location(job: JobDescription) -> LogLocation | None:
 
 
 def log_driver(container: Mapping[str, Any]) -> str:
-    """Return the log driver of a job's or a job definition's container."""
+    """Return the log driver of a job's or job definition's container."""
     return str((container.get("logConfiguration") or {}).get("logDriver", AWSLOGS))
 
 
@@ -70,9 +70,9 @@ def log_options(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def may_drop_lines(container: Mapping[str, Any]) -> bool:
-    """Whether the container's log driver may drop lines when it lags behind.
+    """Whether the container's log driver can drop lines when it lags behind.
 
-    If no mode is set, it may: non-blocking has been ECS's default since 25 June 2025.
+    If no mode is set, it can: non-blocking has been ECS's default since 25 June 2025.
     """
     return log_driver(container) == AWSLOGS and log_options(container).get("mode") != BLOCKING
 
@@ -92,7 +92,7 @@ def batch_time(milliseconds: int) -> datetime:
 
 
 def has_run(attempt: Mapping[str, Any]) -> bool:
-    """Whether the container of an attempt (or of a job) ran; its start time may be missing."""
+    """Whether the container of an attempt (or of a job) ran; its start time might be missing."""
     return "startedAt" in attempt or attempt.get("container", {}).get("exitCode") is not None
 
 
@@ -121,7 +121,7 @@ def sum_or_none(seconds: Iterable[float | None]) -> float | None:
 def all_seconds(job: JobDescription | None) -> float | None:
     """Return the total run time of a job's attempts in seconds, or None if unknown or unfinished.
 
-    An array job counts the time during which any child ran, because they share one instance.
+    For an array job, this is the time during which any child ran, as they share one instance.
     """
     if job is None or job["status"] not in FINISHED:
         return None
@@ -138,9 +138,9 @@ def all_seconds(job: JobDescription | None) -> float | None:
 
 
 def container_warning(job: JobDescription) -> str | None:
-    """Return a warning if Batch reports a problem with a successful job's container, or None.
+    """Return a warning if Batch reports a problem with a successful job's container, else None.
 
-    For example, a process in the container may have been killed.
+    For example, a process in the container might have been killed.
     """
     told = (job, job["attempts"][-1])  # the reason may stand in either
     reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
@@ -161,7 +161,7 @@ def host_terminated(attempt: Mapping[str, Any]) -> bool:
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, and nobody had terminated it."""
+    """Whether a job failed because its last attempt lost its host, not because someone ended it."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 

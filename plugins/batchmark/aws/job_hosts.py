@@ -1,6 +1,6 @@
 """Looks up the instance that a job runs on, in ECS, EC2 and Batch.
 
-They forget an instance soon after it has ended, so look it up while the job is running.
+AWS forgets an instance soon after it has ended, so look it up while the job is running.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
 
 
 def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
-    """Find the queue's compute environment with this cluster, or its only one if none is given."""
+    """Find the queue's compute environment with this cluster, or the only one if none is given."""
     batch = clients("batch")
     names = environment_names(find_queue(batch, queue) or {})
     found = find_environments(batch, names) if names else []
@@ -115,7 +115,7 @@ def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str,
 def _purchase_option(
     instance: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> PurchaseOption | None:
-    """Return the purchase option reported by EC2, or else that of the compute environment."""
+    """Return the purchase option reported by EC2, or else the compute environment's."""
     if instance:
         return "spot" if instance.get("InstanceLifecycle") == "spot" else "on_demand"
     bought: dict[str | None, PurchaseOption] = {"SPOT": "spot", "EC2": "on_demand"}

@@ -1,4 +1,4 @@
-"""Reads a job's log stream: its last lines, or the marked lines of own jobs."""
+"""Reads a job's log stream: its last lines, or own jobs' marked lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class MarkedLine(NamedTuple):
-    """A log line that begins with one of MARKS, or has a metric's mark anywhere."""
+    """A log line that begins with one of MARKS or contains a metric's mark."""
 
     milliseconds: int  # since the epoch
     text: str
@@ -116,7 +116,7 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """Return a text's last lines, except for empty lines and lines that the wrapper wrote."""
+    """Return a text's last lines, except for empty lines and the wrapper's own lines."""
     kept = (
         line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
     )

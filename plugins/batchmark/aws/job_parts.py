@@ -43,7 +43,7 @@ def occupies_instance(job: Mapping[str, Any]) -> bool:
 
 
 def with_children(parent: JobDescription, children: Sequence[JobDescription]) -> JobDescription:
-    """Merge an array job with its children; the result has the state of the slowest child.
+    """Merge an array job with its children; the result has the slowest child's state.
 
     It has the container and, once finished, the attempts and times of the most informative child:
     the first one or, if the job failed, the one that failed first. A child that lost its host takes

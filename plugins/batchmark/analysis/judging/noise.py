@@ -1,4 +1,4 @@
-"""Noise tables: how much identical jobs of a target differ on each row, for use in later runs."""
+"""Noise tables, which record for later runs how much a target's identical jobs differ by row."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RowNoise(Record):
 
 
 class RowName(Record):
-    """Identifies a row: a point of a suite's grid."""
+    """Identifies a row, which is a point in a suite's grid."""
 
     workload: str
     parameters: dict[str, Parameter]
@@ -122,7 +122,7 @@ class NoiseTable(Record):
         return self.model_dump_json(indent=2)
 
     def outlives(self, other: NoiseTable) -> str | None:
-        """Return why to keep this table, or None if the other one should replace it."""
+        """Return why this table should be kept, or None if the other one should replace it."""
         if other.created_at < self.created_at:
             return f"its jobs ended later, at {self.created_at:%Y-%m-%d %H:%M}"
         if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
@@ -132,13 +132,13 @@ class NoiseTable(Record):
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """List changes of the target since the calibration that affect its noise."""
+        """List changes to the target since the calibration that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
 
     def find(self, samples: RowSamples) -> RowScatter | None:
-        """Return the noise of a row if it was calibrated with the same code, else None."""
+        """Return a row's noise, or None if it was not calibrated with the same code."""
         key, implementations = row_key(samples.row), set(samples.implementations)
         for scatter in self.rows:
             if row_key(scatter.row) == key and implementations <= set(scatter.implementations):

@@ -43,7 +43,7 @@ QUANTILES = 50  # of a scatter's distribution, over which the power is averaged
 
 @dataclass(frozen=True)
 class JobNoise:
-    """Standard deviation of one target's log medians, with its degrees of freedom and source."""
+    """The standard deviation of a target's log medians, its degrees of freedom and its source."""
 
     log_sd: float
     degrees: float
@@ -70,27 +70,26 @@ class Resolution:
 
     @property
     def critical_difference(self) -> float:
-        """Difference of mean log medians that noise alone exceeds with probability LEVEL."""
+        """The difference in mean log medians that noise alone exceeds with probability LEVEL."""
         return float(_critical(*self._variances, *self._credited))
 
     @property
     def margin(self) -> float:
-        """Half-width of the CONFIDENCE interval of a difference of mean log medians."""
+        """The half-width of the CONFIDENCE interval for a difference in mean log medians."""
         return float(_critical(*self._variances, *self._credited, level=INTERVAL_LEVEL))
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down found with probability POWER.
+        """The relative slow-down that is detected with probability POWER.
 
-        Computed with the assumed noise instead of the measured one where that gives a smaller
-        value.
+        Uses the assumed noise instead of the measured noise where that gives a smaller value.
         """
         without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
         return relative(min(self._detectable_difference, without._detectable_difference))
 
     @property
     def _detectable_difference(self) -> float:
-        """Detectable difference of mean log medians, given each side's noise."""
+        """The detectable difference in mean log medians, given each side's noise."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees
@@ -98,7 +97,7 @@ class Resolution:
 
     @property
     def _variances(self) -> tuple[float, float]:
-        """Variances of the two sides' means."""
+        """The variances of the two sides' means."""
         return self.first.log_sd**2 / self.first_jobs, self.second.log_sd**2 / self.second_jobs
 
     @property
@@ -138,7 +137,7 @@ def upper_bound(log_sd: float, degrees: int) -> float:
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
-    """Return the scatter that jobs with this noise exceed 1 time in 100, by the F distribution."""
+    """Return the scatter that jobs with this noise exceed once in 100 times (F distribution)."""
     return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
 
 
@@ -195,7 +194,7 @@ def _detectable(
 
 @lru_cache
 def _scatters(degrees: float) -> NDArray[np.float64]:
-    """Return quantiles of the ratio of estimated to true variance, by degrees of freedom."""
+    """Return quantiles of estimated / true variance for this many degrees of freedom."""
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES

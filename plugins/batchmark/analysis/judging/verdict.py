@@ -51,7 +51,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     log medians differ by more than noise alone would in a fraction LEVEL of all comparisons.
 
     Raises:
-        ValueError: no job of a contestant measured the row.
+        ValueError: none of a contestant's jobs measured the row.
     """
     first_median, second_median = first.samples.median, second.samples.median
     if first_median is None or second_median is None:

@@ -58,7 +58,7 @@ def _usd_per_hour(side: JobSide) -> float | None:
 
 
 def _winner(names: Sequence[str], winners: Sequence[str | None]) -> str | None:
-    """Return the side that is known to beat every other one, if there is one."""
+    """Return the side known to beat every other side, or None if there isn't one."""
     rivals = len(names) - 1
     return next((name for name in names if rivals and winners.count(name) == rivals), None)
 

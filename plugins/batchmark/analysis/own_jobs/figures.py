@@ -1,4 +1,4 @@
-"""Computes a side's figures for each place: its jobs' run times, costs and metrics."""
+"""Computes the run times, costs and metrics of a side's jobs for each job size and start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
-    """Check for a valid job size, as a result document can contain any value."""
+    """Check that a job size is valid, as a result document can contain any value."""
     if isinstance(value, str | bool | None):
         return False
     return 0 < value <= LARGEST_SIZE
@@ -44,7 +44,7 @@ def place_order(place: Place) -> tuple[int, float]:
 
 
 def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
-    """Return a figure for each place where the target had a job, including lost jobs."""
+    """Return a figure for each job size and start at which the target had a job, lost or not."""
     keys: dict[Place, list[RowKey]] = defaultdict(list)
     for key in side.pooled.samples:
         if not ToldMetric.of(dict(key[1])):
@@ -55,7 +55,7 @@ def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
 
 
 def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:
-    """Build the figure of a place. Several rows are an error, as documents have one per size."""
+    """Build a place's figure. Several rows are an error, as documents have one row per size."""
     samples, place = side.pooled.samples[keys[0]], place_of(keys[0], axis)
     several = f"its documents have {len(keys)} rows for this size instead of one" * (len(keys) > 1)
     problem = several or samples.problem
@@ -82,7 +82,7 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
 
 
 def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
-    """Name the checks that a job's result went through, an output's checksum by its path."""
+    """Name the checks made on a job's result; an output's checksum is named after its path."""
     output = job.planned.own_job and job.planned.own_job.output
     hashed = check and check.output_sha256 and output
     if check and not (hashed and check.kind == "checksum"):
@@ -92,7 +92,7 @@ def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
 
 
 def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
-    """List the jobs' doubts, each with the number of jobs it concerns."""
+    """List doubts about the jobs, each with the number of jobs that it concerns."""
     told = [job.document.own_job for job in jobs]
     found = Counter(doubt for own_job in told if own_job for doubt in own_job.doubts)
     return tuple(
@@ -101,7 +101,7 @@ def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
 
 
 def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> float | None:
-    """Return the median over the jobs that report the value."""
+    """Return the value's median over the jobs that report it."""
     told = (job.document.own_job for job, _ in samples.measured)
     return known_median(read(own_job) for own_job in told if own_job)
 
@@ -125,7 +125,7 @@ def _metrics(side: PricedTarget, place: Place, axis: str | None) -> Iterator[Met
 
 
 def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFigure]:
-    """Yield a figure for each size at which no job of the target left a result."""
+    """Yield a figure for each size at which none of the target's jobs left a result."""
     reasons: dict[float | int | None, str] = {}
     for lost in target.lost:
         if lost.planned.own_job and lost.planned.own_job.size not in known:

@@ -21,7 +21,7 @@ FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
 
 
 class Place(Record):
-    """Job size and instance start. Only figures that share both are compared."""
+    """A job size and instance start; figures are compared only if they share both."""
 
     size: JobSize | None = Field(description="null if the job has no size axis")
     start: Start | None = Field(description="how the instance started; null if unknown")
@@ -43,12 +43,12 @@ class MetricFigure(Record):
 
     @property
     def told(self) -> ToldMetric:
-        """Name, unit and direction; only metrics that share all three are compared."""
+        """The name, unit and direction; metrics are compared only if they share all three."""
         return ToldMetric(self.metric, self.unit, self.higher_is_better)
 
 
 class JobFigure(Record):
-    """The figures of a side's jobs at one place."""
+    """The figures for a side's jobs at one place."""
 
     place: Place
     seconds: Estimate | None = Field(description="time from start to stop; null if no job is valid")
@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """Shortest deadline that all its jobs and the upper end of its interval, if any, meet."""
+        """The shortest deadline met by all its jobs and by the upper end of any interval it has."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -94,14 +94,14 @@ class JobSide(Record):
     metrics_left_out: int = 0
 
     def jobs_at(self, size: JobSize | None) -> int:
-        """Return the number of valid jobs of a size, on cold and warm instances together."""
+        """Return the number of valid jobs of this size, on cold and warm instances together."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
 
     @property
     def idle_gpu_samples(self) -> int:
-        """Number of GPU utilization samples of valid jobs if all are 0 %; 0 if any GPU was busy.
+        """How many GPU utilization samples valid jobs have, if all are 0 %; 0 if a GPU was busy.
 
-        Also 0 with too few samples to tell, as a short job's kernels can run between two samples.
+        Also 0 if there are too few to tell, as a short job's kernels can run between two samples.
         """
         found = [
             one
@@ -138,7 +138,7 @@ class Duel(Record):
 
 
 class DeadlineStep(Record):
-    """The shortest deadline for which a side is the cheapest one that meets it."""
+    """The shortest deadline at which a side becomes the cheapest one to meet it."""
 
     from_seconds: float = Field(
         description="time of a side's longest job, or the upper end of its interval if that is "

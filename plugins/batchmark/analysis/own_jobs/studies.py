@@ -1,4 +1,4 @@
-"""Builds the study of each own job or comparison in a run."""
+"""Builds a study for each own job or comparison in a run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
 
 
 def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
-    """Compare every two poolable targets once, ordered by place.
+    """Compare each pair of poolable targets once, ordered by place.
 
     The GPU target comes first, as in pairs, so that a duel and its pair share one judgement.
     """

@@ -1,1 +1,1 @@
-"""Compares GPU with CPU targets: rows, whole jobs, crossovers, and whether the GPU pays off."""
+"""Compares GPU and CPU targets' rows and whole jobs, and finds where the GPU pays off."""

@@ -1,6 +1,6 @@
-"""Answers whether the GPU pays off: each GPU target against the best CPU target, row by row.
+"""Answers whether the GPU pays off by comparing each GPU target with each row's best CPU target.
 
-A run may pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
+A run can pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
 CPU target that is best in that row, so the row's verdict is the verdict of that pair.
 """
 
@@ -26,7 +26,7 @@ WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu", 0: "unknown"}
 
 
 class Measure(StrEnum):
-    """The measure that targets are compared by."""
+    """The measure by which targets are compared."""
 
     TIME = "time"
     DOLLARS = "dollars"
@@ -48,7 +48,7 @@ class Duel(Record):
 
 
 class Standing(Record):
-    """A GPU target's results in all rows of a workload."""
+    """A GPU target's results in all of a workload's rows."""
 
     gpu: str
     duels: tuple[Duel, ...]
@@ -71,7 +71,7 @@ class WorkloadAnswer(Record):
 
 
 class Answer(Record):
-    """Whether a run's GPUs pay off, by time or cost; has no workloads if nothing is known."""
+    """Says whether a run's GPUs pay off in time or cost; has no workloads if nothing is known."""
 
     measure: Measure
     workloads: tuple[WorkloadAnswer, ...]
@@ -82,7 +82,7 @@ class Answer(Record):
         return tuple(dict.fromkeys(names))
 
     def rows(self, *winners: Winner) -> int:
-        """Count the best GPU targets' duels with these winners, or all of them by default."""
+        """Count the best GPU targets' duels with these winners, or all duels if none are given."""
         best = [duel.winner for workload in self.workloads for duel in workload.best]
         return sum(winner in winners for winner in best) if winners else len(best)
 
@@ -161,7 +161,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """Return the time or cost of a call on the GPU and on the CPU; empty if unknown."""
+    """Return a call's time or cost on the GPU and on the CPU; empty if that is unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

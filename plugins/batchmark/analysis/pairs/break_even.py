@@ -31,7 +31,7 @@ BY_SIGN: dict[int, BreakEvenOutcome] = {1: "gpu_ahead", -1: "cpu_ahead", 0: "und
 
 
 class BreakEven(Record):
-    """Where two curves cross, as far as the measured sizes can tell.
+    """The point where two curves cross, as far as the measured sizes can tell.
 
     With the outcome "crossover", each side is clearly ahead at some size, and a missing end of the
     interval is outside the measured sizes. If only one side is clearly ahead anywhere, the outcome
@@ -65,7 +65,7 @@ class BreakEven(Record):
 
 
 class Curve(NamedTuple):
-    """Cost by size, with `values` of shape (sizes,) and bootstrap `draws` (sizes, n), or None."""
+    """Cost by size: `values` has shape (sizes,); bootstrap `draws` has (sizes, n) or is None."""
 
     values: Array
     draws: Array | None
@@ -83,7 +83,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Add noise with these relative standard deviations to draws, shifting all sizes alike."""
+        """Add noise to draws with these relative standard deviations, moving all sizes together."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))

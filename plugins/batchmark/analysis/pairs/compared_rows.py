@@ -1,4 +1,4 @@
-"""Compares rows and whole jobs of a GPU and a CPU target: which is faster and which is cheaper.
+"""Compares a GPU and a CPU target's rows and whole jobs by speed and cost.
 
 Durations are in seconds. A speedup is CPU time / GPU time, and an efficiency is a speedup weighted
 by both prices.
@@ -86,12 +86,12 @@ class Row(RowName):
 
     @property
     def gpu_usd(self) -> Estimate | None:
-        """GPU cost per million calls, or per job if the row is a whole job."""
+        """The GPU cost per million calls, or per job if the row is a whole job."""
         return self.gpu_usd_per_job or self.gpu_usd_per_million_calls
 
     @property
     def cpu_usd(self) -> Estimate | None:
-        """CPU cost per million calls, or per job if the row is a whole job."""
+        """The CPU cost per million calls, or per job if the row is a whole job."""
         return self.cpu_usd_per_job or self.cpu_usd_per_million_calls
 
 
@@ -106,7 +106,7 @@ class UncomparedRow(RowName):
 
 
 class TotalTime(Record):
-    """Durations of whole jobs: start-up, inputs, first calls and all samples."""
+    """The durations of whole jobs, including start-up, inputs, first calls and all samples."""
 
     span: Span = Field(
         description="process: from process start to the end of the last row; batch_job: from "
@@ -120,7 +120,7 @@ class TotalTime(Record):
 
 
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
-    """Compare both targets' samples of a row, or return why they can't be compared."""
+    """Compare both targets' samples for a row, or return why they can't be compared."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
     sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
@@ -202,7 +202,7 @@ def cheaper_of_two(
 
 
 def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict[str, Any]:
-    """Return the fields with a side's cost. A multi-node job pays for all its nodes."""
+    """Return a side's cost fields; a multi-node job pays for all its nodes."""
     if ToldMetric.of(row.parameters):
         return {}
     if row.check:

@@ -35,7 +35,7 @@ NO_MARKS = "no job recorded when its device was ready"
 
 
 class RowVerdict(NamedTuple):
-    """The winner of a compared row: 1 for the GPU target, -1 for the CPU target, 0 if undecided."""
+    """A compared row's winners: 1 for the GPU target, -1 for the CPU target, 0 if undecided."""
 
     faster: int
     cheaper: int
@@ -43,7 +43,7 @@ class RowVerdict(NamedTuple):
 
 
 class Crossover(Record):
-    """Where a workload's GPU and CPU costs break even along one axis of its grid."""
+    """The point where a workload's GPU and CPU costs break even along one axis of its grid."""
 
     workload: str
     dtype: str
@@ -129,7 +129,7 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
 
 
 def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
-    """Group rows that differ along one axis only, in ascending order, and add each group's axis.
+    """Group rows that differ along only one axis, in ascending order, and name each group's axis.
 
     The axis is the parameter with the most values; it is the batch only if nothing else varies.
     """
@@ -225,10 +225,9 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 
 
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
-    """Return the seconds of a job with only this call, one sample per job; None without marks.
+    """Return a single-call job's seconds, with one sample per job, or None if that is unknown.
 
-    A target's rows share a seed, so their jobs are resampled alike, because they share the
-    start-up.
+    A target's rows share a seed, so that their jobs are resampled alike: they share the start-up.
     """
     seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
     known = [[value] for value in seconds if value is not None]

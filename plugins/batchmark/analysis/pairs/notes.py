@@ -39,7 +39,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """Yield notes to read before any figure; `compared` says if the run has a pair or study."""
+    """Yield notes to read before any figure; `compared` says whether there is a pair or study."""
     yield from run.notes
     # Own jobs' documents report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of too few jobs with the most common start; the other may be a queue's first job."""
+    """Warn of too few jobs with the most common start; others might be a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -158,7 +158,7 @@ def _only(jobs: int) -> str:
 
 
 def few_jobs_note(jobs: int) -> str:
-    """Return a note on what a target's few jobs leave unknown and how many repeats fix that."""
+    """Return a note on what a target's few jobs leave unknown and how many repeats would help."""
     return (
         f"A target has {_only(jobs)}, so the intervals of its times do not include differences "
         f"between jobs, but those of speedups do. Use at least {MINIMUM_SAMPLES} repeats: with "
@@ -167,7 +167,7 @@ def few_jobs_note(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Explain why rows whose interval excludes 1× lack a verdict; None without such rows."""
+    """Explain why rows whose interval excludes 1× lack a verdict; None if there are none."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))

@@ -131,7 +131,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
 
 
 def _is_excluded(key: RowKey) -> bool:
-    """Check whether a row is a metric or a test with a disturbed replica, not an ordinary time."""
+    """Check whether a row is a metric or a disturbance test rather than an ordinary time."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None

@@ -18,7 +18,7 @@ ITSELF = "it is the baseline for the others"
 
 
 class Measured(NamedTuple):
-    """A point with the samples behind it."""
+    """A training point with the samples behind it."""
 
     point: TrainingPoint
     median: Median
@@ -49,7 +49,7 @@ class Curve(Record):
 
 
 def curves_of(measured: Sequence[Measured], kind: Kind) -> tuple[Curve, ...]:
-    """Return the curves with at least two node counts, those with the most first."""
+    """Return the curves with at least two node counts, starting with those that have the most."""
     lines: dict[int, dict[int, Measured]] = defaultdict(dict)
     for one in measured:
         images = one.point.batch if kind == "weak" else one.point.images
@@ -89,7 +89,7 @@ def _point(one: Measured, base: Measured) -> CurvePoint:
 
 
 def _job_margin(first: Measured, second: Measured) -> float:
-    """Return how far job-to-job noise can move the log of the two's ratio; 0 with too few jobs."""
+    """Return how far job-to-job noise can shift the log ratio; 0 if there are too few jobs."""
     sides = (first.job_medians, second.job_medians)
     if min(map(len, sides)) < ENOUGH_REPEATS:
         return 0.0

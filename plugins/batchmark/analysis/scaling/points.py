@@ -16,7 +16,7 @@ from batchmark.core.record import Record
 
 
 class Split(Record):
-    """Breakdown of a step's time: medians over the jobs, each part measured separately."""
+    """A breakdown of a step's time, with each part measured separately (medians over the jobs)."""
 
     data_seconds: float = Field(description="time spent waiting for the next batch")
     compute_seconds: float
@@ -34,7 +34,7 @@ class Split(Record):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each part divided by the total."""
+        """Each part's share of the total time."""
         total = sum(self.parts.values())
         return {name: seconds / total if total else 0.0 for name, seconds in self.parts.items()}
 
@@ -115,7 +115,7 @@ def _usd_per_image(
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
 ) -> Estimate | None:
-    """Return the cost per image of all nodes, plus the file system's if its price is known."""
+    """Return all nodes' cost per image, plus the file system's if its price is known."""
     if price.usd_per_hour is None:
         return None
     hourly = nodes * price.usd_per_hour + (file_system_usd_per_hour or 0.0)

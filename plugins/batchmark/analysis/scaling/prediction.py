@@ -52,7 +52,7 @@ class CheckedPoint(Record):
 
 
 class Prediction(Record):
-    """Predicted efficiency of a weak scaling curve; not a measurement."""
+    """The predicted (not measured) efficiency of a weak scaling curve."""
 
     outcome: Outcome = Field(
         description="whether the prediction holds at node counts not used for the fit; "
@@ -112,7 +112,7 @@ def predict(
     *,
     apart: bool,
 ) -> Prediction:
-    """Predict a weak curve, given a training's points and the all-reduces of the same target.
+    """Predict a weak curve, given a training's points and the same target's all-reduces.
 
     Args:
         apart: whether each node is known to be its own machine.
@@ -242,7 +242,7 @@ def _off_by(checked: Sequence[CheckedPoint], *, at_least: bool) -> float:
 
 
 def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[PredictedPoint, ...]:
-    """Predict for measured node counts, doublings of the smallest, and the published GPU count."""
+    """Predict points: measured node counts, doublings of the smallest and a published GPU count."""
     by_nodes: Mapping[int, Step] = {step.nodes: step for step in steps}
     base, most = model.base, MOST_RANKS // model.devices
     doubles = {base.nodes * 2**power for power in range(most.bit_length())}

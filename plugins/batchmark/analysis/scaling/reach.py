@@ -65,7 +65,7 @@ class Reach(Record):
 
 
 def reach_of(curve: Curve | None, points: Sequence[TrainingPoint]) -> Reach:
-    """Return how far a curve scales; `points` are all points of the training."""
+    """Return how far a curve scales; `points` are all of the training's points."""
     if curve is None:
         return Reach(verdict="not_known", reason=_too_few(points))
     # A curve has one batch per node count.

@@ -49,7 +49,7 @@ class NodesSamples:
 
     @property
     def median(self) -> Median | None:
-        """Median seconds of a call that all nodes make together; None if there is no figure."""
+        """The median seconds of a call that all nodes make together; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
     @property
@@ -58,11 +58,11 @@ class NodesSamples:
         return [row.scaling for _, row in self.pooled.measured if row.scaling]
 
     def number(self, name: str) -> int | None:
-        """Return a parameter that is a whole number above 0, else None."""
+        """Return this parameter if it is a whole number above 0, else None."""
         return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
-        """Return the median over the jobs that report the value."""
+        """Return the value's median over the jobs that report it."""
         return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:

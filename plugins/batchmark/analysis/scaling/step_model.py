@@ -44,7 +44,7 @@ def load(ranks: int, size_bytes: float) -> tuple[float, float]:
 
 
 def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> Ring | None:
-    """Fit the latency and the time per byte by relative errors, with neither below zero.
+    """Fit a latency and a time per byte, neither below zero, by minimising relative errors.
 
     Returns None if the loads can't separate the two.
     """
@@ -144,7 +144,7 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Check whether computing hides the whole exchange: it adds no more time than noise could."""
+    """Check whether computing hides the whole exchange, so that any added time is within noise."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 

@@ -71,7 +71,7 @@ class Training(Record):
 
     @property
     def is_variant(self) -> bool:
-        """Whether its settings differ from the run's own."""
+        """Whether the training's settings differ from the run's."""
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
@@ -134,7 +134,7 @@ def _on_one_machine(scaling: Scaling) -> bool:
 
 
 def _on_separate_machines(scaling: Scaling) -> bool:
-    """Check whether each node is known to be its own machine; outside EC2, nodes may share one."""
+    """Check whether each node is known to be its own machine; outside EC2, nodes can share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 

@@ -17,7 +17,7 @@ Pass = Literal["cold", "warm"]
 
 
 class AllReducePoint(Record):
-    """An all-reduce of one tensor over all ranks."""
+    """An all-reduce of one tensor across all ranks."""
 
     nodes: int
     devices: int
@@ -50,7 +50,7 @@ class ReadingPoint(Record):
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
-    """Return points by node count and size, without single ranks, which have nothing to reduce."""
+    """Return points by node count and size, skipping single ranks (they have nothing to reduce)."""
     points = []
     for samples in found:
         mib, median, ranks = samples.number("mib"), samples.median, samples.ranks
@@ -72,7 +72,7 @@ def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ..
 
 
 def reading_points(found: Iterable[NodesSamples]) -> tuple[ReadingPoint, ...]:
-    """Return points ordered by node count, the cold pass first."""
+    """Return points ordered by node count, with the cold pass first."""
     points = []
     for samples in found:
         kind, median = samples.parameters.get("pass"), samples.median

@@ -119,7 +119,7 @@ def _unknown(curve: Curve) -> str | None:
 
 
 def _choice(curve: Curve) -> Choice | None:
-    """Choose the knee's number of replicas, or else its lower bound; None if that is one."""
+    """Choose the knee's number of replicas, or else its lower bound; None if that is 1."""
     knee, alone = curve.knee, curve.alone
     point = curve.point(knee.low) if knee and knee.low and knee.low > 1 else None
     if not (knee and alone and point and point.gain):

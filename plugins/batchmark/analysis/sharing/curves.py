@@ -1,4 +1,4 @@
-"""Curves of a task's throughput over the number of replicas sharing a device, by mode."""
+"""Builds a task's throughput curves over the number of replicas sharing a device, by mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = 1_000  # for which dollars are given
 
 
 class Point(Record):
-    """Throughput at one number of replicas, in total and per replica."""
+    """The throughput with one number of replicas, in total and per replica."""
 
     replicas: int
     jobs: int
@@ -129,13 +129,13 @@ class SharedSamples:
 
     @property
     def rows(self) -> list[Sharing]:
-        """How the replicas shared the device in each job, including failed jobs that report it."""
+        """How replicas shared the device in each job, including failed jobs if they reported it."""
         rows = (row.sharing for _, row in self.pooled.measured or self.pooled.unmeasured)
         return [row for row in rows if row]
 
     @property
     def median(self) -> Median | None:
-        """Median seconds per step of all replicas together; None if there is no figure."""
+        """The median seconds per step of all replicas together; None if there is no figure."""
         return None if self.problem else self.pooled.median
 
 
@@ -162,7 +162,7 @@ def _alone_of(
     mode: SharingMode,
     form: Form,
 ) -> SharedSamples | None:
-    """Find the baseline of one task alone: exclusive mode, else a single replica in this mode."""
+    """Find the one-task baseline: exclusive mode or, failing that, one replica in this mode."""
     in_turn = {
         replicas: samples
         for replicas, samples in lines.get((SharingMode.EXCLUSIVE, form), {}).items()

@@ -1,4 +1,4 @@
-"""Evaluates experiments in which the first replica fails or slows down: do the others suffer?"""
+"""Evaluates experiments on whether other replicas suffer if the first fails or slows down."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Experiment(Record):
 
 
 def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
-    """Compare each disturbed row with the undisturbed one of the same mode and replicas."""
+    """Compare each disturbed row with the undisturbed row for the same mode and replica count."""
     undisturbed = {one.place: one for one in found if not one.place.disturbance and one.median}
     for samples in found:
         place = samples.place
@@ -60,7 +60,7 @@ def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
 
 
 def _skipped(samples: SharedSamples) -> bool:
-    """Check whether the experiment was skipped because its mode can't be measured there."""
+    """Check whether the experiment was skipped because its mode can't be measured on the target."""
     unmeasured = {row.status for _, row in samples.pooled.unmeasured}
     return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
 
@@ -88,7 +88,7 @@ def _others_throughput(
 
 
 def _stalled(samples: SharedSamples) -> bool:
-    """Check whether the others made no step in some window, which then has no sample."""
+    """Check whether the others made no step in some window, leaving it without a sample."""
     return any(
         row.sharing and row.status is MeasurementStatus.SKIPPED
         for _, row in samples.pooled.unmeasured

@@ -35,7 +35,7 @@ class StepTimes(Record):
 
 
 class ReplicaFigures(Record):
-    """Figures of a row's replicas; medians over the jobs unless noted otherwise."""
+    """Figures for a row's replicas; medians over the jobs unless noted otherwise."""
 
     devices: int = Field(
         description="number of GPUs that they ran on (pods can run on several); 1 on a CPU"
@@ -160,7 +160,7 @@ def starved(row: Sharing, job_id: str) -> list[Starved]:
 
 
 def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
-    """Return how each replica ended, preferring the first job where it did not complete."""
+    """Return how each replica ended, preferring the first job in which it did not complete."""
     replicas = zip_longest(*(row.replicas for row in rows))
     found = []
     for index, in_jobs in enumerate(replicas):
@@ -171,7 +171,7 @@ def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
 
 
 def _groups(replicas: Sequence[Replica]) -> list[tuple[int, ...]]:
-    """Return the steps of all replicas by group; 0 for a replica that ended before the group."""
+    """Return all replicas' steps by group, with 0 for a replica that ended before the group."""
     return list(zip_longest(*(replica.group_steps for replica in replicas), fillvalue=0))
 
 
@@ -189,7 +189,7 @@ def _step_times(rows: Sequence[Sharing], over: Callable[[list[float]], float]) -
 def _over_jobs(
     rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
 ) -> float | None:
-    """Return the median over the jobs of an aggregate over each job's replicas."""
+    """Aggregate a value over each job's replicas, and return the median over the jobs."""
     by_job = ([getattr(replica, name) for replica in row.replicas] for row in rows)
     known = ([value for value in values if value is not None] for values in by_job)
     return known_median(over(values) for values in known if values)

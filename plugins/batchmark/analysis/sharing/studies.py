@@ -1,4 +1,4 @@
-"""Builds the study of each task that shared a device: curves, advice and experiments."""
+"""Builds a study for each task that shared a device, with curves, advice and experiments."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
 
 
 def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:
-    """Add to a curve the numbers of replicas whose jobs left no result."""
+    """Add replica counts whose jobs left no result to a curve."""
     found = {one.replicas for one in curve.points} | {one.replicas for one in curve.unmeasured}
     missing = {}
     for job in lost:
