@@ -286,7 +286,7 @@ def curves(
     below: Sequence[Any] = (),
     above: Sequence[Any] = (),
 ) -> str:
-    """Draw each name as a line with its own colour and dash pattern, and its intervals as a band."""
+    """Draw each name as a line with its own colour and dash pattern, and intervals as bands."""
     base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))

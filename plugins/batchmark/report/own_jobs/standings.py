@@ -149,7 +149,7 @@ def _win(
     winner: str | None,
     metric: ToldMetric | None = None,
 ) -> Win | None:
-    """Compare the leader with the runner-up among `names`, best first; None if that's impossible."""
+    """Compare the leader with the runner-up in `names`, best first; None if that's impossible."""
     if len(names) < 2:
         return None
     leader = winner if winner in names else names[0]

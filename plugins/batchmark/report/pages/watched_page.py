@@ -1,4 +1,4 @@
-"""Builds a page of a watched job's trends that works without Airflow."""
+"""Builds a page showing a watched job's trends without the need for Airflow."""
 
 from __future__ import annotations
 

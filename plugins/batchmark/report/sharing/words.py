@@ -1,4 +1,4 @@
-"""Puts shared tasks into words, for both the page and the terminal."""
+"""Describes tasks that share a device in words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own_parameters(task: SharedTask) -> str:
 
 
 def about(task: SharedTask) -> str:
-    """State a task's suite, the code of a replica, and the price."""
+    """State a task's suite, its replicas' code, and the price."""
     codes = " and ".join(map(implementation, task.codes)) or NOT_KNOWN
     paid = on_demand(task.price, "the whole instance")
     return " ".join(filter(None, (f"Suite {task.suite}. Code: {codes}.", paid)))
