@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Yield each training that uses the run's own settings, and what sets it apart from the rest."""
+    """Yield each training with the run's own settings, and what sets it apart from the rest."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):

@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def _since(self) -> str:
-        """The version since which the answer has held; empty if versions match or can't be ordered."""
+        """The version since which the answer has held; empty if versions match or have no order."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
@@ -200,7 +200,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval that excludes 1× might not be enough, and rows that stand out."""
+        """The remedy, why an interval excluding 1× might not be enough, and rows that stand out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 
@@ -251,7 +251,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return a Markdown table for a pull request, after the lines in `first`, the first in bold."""
+        """Return a pull request's Markdown table, after the lines in `first`, the first in bold."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
