@@ -113,7 +113,7 @@ def version(week: int) -> GivenVersion:
 
 @dataclass(frozen=True)
 class Job:
-    """Made-up times of one job, with random noise that depends only on its fields."""
+    """A job with made-up times, whose random noise depends only on its fields."""
 
     run_id: str
     week: int

@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The latest run's verdict, a note if the newest run lacks the series, and the last change."""
+        """The latest verdict, whether the newest run lacks the series, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
@@ -227,7 +227,7 @@ def trends(
 ) -> list[Trend]:
     """Build a trend for every series with a usable figure, sorted by workload, row and target.
 
-    `standings` contains the verdict on the newest run of each series. `newest` is the suite's newest
+    `standings` contains the verdict on each series' newest run. `newest` is the suite's newest
     run; unless it is None, series that it did not measure are marked.
     """
     at_series = grouped(
