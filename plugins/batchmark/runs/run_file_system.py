@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Return a token unique to a file system, because FSx remembers the links of deleted ones."""
+        """Return a token unique to a file system, because FSx remembers deleted ones' links."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
@@ -125,7 +125,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def stand_up(self) -> str | None:
-        """Take the next creation step; return what it's waiting for, or None once files are readable.
+        """Take the next creation step; return what it awaits, or None once files are readable.
 
         Raises:
             LayerError: the file system can't be created. What exists so far is not deleted.
@@ -222,7 +222,7 @@ class RunFileSystem:
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:
-        """Take the next deletion step; return what it's waiting for, or None once all are deleted.
+        """Take the next deletion step; return what it awaits, or None once all are deleted.
 
         Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
         are deleted anyway, and `parameter_problem` says why.

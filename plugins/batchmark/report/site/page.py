@@ -41,7 +41,7 @@ class Visit:
         current: str = "",
         again_seconds: int | None = None,
     ) -> str:
-        """Render a page with one message, which reloads every `again_seconds` unless that is None."""
+        """Render a page with one message; it reloads every `again_seconds` unless that is None."""
         return self.render(
             "message",
             current=current,

@@ -106,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """Discard facts about the end that came before the beginning, as they aren't the wrapper's."""
+        """Discard facts about the end seen before the beginning, as they aren't the wrapper's."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 

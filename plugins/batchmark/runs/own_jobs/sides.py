@@ -87,7 +87,7 @@ class FoundSide(Record):
     notes: tuple[str, ...] = ()
 
     def at_worst(self, prices: PriceTable) -> FoundSide:
-        """Return the side on its most expensive instance type, or on an unpriced one if there is any."""
+        """Return the side on its most expensive instance type, or on an unpriced one if any."""
         unpriced = [name for name in self.types if name not in prices.on_demand]
         dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
         target = self.target.model_copy(update={"instance_type": dearest})
