@@ -243,7 +243,7 @@ def figures_of(
     at: Callable[[int], str],
     form: Callable[[Estimate, formatting.Others], object],
 ) -> list[dict[str, Any]]:
-    """Return points as Vega-Lite data; `at` formats sizes, and `form` formats figures to match."""
+    """Return points as Vega-Lite data, using `at` to format sizes and `form` to format figures."""
     found = list(points)
     rivals = defaultdict[int, list[Estimate]](list)
     for _, size, figure in found:

@@ -102,7 +102,7 @@ def noise(noise: RowNoise) -> str:
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
-    """Say how many calls it takes for the GPU to pay off, rounded as it's from point estimates."""
+    """Say how many calls it takes for the GPU to pay off, rounded because it's a point estimate."""
     number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} onward in a single job."
 

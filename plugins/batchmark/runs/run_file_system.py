@@ -125,7 +125,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def stand_up(self) -> str | None:
-        """Take the next creation step; return what it awaits, or None once files are readable.
+        """Do the next creation step; return what it's waiting for, or None once files are readable.
 
         Raises:
             LayerError: the file system can't be created. What exists so far is not deleted.
@@ -146,7 +146,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def name_own(self) -> None:
-        """Make nodes that boot from now on mount the file system.
+        """Make newly booted nodes mount the file system.
 
         Raises:
             LayerError, ClientError, BotoCoreError: as in `stand_up`.
@@ -156,7 +156,7 @@ class RunFileSystem:
         self._name(self.file_system_id)
 
     def name_none(self) -> None:
-        """Make nodes that boot from now on mount nothing."""
+        """Make newly booted nodes mount no file system."""
         self._name(NO_FILE_SYSTEM)
 
     def _linked(self, file_system_id: str) -> str | None:
@@ -222,7 +222,7 @@ class RunFileSystem:
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:
-        """Take the next deletion step; return what it awaits, or None once all are deleted.
+        """Do the next deletion step; return what it's waiting for, or None once all are deleted.
 
         Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
         are deleted anyway, and `parameter_problem` says why.

@@ -163,7 +163,7 @@ def _by_kinds(kinds: Sequence[str]) -> str:
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
-    """Yield reasons for missing figures, then cautions, giving each only once."""
+    """Give reasons for missing figures, then any cautions, each only once."""
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
@@ -243,7 +243,7 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """Say how many lines contained no readable metric, in total and by job; None if all did."""
+    """Say how many lines had no readable metric, in total and by job; None if there were none."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:

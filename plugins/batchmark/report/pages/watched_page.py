@@ -1,4 +1,4 @@
-"""Builds a page showing a watched job's trends without the need for Airflow."""
+"""Builds a page of a watched job's trends for use without Airflow."""
 
 from __future__ import annotations
 

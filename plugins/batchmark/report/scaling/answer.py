@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Return the number of jobs per point if too low to show how much jobs differ, else None."""
+    """Return the jobs per point if there are too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -204,7 +204,7 @@ def _cautions(training: Training) -> Iterator[str]:
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """Yield what was not measured, and why EC2 instances have no price."""
+    """Say what was not measured, and why EC2 instances have no price."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; see below for the reasons."

@@ -151,7 +151,7 @@ def _settings(training: Training) -> str | None:
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """Yield what was not measured, then cautions, giving each reason only once."""
+    """Say what was not measured, then give cautions, with each reason only once."""
     missing = grouped((one.reason, one.name) for one in study.unmeasured)
     yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (

@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Yield whether more replicas might pay off, which modes are equally good, and what starves."""
+    """Say if more replicas might help, which modes are equally good, and which replicas starve."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -115,7 +115,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Yield why an EC2 instance has no price, or that its price includes unused GPUs."""
+    """Explain why an EC2 instance has no price, or that its price includes unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:

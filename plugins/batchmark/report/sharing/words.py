@@ -113,7 +113,7 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
 
 
 def remarks(task: SharedTask) -> Iterator[str]:
-    """Yield what was not measured, which replicas starved, and cautions."""
+    """Say what was not measured and which replicas starved, and give any cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
         # A skipped mode has the same reason for all numbers of replicas.

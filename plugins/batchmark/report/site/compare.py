@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def _since(self) -> str:
-        """The version since which the answer has held; empty if versions match or have no order."""
+        """The version since which the answer holds; empty if versions match or can't be ordered."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
@@ -251,7 +251,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return a pull request's Markdown table, after the lines in `first`, the first in bold."""
+        """Return pull-request Markdown: `first`, with its first line in bold, then a table."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]

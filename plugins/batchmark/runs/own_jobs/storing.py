@@ -126,7 +126,7 @@ def read_log(
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
-    """Read the metrics and, only if there is a wrapper, the facts, because jobs could fake them."""
+    """Read the metrics, and the facts only if there is a wrapper to stop jobs from faking them."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN

@@ -1,4 +1,4 @@
-"""Plans a run's jobs from its parameters, and their Batch submissions.
+"""Plans a run's jobs, and their Batch submissions, from its parameters.
 
 Within a run, the jobs of a target whose jobs share an instance run one after the other. So do own
 jobs that use the same queue, or queues with a common compute environment.
