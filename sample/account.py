@@ -61,7 +61,7 @@ class Account:
 
 
 class _Batch:
-    """The Batch API calls needed to collect a run."""
+    """A Batch client with only the calls needed to collect a run."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}

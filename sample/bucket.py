@@ -17,7 +17,7 @@ class NoSuchKeyError(ClientError):
 
 
 class MemoryBucket:
-    """Stands in for boto3's S3 client in our stores, ten times as fast as moto.
+    """Stands in for boto3's S3 client in our stores, and is ten times as fast as moto.
 
     Attributes:
         objects: contents by key.

@@ -1,4 +1,4 @@
-"""Makes the result documents of the sample's jobs, as real jobs would have written them."""
+"""Makes result documents for the sample's jobs, as real jobs would have written them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def whole_document(
     finished_at: datetime,
     **measured: Any,
 ) -> ResultDocument:
-    """Build the document of a job that completed on its first attempt, on the requested device."""
+    """Build the document for a job that completed on its first attempt, on the requested device."""
     return ResultDocument(
         run_id=run_id,
         job_id=job_id,
@@ -97,7 +97,7 @@ def ran(
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:
-    """Build the environment of a job on a target; `own` selects the sample's own job."""
+    """Build the environment for a job on a target; `own` selects the sample's own job."""
     gpu, gpu_gib = GPU_MODELS.get(name, (None, 0))
     threads = 4 if gpu else 8
     images = {"image": JOB_IMAGE, "image_digest": story.digest(story.commit(week))}

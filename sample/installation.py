@@ -1,4 +1,4 @@
-"""Simulates the sample's year, run by run, with the tasks of Batchmark's own DAGs."""
+"""Simulates the sample's year, run by run, using the tasks from Batchmark's own DAGs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def own_jobs() -> OwnJobs:
 
 
 class SampleRun(NamedTuple):
-    """A scheduled run of the sample."""
+    """A scheduled run in the sample."""
 
     dag_id: str
     week: int
@@ -215,7 +215,7 @@ class Installation:
         number: int,
         asked: Sequence[object],
     ) -> None:
-        """Simulate the fresh jobs of one round of re-runs, if it has any."""
+        """Simulate any fresh jobs in one round of re-runs."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]

@@ -49,7 +49,7 @@ class _Reader:
 
 
 class Site:
-    """All pages of a library that can be reached from its runs, comparisons and trends.
+    """All pages in a library that can be reached from its runs, comparisons and trends.
 
     Args:
         comparisons: addresses of comparisons by label.
@@ -137,7 +137,7 @@ class Site:
         return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
-        """Return the address that this one redirects to, or the address itself."""
+        """Return the address that this one redirects to, or this one if it doesn't redirect."""
         if address == "/compare":
             return next(iter(self._comparisons.values()))
         if address.startswith("/dag-runs/"):

@@ -40,7 +40,7 @@ RUN_NOISE, JOB_NOISE, CALL_NOISE = 0.006, 0.004, 0.01
 
 @dataclass(frozen=True)
 class Event:
-    """A change on a target from week `since` up to week `until`, exclusive; weeks start at 0."""
+    """A change on a target from week `since` to just before week `until`; weeks start at 0."""
 
     target: str
     since: int
@@ -113,7 +113,7 @@ def version(week: int) -> GivenVersion:
 
 @dataclass(frozen=True)
 class Job:
-    """Made-up times of one job, with random noise that depends only on its fields."""
+    """A job with made-up times, whose random noise depends only on its fields."""
 
     run_id: str
     week: int

@@ -1,4 +1,4 @@
-"""Draws time and dollars over size, in one chart per workload with all targets.
+"""Charts the time and cost of each workload by size, with all targets in one chart.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
@@ -58,14 +58,14 @@ class Point(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A size to mark, such as one from which a target stays ahead."""
+    """A size to mark on a chart, such as the one above which a target stays ahead."""
 
     size: float
     text: str
 
 
 class SizeChart(NamedTuple):
-    """A workload along one axis of its grid; `targets` maps labels to points by size."""
+    """A chart of a workload along one axis of its grid; `targets` maps labels to points by size."""
 
     title: str
     axis: str
@@ -79,13 +79,13 @@ class SizeChart(NamedTuple):
 
     @property
     def measures(self) -> list[Measure]:
-        """Units the chart offers: dollars need the price of at least one target."""
+        """The measures available: time, plus dollars if any target has a price."""
         points = [point for of in self.targets.values() for point in of.values()]
         return list(Measure) if any(point.usd for point in points) else [Measure.TIME]
 
     @property
     def rows(self) -> Iterator[tuple[str, list[Cell | None]]]:
-        """Rows of the table with the chart's figures, by size."""
+        """The chart's figures as table rows, one per size."""
         for size in self.sizes:
             points = (of.get(size) for of in self.targets.values())
             yield (
@@ -108,7 +108,7 @@ class SizeChart(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A chart's point in words."""
+    """A point on a chart, in words."""
 
     time: formatting.Figure
     cold: str | None
@@ -120,10 +120,10 @@ class Cell(NamedTuple):
 
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
-    """Build one chart per workload, dtype and other parameters, along the axis with most sizes.
+    """Build one chart per workload, dtype and other parameters, on the axis with the most sizes.
 
     GPU targets come first. If two suites share a row, the first suite's is shown. Tasks that share
-    a device are left out, because they have their own curves.
+    a device are left out because they have their own curves.
     """
     rows = [(pair, row) for pair in pairs for row in pair.rows if not Place.of(row.parameters)]
     measured = [
@@ -200,7 +200,7 @@ def _size(value: Parameter | None) -> float | None:
 
 
 def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
-    """Draw a chart as SVG that inherits the page's text colour and loads no other files."""
+    """Draw a chart as an SVG that inherits the page's text colour and loads no other files."""
     by_time = measure == Measure.TIME
     values = [
         figure_of(
@@ -232,7 +232,7 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
 def figure_of(
     name: str, size: float, figure: Estimate, text: str, **more: float | None
 ) -> dict[str, Any]:
-    """Return a curve's point as data for Vega-Lite."""
+    """Return a point on a curve as data for Vega-Lite."""
     low, high = ends(figure)
     amounts = {"amount": figure.value, "low": low, "high": high}
     return {"name": name, "size": size, "text": text, **amounts, **more}
@@ -243,7 +243,7 @@ def figures_of(
     at: Callable[[int], str],
     form: Callable[[Estimate, formatting.Others], object],
 ) -> list[dict[str, Any]]:
-    """Return points as Vega-Lite data; `at` formats a size, `form` a figure to match others."""
+    """Return points as Vega-Lite data, using `at` to format sizes and `form` to format figures."""
     found = list(points)
     rivals = defaultdict[int, list[Estimate]](list)
     for _, size, figure in found:
@@ -261,7 +261,7 @@ def ends(figure: Estimate) -> tuple[float, float]:
 
 
 def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
-    """Build the base chart of all layers, which colours points by name."""
+    """Build the base chart that all layers share, with points coloured by name."""
     scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
         x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
@@ -286,7 +286,7 @@ def curves(
     below: Sequence[Any] = (),
     above: Sequence[Any] = (),
 ) -> str:
-    """Draw one line per name, in its own colour and dash pattern, with intervals as bands."""
+    """Draw each name as a line with its own colour and dash pattern, and intervals as bands."""
     base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))
@@ -317,7 +317,7 @@ def from_zero(
 
 
 def log_ticks(low: float, high: float) -> Any:
-    """Choose labels for a log axis: decades, finer steps if it is short, or else Vega's own."""
+    """Choose labels for a log axis: decades, finer steps if it's short, or else Vega's defaults."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.floor(first), math.ceil(last) + 1)
     for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:
@@ -371,7 +371,7 @@ def chart_style(colour: str = "currentColor") -> dict[str, Any]:
 
 
 class Scale:
-    """Maps factors to a logarithmic axis, in percent of its width, for bars in a table."""
+    """Maps factors to positions on a log axis, as percentages of its width, for bars in a table."""
 
     def __init__(self, estimates: Iterable[Estimate]) -> None:
         values = [1.0]
@@ -390,7 +390,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Each tick's position in percent, and its label."""
+        """Each tick's position as a percentage, and its label."""
         values = log_ticks(10**self._low, 10**self._high)
         inside = [value for value in values if 4 < self.percent(value) < 96]
         return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]

@@ -1,4 +1,4 @@
-"""Describes what failed in a run, with the last log lines, for pages, terminals and messages."""
+"""Describes a run's failures, with the last log lines, for pages, terminals and messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """Show the most common failure with its log's end, others by title; empty if there is none."""
+    """Show the top failure's title and last log lines, then other titles; empty if none failed."""
     if not failed:
         return []
     first, *others = alike(failed)

@@ -15,7 +15,7 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Judges a comparison of a new side, which comes first, with a baseline."""
+    """Judges a comparison between a new side, which comes first, and a baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
@@ -28,7 +28,7 @@ class Gate(NamedTuple):
 
     @property
     def slower(self) -> list[Row]:
-        """Rows that are slower beyond doubt and by at least `least_percent`."""
+        """Rows that are definitely slower, by at least `least_percent`."""
         least = self.least_percent / 100
         return [
             row
@@ -57,13 +57,13 @@ class Gate(NamedTuple):
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
-        """Machine properties that must match but differ, each with its name and both values."""
+        """The name and both values of each machine property that must match but differs."""
         differences = self.comparison.differences if self.same_machine else []
         return [one for one in differences if one[0] in MACHINE]
 
     @property
     def reasons(self) -> Iterator[str]:
-        """Yield a line per row that fails the gate, and per machine property that differs."""
+        """Yield a line for each row that fails the gate and each machine property that differs."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:

@@ -16,7 +16,7 @@ OF_ONE_JOB = {"availability_zone"}  # may differ between a target's jobs
 
 
 class Machines(NamedTuple):
-    """Properties known for at least one target, with all values and whether they differ."""
+    """Machine properties known for at least one target, with the values and whether they differ."""
 
     names: list[str]
     rows: list[tuple[str, list[str], bool]]
@@ -60,7 +60,7 @@ def job_lines(
     costs: Iterable[JobCost],
     where: Mapping[str, str] | None = None,
 ) -> list[JobLine]:
-    """List the targets' jobs; `where` maps job ids to a place in the study, such as a size."""
+    """List the targets' jobs; `where` maps job ids to places in the study, such as sizes."""
     by_job = {cost.job_id: cost for cost in costs}
     lines = []
     for target in targets:

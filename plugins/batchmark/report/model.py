@@ -1,4 +1,4 @@
-"""The report of a run: its comparison, and changes found in the history."""
+"""A run's report: its comparison, and the changes found in its history."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Report(Comparison):
 
     @property
     def tells_of_changes(self) -> bool:
-        """Whether there is more to say about changes and alerts than the first screen says."""
+        """Whether changes and alerts need more detail than the first screen gives."""
         is_open, found = self.alerts and self.alerts.lines, self.changes
         told = found and (not found.too_early or found.notes or found.confirmations)
         return bool(is_open or told)
@@ -72,7 +72,7 @@ def build_report(
     changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
-    """Combine a run's comparison with the changes and alerts from its history, if any."""
+    """Combine a run's comparison with any changes and alerts from its history."""
     compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
     return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
 

@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 @cache
 def page_templates() -> Environment:
-    """Return the Jinja environment of all pages, which escapes values and rejects missing ones."""
+    """Return the Jinja environment for all pages; it escapes values and rejects missing ones."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -54,7 +54,7 @@ def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> s
 
 
 def _web_address(address: str) -> str | None:
-    """Return the address if it is on the web or relative to the page's own, else None."""
+    """Return the address if it's on the web or relative to the page, else None."""
     parts = urlsplit(address)
     beside = bool(parts.path) and not (parts.scheme or parts.netloc or "\\" in address)
     safe = parts.scheme in {"http", "https"} or beside

@@ -31,7 +31,7 @@ Fact = tuple[str, str]
 
 
 def trust(report: Report) -> list[Fact]:
-    """Say how far the figures can be trusted, one fact per question."""
+    """Say how far the figures can be trusted, with one fact per aspect."""
     rows = [row for pair in report.pairs for row in pair.rows]
     calls = [row for pair in report.pairs if not words.is_own_job(pair) for row in pair.rows]
     return [
@@ -65,7 +65,7 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
-    """Yield facts about the samples of single calls."""
+    """Yield facts about samples of individual calls."""
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
@@ -107,7 +107,7 @@ def _above(rows: Iterable[Row]) -> str:
 
 
 def _span(shares: Sequence[float]) -> str:
-    """Format the known shares as a range; a share of 1 or more is unknown."""
+    """Format the known shares as a range; a share of 1 or more counts as unknown."""
     known = [share for share in shares if share < 1]
     return words.extent(known, formatting.percent) if known else formatting.noise(max(shares))
 
@@ -133,7 +133,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
-    """Give the most common reason, or a single one for unsettled rows, whose reasons all differ."""
+    """Give the most common reason, or a shared one for unsettled rows, since theirs all differ."""
     kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
     if kinds == {MeasurementStatus.UNSETTLED}:
         return ", all unsettled: their times still drift or jump; run again on a quieter machine"
@@ -149,7 +149,7 @@ def _machine(target: TargetRecord) -> str:
 
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
-    """Say what the run cost, in total and by target, with the effect of Spot and of cold starts."""
+    """Say what the run cost, in total and by target, and how Spot and cold starts affected it."""
     left_out = ["Instances are also billed while they start and stop."]
     left_out += [story.not_paid[1] for story in told if story.not_paid]
     of_pairs = [start for pair in report.pairs for start in pair.cold_starts]

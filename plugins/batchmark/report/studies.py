@@ -1,7 +1,7 @@
 """Collects what each kind of study in core/kinds has to say about a run.
 
-Each kind's package exports `story`, its part of the first screen, and `sections`, its details. One
-that has an extra page also exports `beside`.
+Each kind's package exports `story`, its part of the first screen, and `sections`, its details.
+Kinds with an extra page also export `beside`.
 """
 
 from __future__ import annotations

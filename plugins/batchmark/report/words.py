@@ -65,7 +65,7 @@ def measured_target(target: TargetRecord) -> str:
 
 
 def is_simulated(target: TargetRecord) -> bool:
-    """Return whether a target's GPUs were simulated, judging by the name of their model."""
+    """Return whether a target's GPUs were simulated, judging by the GPU model's name."""
     model = target.environment.gpu_model if target.environment else None
     return (model or "").startswith("simulated")
 
@@ -77,7 +77,7 @@ def target_and_gpu(target: TargetRecord) -> str:
 
 
 def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
-    """Return the speedup or 'not known yet'; None if whole jobs can't be compared."""
+    """Return whole jobs' speedup or 'not known yet'; None if they can't be compared."""
     if total.speedup and not total.speedup.interval:
         return formatting.Figure(NOT_KNOWN, "")
     return formatting.factor(total.speedup) if total.speedup else None
@@ -102,7 +102,7 @@ def noise(noise: RowNoise) -> str:
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
-    """Say from how many calls on the GPU pays off; rounded, as it is based on point estimates."""
+    """Say how many calls it takes for the GPU to pay off, rounded because it's a point estimate."""
     number = "the first call" if calls == 1 else f"about {formatting.two_digits(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} onward in a single job."
 
@@ -158,7 +158,7 @@ def suites_and_targets(studied: Iterable[Studied]) -> str:
 
 
 def machine_property(name: str, value: object) -> str | None:
-    """Format a property of an environment; None if it has no value."""
+    """Format an environment property; None if it has no value."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or None
     if isinstance(value, int) and name.endswith("_bytes"):
@@ -211,7 +211,7 @@ def has_intervals(pair: Pair) -> bool:
 
 
 def why_some_have_no_interval(pair: Pair) -> str | None:
-    """Say in one sentence why medians lack an interval; None if every median has one."""
+    """Say in one sentence why some medians lack an interval; None if every median has one."""
     medians = (side.median_seconds for row in pair.rows for side in (row.gpu, row.cpu))
     if all(median.interval for median in medians):
         return None
@@ -305,7 +305,7 @@ def row_name(row: Crossover | RowName) -> str:
 
 
 def crossover_figures(crossover: Crossover, pair: Pair) -> list[str]:
-    """Say where its targets break even, in each measure."""
+    """Say where a crossover's targets break even in each measure."""
     names = pair.gpu.target, pair.cpu.target
     return [f"{kind} {break_even(found, *names)}" for kind, found in _by_kind(crossover, pair)]
 

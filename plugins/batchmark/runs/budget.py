@@ -61,9 +61,9 @@ def worst_case(
     *,
     stands: bool = False,
 ) -> WorstCase:
-    """Compute the worst-case cost of these jobs at the prices of the run's region.
+    """Compute the worst-case cost of these jobs at the prices in the run's region.
 
-    `file_system` is the run's, if it has one; `stands` means that it already exists.
+    `file_system` is the run's file system, if it has one; `stands` means that it already exists.
     """
     limited = defaultdict(list)
     for job in jobs:
@@ -119,7 +119,7 @@ def _target_worst(
 
 
 def _idle_seconds(job: PlannedJob) -> int:
-    """Return the worst-case idle seconds of a multi-node job's nodes; 0 for other jobs."""
+    """Return a multi-node job's worst-case idle seconds over all its nodes; 0 for other jobs."""
     if job.scaling is None:
         return 0
     waits = RUNNABLE_SECONDS if job.nodes > 1 else 0
@@ -148,7 +148,7 @@ def refusals(
     month: MonthSpending | None = None,
     monthly_cap_usd: float | None = None,
 ) -> tuple[str, ...]:
-    """Return the reasons why a run may not be submitted; empty if it may.
+    """Return the reasons why a run can't be submitted; empty if it can.
 
     Without a price, the cost has no upper bound, so any cap means refusal. `month`, needed only for
     the monthly cap, is what the month's other runs have cost or can still cost.
@@ -227,11 +227,11 @@ def book(
     monthly_cap_usd: float | None,
     if_refused: RunSpending,
 ) -> tuple[str, ...]:
-    """Book some jobs' worst-case cost; return the reasons if the monthly cap then refuses them.
+    """Book some jobs' worst-case cost; return any reasons why the monthly cap rules them out.
 
     The month is summed up again after booking. S3 listings are consistent, so if several runs book
     at once, the last to write sees all others: two runs that together exceed the cap never both
-    pass, but both may be refused. `record` is the run's spending without these jobs; `if_refused`
+    pass, but both might be refused. `record` is the run's spending without these jobs; `if_refused`
     is stored instead if they are refused.
     """
     _store(store, key, record.reserving(worst.usd))

@@ -20,7 +20,7 @@ DOCUMENTS_AT_A_TIME = 8  # below the ten connections that a boto3 client keeps
 
 
 def store_run(store: RunStore, run: StoredRun) -> str:
-    """Write `collected.json`; return its key."""
+    """Write `collected.json` and return its key."""
     return store.write(COLLECTED, run.model_dump_json(indent=2))
 
 
@@ -31,7 +31,7 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """Return the SHA-256, by job, of each document that an earlier try of the task collected."""
+    """Return, by job, the SHA-256 of each document collected by an earlier try of the task."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {
@@ -53,7 +53,7 @@ def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDoc
 
 
 def readable_run(store: RunStore, key: str) -> CollectedRun:
-    """Read the run stored at `key`; jobs whose document has become unreadable count as lost.
+    """Read the run stored at `key`, counting jobs as lost if their document can't be read now.
 
     Raises:
         CollectError: the run was never collected.

@@ -101,13 +101,13 @@ def collect_run(
     """Pair each planned job with its result, or with the reason why it has none.
 
     Call this after the run's tasks have ended: jobs that are still running have no owner and are
-    terminated. Each job's log is copied to the run's folder, and any missing documents of own jobs
-    are written.
+    terminated. Each job's log is copied to the run's folder, and own jobs' missing documents are
+    written.
 
     Args:
         job_ids: job ids in the order of `planned`; None if a job's task reported no id.
-        clients: AWS clients to look up own jobs' hosts; by default with the environment's
-        credentials.
+        clients: AWS clients for looking up own jobs' hosts; by default, they use the
+        environment's credentials.
         not_run: why jobs were skipped, by their index in `planned`.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
@@ -162,7 +162,7 @@ def _jobs_by_name(
 
 
 def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
-    """Terminate jobs; return the error, by id, of each that Batch permanently refuses to end."""
+    """Terminate jobs; return the errors, by id, for those that Batch permanently refuses to end."""
     refused = {}
     for job in jobs:
         try:
@@ -178,8 +178,8 @@ def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
 def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
     """Find the newest job with the reported job's name or, if none was reported, the newest of all.
 
-    The newest job may differ from the reported one: a task may have died after reporting its Spot
-    job and before reporting the On-Demand job that replaced it.
+    The newest job can differ from the reported one: a task might have died between reporting its
+    Spot job and reporting the On-Demand job that replaced it.
     """
     reported = next((job for job in jobs if job["jobId"] == reported_id), None)
     if reported_id and reported is None:
@@ -215,21 +215,21 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """Return a job's start and stop according to Batch or, if impossible, to its own clock."""
+    """Return a job's start and stop times from Batch or, if those are impossible, its own clock."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """Return why an own job failed its owner's check, which overrides Batch's status, or None."""
+    """Return why an own job failed its owner's check, if it did; this overrides Batch's status."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
 
 @dataclass(frozen=True)
 class _Collector:
-    """Finds the results of a run's jobs."""
+    """Collects the results of a run's jobs."""
 
     store: RunStore
     logs: Any

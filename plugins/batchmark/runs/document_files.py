@@ -76,7 +76,7 @@ def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool
 
 
 def identity(document: ResultDocument) -> Hashable:
-    """Return a key that is the same for all documents of a job, and different for other jobs."""
+    """Return a key shared by all of one job's documents and no other job's."""
     by_hand = document.job_id == BY_HAND  # and perhaps beside others that started with it
     return (document.started_at, document.finished_at) if by_hand else document.job_id
 
@@ -88,7 +88,7 @@ def job_label(document: ResultDocument) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """List the file itself, a folder's .json files or, without any, those in its subfolders."""
+    """List the file itself, a folder's .json files or, if it has none, those in its subfolders."""
     if not path.is_dir():
         return [path]
     try:
@@ -134,12 +134,12 @@ def _read(file: Path) -> ResultDocument:
 
 
 def _content(file: Path) -> bytes:
-    """Read a regular file, up to one byte more than a document may have.
+    """Read a regular file, up to one byte over a document's size limit.
 
     Raises:
         OSError: it can't be read.
         ResultError: it is empty, as virtual files such as those in /proc appear to be, or it is
-            not a regular file: a pipe, for example, may never end.
+            not a regular file: a pipe, for example, might never end.
     """
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):

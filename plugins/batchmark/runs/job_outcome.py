@@ -1,4 +1,4 @@
-"""Judges whether a finished Batch job succeeded, by its description, log and document."""
+"""Judges whether a finished Batch job succeeded, from its description, log and document."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def outcome(
     first_seen: Mapping[str, float] | None = None,
     host: JobHost | None = None,
 ) -> JobOutcome:
-    """Judge a finished job; makes blocking calls to S3 and CloudWatch Logs.
+    """Judge a finished job, with blocking calls to S3 and CloudWatch Logs.
 
-    Own jobs write no document, so it is written here on their behalf, even if they failed.
+    Own jobs write no document, so this writes one on their behalf, even if they failed.
 
     Args:
         expected: the document that the job must have left, if any.

@@ -61,13 +61,13 @@ class ExpectedDocument(Record):
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
-        """Read the document of one attempt; raises the same errors as `read_raw`."""
+        """Read one attempt's document; raises the same errors as `read_raw`."""
         return self.read_raw(store, job_id, attempt).document
 
     def read_raw(
         self, store: RunStore, job_id: str, attempt: int, collected_sha256: str | None = None
     ) -> RawDocument:
-        """Read the document of one attempt, with its SHA-256.
+        """Read one attempt's document, with its SHA-256.
 
         `collected_sha256` is that of the previously collected document; None if there is none, or
         if the release that collected it stored no SHA-256.

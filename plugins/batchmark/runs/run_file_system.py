@@ -1,4 +1,4 @@
-"""Creates and deletes the file system of one run, step by step.
+"""Creates and deletes one run's file system, step by step.
 
 Each step checks the current state, so it can be repeated, or continued by another process.
 Creation finds its file system by an idempotency token, which is the same for all tries and changes
@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Return a token unique to a file system, as FSx remembers links of deleted ones."""
+        """Return a token unique to a file system, because FSx remembers deleted ones' links."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
@@ -125,7 +125,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def stand_up(self) -> str | None:
-        """Take the next creation step; return what it waits for, or None once files are readable.
+        """Do the next creation step; return what it's waiting for, or None once files are readable.
 
         Raises:
             LayerError: the file system can't be created. What exists so far is not deleted.
@@ -146,7 +146,7 @@ class RunFileSystem:
 
     @_refusals_named()
     def name_own(self) -> None:
-        """Make nodes that boot from now on mount the file system.
+        """Make newly booted nodes mount the file system.
 
         Raises:
             LayerError, ClientError, BotoCoreError: as in `stand_up`.
@@ -156,7 +156,7 @@ class RunFileSystem:
         self._name(self.file_system_id)
 
     def name_none(self) -> None:
-        """Make nodes that boot from now on mount nothing."""
+        """Make newly booted nodes mount no file system."""
         self._name(NO_FILE_SYSTEM)
 
     def _linked(self, file_system_id: str) -> str | None:
@@ -196,7 +196,7 @@ class RunFileSystem:
         return None
 
     def _own(self) -> file_systems.Described | None:
-        """Find or create this generation's file system; None while an earlier one is deleted."""
+        """Find or create this generation's file system; None while an old one is being deleted."""
         if self.file_system_id is None:
             described = file_systems.create(
                 self._fsx, self.settings, token=self._run.token, tags=self._run.tags
@@ -218,11 +218,11 @@ class RunFileSystem:
         return self._settings
 
     def remove(self) -> str | None:
-        """Like `collapse`, but only for this generation, because jobs of another may be running."""
+        """Like `collapse`, but only for this generation, as jobs from another might be running."""
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:
-        """Take the next deletion step; return what it waits for, or None once all are deleted.
+        """Do the next deletion step; return what it's waiting for, or None once all are deleted.
 
         Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
         are deleted anyway, and `parameter_problem` says why.

@@ -62,7 +62,7 @@ class RunSpending(Record):
     def replanned(self, generation: int) -> RunSpending:
         """Return what remains of this record when its run is planned again.
 
-        A retry has submitted nothing; a cleared run may have jobs whose cost was never settled.
+        A retry has submitted nothing; a cleared run might have jobs whose cost was never settled.
         """
         unsettled = not self.finished and generation != self.generation
         update = {
@@ -105,7 +105,7 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def with_file_systems(self, usd: dict[str, float | None], *, any_left: bool) -> RunSpending:
-        """Return this record with the cost of deleted file systems, by id.
+        """Return this record with the costs of deleted file systems added, by id.
 
         Once none is left, the reserved file system cost becomes 0.
         """
@@ -114,7 +114,7 @@ class RunSpending(Record):
 
 
 class MonthSpending(Record):
-    """The cost of a month's runs, and what they may still cost."""
+    """The cost of a month's runs, and what they could still cost."""
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
@@ -162,7 +162,7 @@ def run_spending(store: RunStore, key: str) -> RunSpending | None:
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
-    """Read the spending records of the month that `key` belongs to."""
+    """Read the spending records for the month that `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
     runs, unreadable = {}, []
     for found in store.keys(folder):
@@ -184,7 +184,7 @@ def settle_file_systems(
     """Book the cost of deleted file systems; return the sum in USD, or None if unknown.
 
     The cost replaces the booked worst case, unless the run still has another file system. `gone`
-    has the deleted ones' last descriptions by id. In a local cloud, they cost nothing.
+    maps deleted file systems' ids to their last descriptions. In a local cloud, all are free.
     """
     plan = store.plan()
     layer = plan.worst_case.file_system if plan.worst_case else None

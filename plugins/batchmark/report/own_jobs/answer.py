@@ -40,7 +40,7 @@ def question(study: OwnJobStudy) -> str:
 
 
 def story(report: Report) -> Story | None:
-    """Build the story; None if the run has no own jobs."""
+    """Build the first screen's part on own jobs; None if the run has none."""
     found = report.of(OwnJobStudy)
     if not found:
         return None
@@ -61,7 +61,7 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    """Answer for one own job; `pairs` tell from which size on a GPU is ahead."""
+    """Answer the question for one own job; `pairs` show from which size a GPU is ahead."""
     found, asked = standings.main_places(study), question(study)
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
@@ -89,7 +89,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what a job costs if no two sides can be compared in dollars."""
+    """Say what a job costs when no two sides can be compared in dollars."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
@@ -116,7 +116,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what is known if no two sides can be compared."""
+    """Say what is known when no two sides can be compared."""
     there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
@@ -140,7 +140,7 @@ def _amounts(figure: JobFigure) -> str:
 
 
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
-    """Yield cautions about the answer, each one once."""
+    """Yield each caution about the answer once."""
     if lacking := words.without_figure(study):
         yield (
             f"No figure for {formatting.shortened_list(lacking, most=2)}; see below for the "
@@ -169,7 +169,7 @@ def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
 
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
-    """Say why sides are undecided (too few jobs, or noise) and what would help."""
+    """Say why the sides are undecided (too few jobs, or noise) and what would help."""
     fewest, of = min(
         (figure.jobs, side.jobs_at(win.place.size))
         for win in wins
@@ -182,7 +182,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
-    """Yield secondary questions with their answers and the section that has more details."""
+    """Yield secondary questions with their answers and the section that gives details."""
     for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
         found = [(study.name, text) for study in studies if (text := told(study))]
         texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
@@ -211,7 +211,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """Say how sides compare with other kinds of start; empty if all jobs started the same way."""
+    """Say how sides compare for other kinds of start; empty if all jobs started the same way."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]

@@ -1,4 +1,4 @@
-"""Draws an own job's time and dollars over its axis, and its dollars over time.
+"""Charts an own job's time and dollars along its axis, and its dollars against its time.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
@@ -80,7 +80,7 @@ def _ends(name: str, figure: Estimate) -> dict[str, float]:
 
 
 def _dollars(values: list[dict[str, Any]]) -> str:
-    """Draw one line per side, from its smallest size to its largest."""
+    """Plot dollars against time, with a line per side from its smallest size to its largest."""
     x = _axis(values, "seconds", "time of a job", charts.LABELS[Measure.TIME], alt.X)
     y = _axis(values, "usd", "dollars per job", charts.LABELS[Measure.DOLLARS], alt.Y)
     base = charts.lines_of(values, x).encode(y=y)

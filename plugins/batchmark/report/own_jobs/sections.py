@@ -1,4 +1,4 @@
-"""Builds one section per own job: charts, tables, unreadable metric lines, jobs."""
+"""Builds one section per own job: charts, tables, unreadable metric lines and jobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sections(report: Report) -> Iterator[blocks.Section]:
 
 
 def _on_aws(report: Report) -> Iterator[blocks.Section]:
-    """Explain how to run a job on AWS that has only run on a laptop."""
+    """Explain how to run jobs on AWS that have so far run only on a laptop."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         text = (
@@ -141,9 +141,9 @@ def _table(
     *,
     folded: bool = False,
 ) -> Table | None:
-    """Build a table with its explanation, without columns that are empty in every row.
+    """Build a table and its explanation, omitting columns that are empty in every row.
 
-    "Not comparable" counts as empty: the answer already says so.
+    "Not comparable" counts as empty, because the answer already says so.
     """
     if not rows:
         return None
@@ -176,7 +176,7 @@ def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> ComparedFi
 
 
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
-    """Return a side's verdict at a place, by time and by dollars."""
+    """Return the verdict on a side at a place, by time and by dollars."""
     name, best = side.target.target, standings.best_at(study, place)
     names = standings.ranked(study, place)
     if best is None or len(names) == 1:
@@ -197,7 +197,7 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
 
 
 class _Metric(NamedTuple):
-    """A side's value of a metric at a place, and the best side there."""
+    """A side's value for a metric at a place, and the best side at that place."""
 
     side: JobSide
     place: Place
@@ -205,7 +205,7 @@ class _Metric(NamedTuple):
     win: Win | None
 
     def compared(self, estimate: Estimate | None, form: Form) -> ComparedFigure:
-        """Mark a figure to be compared with those of the same metric at the same place."""
+        """Wrap a figure for comparison with the same metric's other figures at the same place."""
         return ComparedFigure(estimate, form, (self.place, self.metric.told))
 
 
@@ -270,7 +270,7 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
-    """Return the lowest cost per unit over all sides, in dollars."""
+    """Return the lowest cost per unit on any side, in dollars."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)

@@ -1,4 +1,4 @@
-"""Finds the side ahead at each place (size and start) of an own job, by any measure."""
+"""Finds which side of an own job is ahead at each place (size and start), by any measure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ranked(study: OwnJobStudy, place: Place) -> list[str]:
 
 
 def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]]:
-    """List the sides with a known cost at a place, each with the cost of a job."""
+    """List the sides with a known cost at a place, with each side's cost per job."""
     return [
         (side, figure.usd_per_job)
         for side, figure in measured(study, place)
@@ -90,7 +90,7 @@ def duel_of(
 
 
 def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """Yield the winner by time at each place that two or more sides measured."""
+    """Yield the winner by time at each place where two or more sides have a figure."""
     for place in of:
         names = ranked(study, place)
         best = best_at(study, place)
@@ -100,7 +100,7 @@ def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """Yield the winner by dollars at each place, among sides with a price."""
+    """Yield the winner by dollars at each place, among the sides with a price."""
     for place in of:
         priced = sorted(priced_at(study, place), key=lambda one: one[1].value)
         sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for side, usd in priced}
@@ -113,7 +113,7 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> Iterator[Win]:
-    """Yield the winner by a metric at each place, among sides that reported it."""
+    """Yield the winner by a metric at each place, among the sides that reported it."""
     for place in of:
         values = [
             (found.value.value, found.higher_is_better, side.target.target)
@@ -138,7 +138,7 @@ def metrics(study: OwnJobStudy) -> list[ToldMetric]:
 
 
 def barred(duel: Duel) -> bool:
-    """Return whether nothing could decide it, because both sides ran on the same CPU."""
+    """Return whether two sides can't be compared because both ran on the same CPU."""
     return (duel.noise.note or "").startswith(NOT_COMPARABLE)
 
 
@@ -149,7 +149,7 @@ def _win(
     winner: str | None,
     metric: ToldMetric | None = None,
 ) -> Win | None:
-    """Compare the leader with the next best; None if `names`, best first, has no two to compare."""
+    """Compare the leader with the runner-up in `names`, best first; None if that's impossible."""
     if len(names) < 2:
         return None
     leader = winner if winner in names else names[0]

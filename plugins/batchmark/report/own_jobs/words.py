@@ -1,4 +1,4 @@
-"""Puts names and figures of own jobs into words, for both the page and the terminal."""
+"""Puts own jobs' names and figures into words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "), (1e
 
 
 def names(study: OwnJobStudy) -> dict[str, str]:
-    """Map each side's target to the name it is shown under."""
+    """Map each side's target to its display name."""
     return {side.target.target: measured_target(side.target) for side in study.sides}
 
 
@@ -32,13 +32,13 @@ def on_instances(place: Place) -> str:
 
 
 def at(study: OwnJobStudy, sizes: Iterable[JobSize | None]) -> str:
-    """Name sizes with their axis, such as "size 64, 256"; empty without sizes."""
+    """Name sizes with their axis, such as "size 64, 256"; empty if there are none."""
     known = [formatting.size(size) for size in sizes if size is not None]
     return f"{study.axis} {', '.join(known)}" if known else ""
 
 
 def sizes(study: OwnJobStudy) -> list[JobSize | None]:
-    """List all sizes of the jobs, smallest first; a single None if there is no axis."""
+    """List the jobs' sizes, smallest first; a single None if there is no axis."""
     found = {figure.place.size for _, figure in figures(study)}
     return sorted(found, key=lambda size: size or 0.0)
 
@@ -52,12 +52,12 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
 
 
 def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
-    """Format dollars for so many units that even the smallest amount is readable.
+    """Format dollars for enough units to make even the smallest amount readable.
 
     Args:
         usd: dollars per unit.
         rate: the metric's unit, which ends in /s.
-        least: smallest dollars per unit of all sides.
+        least: the lowest dollars per unit on any side.
         beside: the others' dollars per unit, which the result is rounded to match.
     """
     unit = rate.removesuffix("/s")
@@ -87,12 +87,12 @@ def prices(study: OwnJobStudy) -> str:
 
 
 def options(side: JobSide) -> set[str]:
-    """Return how the instances of a side's jobs were bought, as far as known."""
+    """Return how the instances for a side's jobs were bought, where known."""
     return {job.purchase_option for job in side.target.jobs if job.purchase_option}
 
 
 def bought_otherwise(study: OwnJobStudy) -> str | None:
-    """Say that dollars are at On-Demand prices if sides were bought differently, else None."""
+    """Say that dollars are at On-Demand prices; None if all instances were bought the same way."""
     priced = [side for side in study.sides if side.price.usd_per_hour]
     if len({frozenset(options(side)) for side in priced}) < 2:
         return None
@@ -119,7 +119,7 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
 
 
 def images(study: OwnJobStudy) -> str | None:
-    """List the images that the jobs ran, each once; None if unknown."""
+    """List the distinct images that the jobs ran; None if unknown."""
     found = dict.fromkeys(
         side.target.environment.image
         for side in study.sides
@@ -129,7 +129,7 @@ def images(study: OwnJobStudy) -> str | None:
 
 
 def checks(studies: Sequence[OwnJobStudy]) -> str:
-    """Say in a sentence how results were checked; by side if that differs."""
+    """Say in a sentence how results were checked, listing the sides if they differ."""
     counting = [
         (side, [figure for figure in side.figures if figure.seconds])
         for study in studies
@@ -163,7 +163,7 @@ def _by_kinds(kinds: Sequence[str]) -> str:
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
-    """Yield why figures are missing, then cautions, with each reason given once."""
+    """Give reasons for missing figures, then any cautions, each only once."""
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
@@ -196,7 +196,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
 
 
 def without_figure(study: OwnJobStudy) -> list[str]:
-    """List the sides and places where nothing is compared."""
+    """List the sides and places that couldn't be compared."""
     refused = [measured_target(side.target) for side in study.sides if side.refused]
     lacking = [(side, figure) for side, figure in figures(study) if figure.problem]
     return refused + where(study, lacking)
@@ -229,12 +229,12 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """Say which jobs charts and answer cover, such as "on cold instances"; empty if unknown."""
+    """Say which jobs the charts and answer cover, such as "on cold instances"; empty if unknown."""
     return next(map(on_instances, main_places(study)), "")
 
 
 def job_places(study: OwnJobStudy) -> dict[str, str]:
-    """Map job ids to the size each job measured."""
+    """Map each job's id to the size that it measured."""
     return {
         job.job_id: at(study, [figure.place.size])
         for _, figure in figures(study)
@@ -243,7 +243,7 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """Say how many lines contained no readable metric, in total and by job; None if none."""
+    """Say how many lines had no readable metric, in total and by job; None if there were none."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
@@ -256,7 +256,7 @@ def bad_lines(side: JobSide) -> str | None:
 
 
 def place_of(line: BadLine) -> str:
-    """Say where a line is in its job's log or file; in an overlong log, among the marked lines."""
+    """Locate a line in its job's log or file, or among the marked lines if the log is too long."""
     if line.source == "log" and line.log_line is None:
         return f"Marked line {line.number} of the log"
     return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

@@ -1,6 +1,6 @@
-"""Builds the page about a table published by others; its title and a notice say so.
+"""Builds the page for a table published by others, as its title and a notice make clear.
 
-All its ratios have two digits, because the times behind them support no more.
+All ratios have two digits, because the underlying times support no more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLOURS: dict[frozenset[Winner], blocks.Colour] = {
 
 
 def published_page() -> blocks.Page:
-    """Build the page of the published table that ships with Batchmark."""
+    """Build the page for the published table that ships with Batchmark."""
     table, prices = published_table(), load_prices()
     factor = table.price_factor(prices)
     chart = _chart(table)
@@ -274,7 +274,7 @@ def _word(winner: Winner, measure: Measure) -> str:
 
 
 def _defects(table: PublishedTable) -> list[tuple[str, str]]:
-    """List the table's defects, with our own figures."""
+    """List the table's defects, with the figures that show them."""
     first, second = table.rows[:2]
     low, high = second.rounded
     cpu = sum(row.cpu_seconds for row in table.rows)

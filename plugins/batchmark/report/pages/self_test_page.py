@@ -1,4 +1,4 @@
-"""Builds the page of the detector's self-test: steps found, delays, false alarms."""
+"""Builds the page for the detector's self-test: steps found, delays and false alarms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def self_test_page(report: SelfTest) -> Page:
 
 
 def _summary(report: SelfTest) -> list[str]:
-    """Build one sentence per suite and source, or a single one if nothing could be tested."""
+    """Write one sentence per suite and source, or a single one if nothing could be tested."""
     lines = []
     for suite in report.suites:
         for part in suite.parts:
@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Chart the share of steps found early and found later, by step size."""
+    """Chart the share of steps that were found, and found early, by step size."""
     values = [
         {
             "name": name,

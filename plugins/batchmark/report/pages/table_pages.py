@@ -1,4 +1,4 @@
-"""Builds pages with an answer and tables: checks, diagnoses, plans, leaks, noise."""
+"""Builds pages with an answer and tables: checks, diagnoses, plans, leaks and noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOMENT = "%Y-%m-%d %H:%M %Z"
 
 
 class DiagnosisReport(Record):
-    """What `diagnose_queue` found, with an entry per queue."""
+    """The results of `diagnose_queue`, with one entry per queue."""
 
     created_at: AwareDatetime
     region: str
@@ -52,7 +52,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
-    """Show the environment's checks: those that need action first, the others folded."""
+    """Show the environment's checks, with those that need action first and the rest collapsed."""
     good, wanting = result.of("ok"), [one for one in STATUSES if one != "ok"]
     rows = [
         (check.name, check.target, check.status, check.seen, check.remedy)
@@ -94,9 +94,9 @@ def plan_page(
     forecast: str = "",
     where: str = "",
 ) -> Page:
-    """Show what a run would submit and cost at most; `refused` lists why it would be refused.
+    """Show what a run would submit and its maximum cost; `refused` lists reasons to refuse it.
 
-    `where` is appended to the cost; `forecast` says what its schedule will cost.
+    `where` is appended to the cost; `forecast` says what the run's schedule will cost.
     """
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)

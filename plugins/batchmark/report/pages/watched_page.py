@@ -1,4 +1,4 @@
-"""Builds a page of a watched job's trends that works without Airflow."""
+"""Builds a page of a watched job's trends for use without Airflow."""
 
 from __future__ import annotations
 

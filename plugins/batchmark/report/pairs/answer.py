@@ -1,4 +1,4 @@
-"""Answers whether the GPU pays off, over all pairs of targets, or says what prevents an answer."""
+"""Answers whether the GPU pays off across all target pairs, or says what prevents an answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALLS = (
 
 
 def story(report: Report) -> Story | None:
-    """Build the story; None if the run has other studies but compared no GPU with a CPU."""
+    """Build the first screen's part on pairs; None if the run has only other studies."""
     if report.studied and not report.pairs:
         return None
     answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
@@ -75,7 +75,7 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
 
 
 def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
-    """Build the answer; `known` holds what is known by time, then by dollars."""
+    """Build the answer; `known` holds the known answers, by time and then by dollars."""
     obstacles = list(_obstacles(report, known))
     if not known:
         return StudyAnswer.unknown(QUESTION, *_why_unknown(report), obstacles)
@@ -202,7 +202,7 @@ def _word(
 
 
 def _ends(standing: Standing) -> list[Estimate]:
-    """Return the smallest and largest ratio of decided rows, or of all rows if none is decided."""
+    """Return the smallest and largest ratios of the decided rows, or of all rows if none is."""
     decided = [duel for duel in standing.duels if duel.winner != "unknown"]
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value

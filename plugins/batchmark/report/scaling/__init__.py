@@ -1,4 +1,4 @@
-"""Reports distributed training in words, charts and tables, with a what-if prediction."""
+"""Reports on distributed training in words, charts and tables, with a what-if prediction."""
 
 from batchmark.report.scaling.answer import story
 from batchmark.report.scaling.sections import sections

@@ -1,4 +1,4 @@
-"""Answers how far a run's trainings scale, in words and figures."""
+"""Answers how far a run's training scales, in words and figures."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """Build one answer per training, known ones first; the last one has all cautions."""
+    """Build one answer per training, known ones first, with all the cautions on the last."""
     found = [
         StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Return the jobs per point if they are too few to show how much jobs differ, else None."""
+    """Return the jobs per point if there are too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -138,7 +138,7 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency where it still scales well, and the worst one beyond."""
+    """State the efficiency at the most nodes that still scale well, and the worst beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,7 +155,7 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """Say what causes the time that a step loses; None if it is unclear whether any is lost."""
+    """Say why steps lose time; None if it's unclear whether they do."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
@@ -204,7 +204,7 @@ def _cautions(training: Training) -> Iterator[str]:
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """Yield what was not measured, and why EC2 instances have no price."""
+    """Say what was not measured, and why EC2 instances have no price."""
     if study.unmeasured:
         names = formatting.shortened_list([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; see below for the reasons."
@@ -272,7 +272,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """State the prediction for the most devices, with the model's check, or why there is none."""
+    """State the prediction for the most devices and how the model fared, or why there is none."""
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)
@@ -306,7 +306,7 @@ def least(prediction: Prediction) -> str:
 
 
 def held(prediction: Prediction) -> str:
-    """Say whether the model holds beyond the points it was fitted to, with figures."""
+    """Say, with figures, whether the model holds beyond the points it was fitted to."""
     if prediction.outcome not in HOLDS:
         return f"the model was not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
@@ -325,7 +325,7 @@ def held(prediction: Prediction) -> str:
 
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
-    """Yield secondary questions with their answers and the section that has more details."""
+    """Yield secondary questions with their answers and any section that gives details."""
     for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
         texts = [
             words.with_label(label, text)

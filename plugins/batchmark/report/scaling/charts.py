@@ -1,4 +1,4 @@
-"""Draws curves over the number of nodes, and the parts of a step.
+"""Charts curves against the number of nodes, and the parts of a step.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
@@ -28,7 +28,7 @@ CLOSE = 1.3  # labels nearer than this factor overlap on an axis by powers of tw
 
 
 def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
-    """Chart a training measured on two or more node counts."""
+    """Chart a training that was measured at two or more node counts."""
     found = []
     if of := (*training.weak, *training.strong):
         title = "Efficiency: images per second per node, relative to the fewest nodes"

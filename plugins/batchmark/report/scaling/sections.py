@@ -72,7 +72,7 @@ def _rest(study: ScalingStudy) -> Iterator[Block]:
 
 
 def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
-    """Yield tables of speed and price, of each curve, and of the parts of a step."""
+    """Yield tables for speed and price, each curve, and the parts of a step."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
     yield Table.of(
@@ -137,7 +137,7 @@ def _paid(study: ScalingStudy, training: Training) -> str:
 
 
 def study_tables(study: ScalingStudy) -> Iterator[Table]:
-    """Yield tables that compare settings, and tables of separate all-reduces and file reads."""
+    """Yield tables that compare settings, and tables of standalone all-reduces and file reads."""
     if variants := _variants(study):
         yield Table.of(
             "Settings",
@@ -301,7 +301,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
 
 
 def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
-    """List the variants' points, and those of the run's own settings on the same nodes."""
+    """List the variants' points, and the points for the run's own settings on the same nodes."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}

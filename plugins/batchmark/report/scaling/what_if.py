@@ -1,4 +1,4 @@
-"""Builds the what-if page: what more nodes would bring."""
+"""Builds the what-if page, which predicts how training would scale to more nodes."""
 
 from __future__ import annotations
 

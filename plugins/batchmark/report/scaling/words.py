@@ -1,4 +1,4 @@
-"""Puts distributed training into words, for both the page and the terminal."""
+"""Describes distributed training in words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def nodes(number: int) -> str:
 
 
 def machine(study: ScalingStudy) -> str:
-    """Return the model of the target's GPUs, or else of its CPUs."""
+    """Return the target's GPU model or, failing that, its CPU model."""
     environment = study.target.environment
     model = environment and (environment.gpu_model or environment.cpu_model)
     return model or NOT_KNOWN
 
 
 def trainings(study: ScalingStudy) -> list[Training]:
-    """List the trainings with figures that use the run's own settings."""
+    """List the trainings that use the run's own settings and have figures."""
     return [one for one in study.trainings if one.points and not one.is_variant]
 
 
@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Yield trainings with the run's own settings, and what sets each apart from the others."""
+    """Yield each training with the run's own settings, and what sets it apart from the rest."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
@@ -101,7 +101,7 @@ def data_source(training: Training) -> str:
 
 
 def _parts(study: ScalingStudy, training: Training) -> list[str]:
-    """List what may distinguish a training from others."""
+    """List what might distinguish a training from others."""
     own = {
         name: value
         for name, value in training.parameters.items()
@@ -124,13 +124,13 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
 
 
 def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
-    """Return the curve's point for a training's point; None if that isn't on the curve."""
+    """Return the curve's point that matches a training's point; None if it isn't on the curve."""
     found = curve.point(point.nodes)
     return found if found and found.batch == point.batch else None
 
 
 def about(study: ScalingStudy, training: Training) -> str:
-    """State a training's suite, code and settings, and the price."""
+    """State a training's suite, code, settings and price."""
     codes = " and ".join(map(implementation, training.codes)) or NOT_KNOWN
     parts = "; ".join(filter(None, (f"Code: {codes}", _settings(training))))
     paid = on_demand(study.price, "each node")
@@ -151,7 +151,7 @@ def _settings(training: Training) -> str | None:
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """Yield what was not measured, then cautions, with each reason given once."""
+    """Say what was not measured, then give cautions, with each reason only once."""
     missing = grouped((one.reason, one.name) for one in study.unmeasured)
     yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (

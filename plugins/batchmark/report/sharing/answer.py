@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Yield whether more replicas may pay off, which modes are equally good, and who starves."""
+    """Say if more replicas might help, which modes are equally good, and which replicas starve."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -115,7 +115,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Yield why an EC2 instance has no price, or that its price includes unused GPUs."""
+    """Explain why an EC2 instance has no price, or that its price includes unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
@@ -130,7 +130,7 @@ def _dollars(task: SharedTask) -> Iterator[str]:
 
 
 def _disclaimers(task: SharedTask) -> Iterator[str]:
-    """Warn if figures come from CPUs, simulated GPUs or a part of one."""
+    """Warn if figures come from CPUs, simulated GPUs or part of a GPU."""
     name, threads = measured_target(task.target), task.threads
     if task.target.actual_device is Device.CPU:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
@@ -145,7 +145,7 @@ def _disclaimers(task: SharedTask) -> Iterator[str]:
 
 
 def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
-    """Say where 1,000 steps cost least; None unless two priced targets ran the same task."""
+    """Say where 1,000 steps cost the least; None unless two priced targets ran the same task."""
     offers = []
     for task in tasks:
         found = [

@@ -1,4 +1,4 @@
-"""Draws curves over the number of replicas, with one line per mode.
+"""Draws curves against the number of replicas, with one line per mode.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
@@ -37,7 +37,7 @@ AXES: dict[Amount, str] = {
 
 
 def sharing_charts(task: SharedTask) -> list[Chart]:
-    """Draw one chart for each amount that is known for two or more numbers of replicas."""
+    """Draw one chart for each amount that is known at two or more replica counts."""
     found = []
     for amount, title in TITLES.items():
         values = _values(task, amount)

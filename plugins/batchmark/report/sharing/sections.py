@@ -1,4 +1,4 @@
-"""Builds one section per task that shared a device: curves, tables, experiments, jobs."""
+"""Builds one section per task that shared a device: curves, tables, experiments and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts shared tasks into words, for both the page and the terminal."""
+"""Describes tasks that share a device in words, for both the page and the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own_parameters(task: SharedTask) -> str:
 
 
 def about(task: SharedTask) -> str:
-    """State a task's suite, the code of a replica, and the price."""
+    """State a task's suite, its replicas' code, and the price."""
     codes = " and ".join(map(implementation, task.codes)) or NOT_KNOWN
     paid = on_demand(task.price, "the whole instance")
     return " ".join(filter(None, (f"Suite {task.suite}. Code: {codes}.", paid)))
@@ -113,7 +113,7 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
 
 
 def remarks(task: SharedTask) -> Iterator[str]:
-    """Yield what was not measured, which replicas starved, and cautions."""
+    """Say what was not measured and which replicas starved, and give any cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
         # A skipped mode has the same reason for all numbers of replicas.

@@ -1,1 +1,1 @@
-"""Renders the pages inside Airflow on request: runs, trends, comparisons, alerts, costs."""
+"""Renders the pages inside Airflow on request: runs, trends, comparisons, alerts and costs."""

@@ -48,7 +48,7 @@ CSV_COLUMNS = (
 
 
 class RowView(NamedTuple):
-    """A row formatted for reading; an own job's metric is shown in its own unit."""
+    """A row formatted for display; own jobs' metrics are shown in their own units."""
 
     name: str
     row: Row
@@ -65,7 +65,7 @@ class RowView(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The suites that two targets share; `first` and `second` are the names of the two sides."""
+    """A comparison of two targets in the suites they share; `first` and `second` name the sides."""
 
     first: str
     second: str
@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """A sentence that says in how many rows each side is ahead."""
+        """A sentence saying in how many rows each side is ahead."""
         if not self.rows:
             reasons = [one.refused for one in self.suites if one.refused]
             shared = any(row.gpu_provenance and row.cpu_provenance for row in self.uncompared)
@@ -137,13 +137,13 @@ class Comparison:
 
     @property
     def _since(self) -> str:
-        """The version since which this holds; empty if versions agree or their order is unknown."""
+        """The version since which the answer holds; empty if versions match or can't be ordered."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
     @property
     def remedy(self) -> str | None:
-        """Say why rows are undecided and what would decide them; None if all are decided."""
+        """Why rows are undecided and what would decide them; None if all are decided."""
         reasons = [
             f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same "
             f"CPU, {model}."
@@ -164,7 +164,7 @@ class Comparison:
 
     @property
     def next_step(self) -> str:
-        """What would decide the undecided rows."""
+        """The next step towards deciding the undecided rows."""
         if not self.not_known_yet:
             return "compare one target with itself, or with figures from another machine"
         if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
@@ -176,7 +176,7 @@ class Comparison:
         return f"measure {MINIMUM_SAMPLES} or more repeats per side"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
-        """Say how much identical jobs may differ in undecided rows."""
+        """Say how much identical jobs can differ in undecided rows."""
         if not rows:
             return
         # An own job measures one size, so none of them has all rows.
@@ -200,12 +200,12 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval that excludes 1× may not suffice, and rows that stand out."""
+        """The remedy, why an interval excluding 1× might not be enough, and rows that stand out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 
     def _far_slower(self) -> Iterator[str]:
-        """Yield the undecided rows that took far longer than noise explains."""
+        """Yield the undecided rows that took far longer than noise can explain."""
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
@@ -219,7 +219,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """The differences between both environments, each with its name and both values."""
+        """Differences between the two environments, each with its name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
@@ -238,7 +238,7 @@ class Comparison:
         return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
-        """Return everything on the page as JSON, with complete rows."""
+        """Return everything on the page as JSON, including complete rows."""
         return json.dumps(
             {
                 "first": self.first,
@@ -251,7 +251,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return a Markdown table for a pull request, below `first`, whose first line is bold."""
+        """Return pull-request Markdown: `first`, with its first line in bold, then a table."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
@@ -272,7 +272,7 @@ class Comparison:
 
 
 def _word(row: Row) -> str:
-    """Return a row's verdict in a word."""
+    """Return a row's verdict in words."""
     return row_values.word(row.parameters, verdict(row))
 
 
@@ -285,7 +285,7 @@ def _is_cold(row: Row) -> bool:
 
 
 def _repeats(rows: list[Row]) -> int:
-    """Return the smallest number of repeats on any side of the rows."""
+    """Return the smallest number of repeats on either side of any row."""
     return min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
 
 

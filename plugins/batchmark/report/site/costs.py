@@ -1,4 +1,4 @@
-"""Shows the costs of past runs by month and target, and forecasts those of scheduled runs."""
+"""Shows what past runs cost by month and target, and forecasts what scheduled runs will cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.runs.spending import MonthSpending
 
 @dataclass(frozen=True)
 class Month:
-    """A month's spending, with the costs of its jobs by target where known."""
+    """A month's spending, with its jobs' costs by target where known."""
 
     spending: MonthSpending
     by_target: dict[str, float | None]
@@ -60,7 +60,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What next month's scheduled runs will cost, estimated from the latest runs."""
+    """A cost forecast for next month's scheduled runs, based on the latest runs."""
 
     what: str  # a DAG's id, or an own job
     runs: int | None  # scheduled next month; None if Airflow has no readable schedule

@@ -1,4 +1,4 @@
-"""Draws charts of a series and of a comparison, as SVG for a page or PNG to download."""
+"""Draws charts of series and comparisons, as SVGs for pages or PNGs to download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
 def series_svg(trend: Trend, width: int = WIDTH) -> str:
-    """Draw a series over its runs, without links: the table below has them."""
+    """Draw a series across its runs, without links because the table below has them."""
     values = [
         {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
         for place, run in enumerate(trend.runs)

@@ -20,7 +20,7 @@ NAVIGATION = {
 
 @dataclass(frozen=True)
 class Visit:
-    """A request's view of the site: where its pages are, and what the visitor may do."""
+    """A request's view of the site: where its pages are, and what the visitor is allowed to do."""
 
     root: str  # path of all pages, such as /batchmark
     may_edit: bool = False
@@ -41,7 +41,7 @@ class Visit:
         current: str = "",
         again_seconds: int | None = None,
     ) -> str:
-        """Render a page with one message; it reloads itself every `again_seconds`, if given."""
+        """Render a page with one message; it reloads every `again_seconds` unless that is None."""
         return self.render(
             "message",
             current=current,
@@ -52,7 +52,7 @@ class Visit:
         )
 
     def within(self, html: str, *, current: str) -> str:
-        """Put the navigation above a stored page."""
+        """Add the navigation to the top of a stored page."""
         bar = page_templates().get_template("site/_navigation.jinja")
         navigation = bar.render(visit=self, navigation=NAVIGATION, current=current)
         return html.replace("<body>", f"<body>\n{navigation}", 1)

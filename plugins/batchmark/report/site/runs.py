@@ -1,4 +1,4 @@
-"""Describes a run in the list of all runs, with or without a report."""
+"""Describes one run for the list of all runs, whether or not it has a report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunLine:
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """Values of each version field over the run's jobs, as measured or else as planned."""
+        """Each version field's values across the run's jobs, as measured or else as planned."""
         if self.measured or self.plan is None:
             return self.measured
         given = [job.version.model_dump() for job in self.plan.jobs if job.version]
@@ -67,7 +67,7 @@ class RunLine:
 
     @property
     def page(self) -> str:
-        """The address of its page, relative to the site's root."""
+        """The address of the run's page, relative to the site's root."""
         run = quote(self.run_id, safe="")
         return f"dag-runs/{self.dag_id}/{run}" if self.dag_id else f"runs/{run}"
 
@@ -81,7 +81,7 @@ class RunLine:
 
     @property
     def about(self) -> str:
-        """The kind of run and its state."""
+        """The run's kind and state."""
         return ", ".join(filter(None, (title(self.dag_id), self.state_text)))
 
     @property
@@ -137,7 +137,7 @@ class RunLine:
 
 
 def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tuple[str, str]]:
-    """List a version field's values in the order of the runs, including the chosen one."""
+    """List a version field's values in run order, including the chosen one."""
     found = dict.fromkeys(one for line in lines for one in line.versions.get(name, ()))
     known = [chosen] if chosen and chosen not in found else []
     return [(one, shortened(name, one)) for one in (*known, *found)]
@@ -155,7 +155,7 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:
-    """Say that runs on the page have no dollars because they ran outside EC2; None if none did."""
+    """Explain that some runs have no cost because they ran outside EC2; None if there are none."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 

@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Trend:
-    """A series over the runs that are drawn, oldest first."""
+    """A series across the runs on the chart, oldest first."""
 
     key: SeriesKey
     metric: Metric
@@ -84,7 +84,7 @@ class Trend:
 
     @property
     def target(self) -> str:
-        """The target, and the one it is compared with, if any."""
+        """The target, along with any target it is compared with."""
         target = formatting.target_label(self.key.target, fell_back=self.fell_back)
         if not self.key.against:
             return target
@@ -92,7 +92,7 @@ class Trend:
 
     @property
     def measures(self) -> str:
-        """What its figures measure; for an own job's metric, its name and unit."""
+        """What the figures measure; for an own job's metric, the metric's name and unit."""
         told = ToldMetric.of(self.key.values) if self.metric == Metric.TIME else None
         return ", ".join(filter(None, told[:2])) if told else METRICS[self.metric]
 
@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The verdict on the latest run, whether the newest one lacks it, and the last change."""
+        """The latest verdict, whether the newest run lacks the series, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
@@ -126,7 +126,7 @@ class Trend:
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """Each run's position, in percent of the chart's width and height."""
+        """Each run's position, as percentages of the chart's width and height."""
         values = np.array([run.value for run in self.runs])
         low, high = self._range(values)
         last = max(1, len(self.runs) - 1)
@@ -140,19 +140,19 @@ class Trend:
 
     @property
     def rows(self) -> list[tuple[Run, list[Mark]]]:
-        """The runs, each with what happened at it, latest first."""
+        """The runs, latest first, each with its marks."""
         at = grouped((mark.place, mark) for mark in self.marks)
         return [(run, at.get(place, [])) for place, run in reversed(list(enumerate(self.runs)))]
 
     @property
     def released(self) -> str:
-        """Names of the things that changed at the dashed lines."""
+        """The names of whatever changed at the dashed lines."""
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
         return formatting.shortened_list(list(names))
 
     @property
     def _is_published(self) -> bool:
-        """Whether it comes from the published table, whose date is when we read it."""
+        """Whether the series is from the published table, which is dated by when we read it."""
         return self.key.target.endswith(OTHERS)
 
     def when(self, run: Run) -> str:
@@ -166,7 +166,7 @@ class Trend:
 
     @property
     def span(self) -> str:
-        """The range of values, and the runs they cover."""
+        """The range of values, the number of runs, and the first run's date."""
         values = extent((run.value for run in self.runs), self._text)
         runs = formatting.count(len(self.runs), "run")
         since = ", read on" if self._is_published else " since"
@@ -212,7 +212,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
 
 
 def series_id(key: SeriesKey) -> str:
-    """Return the id that addresses use for a series."""
+    """Return the id used for a series in page addresses."""
     return sha256(key.model_dump_json().encode()).hexdigest()[:12]
 
 
@@ -227,8 +227,8 @@ def trends(
 ) -> list[Trend]:
     """Build a trend for every series with a usable figure, sorted by workload, row and target.
 
-    `standings` contains the verdict on each series's newest run. `newest` is the suite's newest
-    run; series that it did not measure are marked, unless it is None.
+    `standings` contains the verdict on each series' newest run. `newest` is the suite's newest
+    run; unless it is None, series that it did not measure are marked.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -296,10 +296,10 @@ def _releases(
 
 
 def median_speedups(found: Iterable[Series]) -> list[Series]:
-    """Compute the median speedup over the rows, as one series per pair of targets.
+    """Compute the median speedup across rows, as one series per pair of targets.
 
-    Among each row's newest runs, it keeps those that measured the most rows. Cold starts of own
-    jobs are left out, because the sizes that have one differ from run to run.
+    Of each row's newest runs, only those that measured the most rows count. Own jobs' cold starts
+    are left out, because they occur at different sizes from run to run.
     """
     warm = (one for one in found if one.key.values.get(START) != COLD)
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
@@ -307,7 +307,7 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
-    """Say why targets have no speedup, one line per suite; `measured` lists suites with targets.
+    """Say why targets have no speedup, one line per suite; `measured` pairs suites with targets.
 
     Multi-node suites and own jobs are skipped, because they need no GPU and CPU in the same run.
     """

@@ -134,7 +134,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
 
 
 def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
-    """Print a comparison; `names` are the headings of the two sides' columns."""
+    """Print a comparison; `names` are the two sides' column headings."""
     print_text(console, comparison.answer)
     for one, rows in comparison.views():
         if one.refused:

@@ -54,7 +54,7 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Owne
 
 
 def exit_code(job: JobDescription, facts: Facts) -> int | None:
-    """Return the exit code of the command or, if unknown, of its container, if any."""
+    """Return the command's exit code or, if unknown, its container's; None if neither is known."""
     code: int | None = job.get("container", {}).get("exitCode")
     return code if facts.exit_code is None else facts.exit_code
 
@@ -71,7 +71,7 @@ def ended_by_itself(job: JobDescription) -> bool:
 
 
 def is_its_own_error(job: JobDescription) -> bool:
-    """Whether a job failed because of its own error, and was not stopped or killed from outside."""
+    """Whether a job failed through its own error rather than being stopped or killed externally."""
     container = job.get("container", {})
     killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
     out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)
@@ -90,7 +90,7 @@ def how_it_ended(job: JobDescription) -> str:
 
 
 def _passed_below_its_shell(job: JobDescription, told: JobOutput) -> bool:
-    """Whether the wrapper's exit code, which covers check and output, reports success."""
+    """Whether the wrapper's exit code, which covers the check and output, reports success."""
     return job["status"] == "SUCCEEDED" and told.by_a_shell
 
 

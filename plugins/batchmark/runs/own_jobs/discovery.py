@@ -51,7 +51,7 @@ USABLE_MEMORY = 15 / 16  # of an instance, as in terraform/modules/batch/targets
 def discover(
     client: Clients, sides: Sequence[Side], allowed: Sequence[str]
 ) -> dict[str, FoundSide]:
-    """Find all sides by name, each with its queue and a specific job definition revision.
+    """Find each side's queue and exact job definition revision, and return the sides by name.
 
     `allowed` is the configuration's `comparison_definitions`.
 
@@ -74,7 +74,7 @@ def discover(
 
 
 class _Account:
-    """Caches lookups that several sides may need."""
+    """Caches lookups that several sides might need."""
 
     def __init__(self, client: Clients, allowed: Sequence[str]) -> None:
         batch, ec2, logs = client("batch"), client("ec2"), client("logs")
@@ -186,7 +186,7 @@ def _unfit(environment: Mapping[str, Any]) -> str | None:
 
 
 def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
-    """Split the environments: the first of each purchase option, and the others."""
+    """Split the environments into the first of each purchase option and the rest."""
     first: dict[str, str] = {}
     for each in environments:
         is_spot = each["computeResources"]["type"] == SPOT
@@ -230,7 +230,7 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
 
 
 def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
-    """Return the job's requests with overrides applied, as a minimal instance type."""
+    """Return the job's resource requests, including overrides, as a minimal instance type."""
     asked = requirements_of(container)
     vcpus = side.vcpus or asked.get("VCPU", 1)
     memory = side.memory_mib or asked.get("MEMORY", 4)
@@ -241,7 +241,7 @@ def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
 def _types(
     account: _Account, environments: Sequence[Mapping[str, Any]], needs: InstanceType
 ) -> list[InstanceType]:
-    """Return the instance types the job may run on, the smallest first."""
+    """Return the instance types that the job can run on, smallest first."""
     named = tuple(
         dict.fromkeys(
             name for each in environments for name in each["computeResources"]["instanceTypes"]
@@ -280,7 +280,7 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
 
 
 def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes on what will be unknown because a side's log is missing or may be incomplete.
+    """Yield notes on what will be unknown because a side's log is missing or might be incomplete.
 
     Raises:
         PlanError: the log is missing, but the side's check or output needs it.

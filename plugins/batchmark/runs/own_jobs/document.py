@@ -78,13 +78,13 @@ class Image(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The image's tag or, without one, the first digits of its digest; otherwise "latest"."""
+        """The image's tag, the first digits of its digest if it has no tag, or else "latest"."""
         digest = self.digest and self.digest.removeprefix("sha256:")[:SHORT_DIGEST]
         return self.tag or digest or "latest"
 
 
 class Span(NamedTuple):
-    """Start and stop of a job's last attempt according to Batch, in epoch milliseconds."""
+    """The start and stop of a job's last attempt according to Batch, in epoch milliseconds."""
 
     start: int | None
     stop: int
@@ -103,7 +103,7 @@ class Span(NamedTuple):
 
 
 def last_span(job: JobDescription) -> Span | None:
-    """Return the span of a job's last attempt; None if it never started or has no end."""
+    """Return the span of a job's last attempt; None if it never started or has no stop time."""
     last = (job.get("attempts") or [{}])[-1]
     stop = last.get("stoppedAt", job.get("stoppedAt"))
     # As it succeeded, it has run, whatever its attempt tells.
@@ -156,7 +156,7 @@ class WatchedJob:
 
     @property
     def _seconds(self) -> float | None:
-        """Run time according to Batch or, failing that, to the command's clock; None if unknown."""
+        """The run time from Batch or, failing that, from the command's clock; None if unknown."""
         return self.span.seconds or self.told.facts.command_seconds or None
 
     @property
@@ -177,7 +177,7 @@ class WatchedJob:
 
     @property
     def _status(self) -> MeasurementStatus:
-        """Status of all rows; losing the host is not the job's own failure."""
+        """The status of all rows; losing the host doesn't count as the job's own failure."""
         if is_reclaimed(self.job):
             return MeasurementStatus.INTERRUPTED
         return MeasurementStatus.MEASURED if self._check.passed else MeasurementStatus.FAILED

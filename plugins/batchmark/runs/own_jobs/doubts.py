@@ -1,6 +1,6 @@
 """Caveats about an own job's figures.
 
-Where possible, texts omit numbers of individual jobs, so that several jobs share the same text.
+Where possible, texts omit figures specific to one job, so that several jobs share the same text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOT_ALL = "so metrics may be missing"
 
 
 def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Iterator[str]:
-    """Yield reasons why lines of a finished job's log may be missing."""
+    """Yield reasons why lines of a finished job's log might be missing."""
     if not told.is_known:
         yield "its log could not be read, so its metrics are unknown"
         return

@@ -23,7 +23,7 @@ class KnownQueue(Record):
 
 
 def remember(store: RunStore, queues: Iterable[str], now: datetime) -> None:
-    """Store queue ARNs before a job is submitted to them."""
+    """Store queue ARNs before jobs are submitted to the queues."""
     for queue in sorted(queues):
         known = KnownQueue(job_queue=queue, planned_at=now)
         store.put(f"{FOLDER}{slug(queue)}.json", known.model_dump_json(indent=2))

@@ -56,7 +56,7 @@ class Gpu(NamedTuple):
 
 
 class GpuBusy(NamedTuple):
-    """Utilisation of a job's GPUs, over the samples of all of them."""
+    """Utilisation of a job's GPUs, across the samples from all of them."""
 
     samples: int
     mean_percent: float
@@ -88,7 +88,7 @@ class Facts:
 
     @property
     def command_seconds(self) -> float | None:
-        """Run time of the command by the host's monotonic clock; None if impossible."""
+        """The command's run time by the host's monotonic clock; None if impossible."""
         if self.began_uptime is None or self.ended_uptime is None:
             return None
         seconds = self.ended_uptime - self.began_uptime
@@ -106,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """Discard facts about the end seen before the beginning: they aren't the wrapper's."""
+        """Discard facts about the end seen before the beginning, as they aren't the wrapper's."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 
@@ -240,7 +240,7 @@ class JobOutput:
         )
 
     def with_log_lines(self, numbered: JobOutput) -> JobOutput:
-        """Add the line numbers from another reading of the log or its beginning."""
+        """Add line numbers from another reading of the log, or of just its beginning."""
         found = {line.number: line.log_line for line in numbered.bad_lines if line.source == "log"}
         lines = [
             line.model_copy(update={"log_line": found.get(line.number)})

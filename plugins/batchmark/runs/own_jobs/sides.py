@@ -1,4 +1,4 @@
-"""The sides of a comparison, each an existing queue and job definition from the form."""
+"""The sides of a comparison, each with an existing queue and job definition from the form."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FoundSide(Record):
     notes: tuple[str, ...] = ()
 
     def at_worst(self, prices: PriceTable) -> FoundSide:
-        """Return the side on its most expensive instance type, or on any without a price."""
+        """Return the side on its costliest instance type, or on an unpriced one if it has any."""
         unpriced = [name for name in self.types if name not in prices.on_demand]
         dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
         target = self.target.model_copy(update={"instance_type": dearest})
@@ -95,7 +95,7 @@ class FoundSide(Record):
 
 
 def with_environments(plan: RunPlan, params: Mapping[str, Any]) -> RunPlan:
-    """Add the sides' environment variables, stored only in the form, to a comparison's plan."""
+    """Add the sides' environment variables, which only the form stores, to a comparison's plan."""
     if not plan.sides:
         return plan
     environments = {side.name: side.environment for side in parse_sides(params["sides"])}
@@ -145,7 +145,7 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
 
 
 def _seen(error: ValidationError) -> str:
-    """Return the invalid value for a message; empty if it may reveal environment variables."""
+    """Return the invalid value for a message; empty if it might reveal environment variables."""
     first = error.errors()[0]
     value = first["input"]
     hidden = isinstance(value, (Mapping, Sequence)) and not isinstance(value, str)

@@ -1,6 +1,6 @@
 """Writes an own job's result document on its behalf, once it has ended and its log is complete.
 
-CloudWatch may deliver the last lines late.
+CloudWatch can deliver the last lines late.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def store_document(
 ) -> ResultDocument | None:
     """Write and return a finished job's document, unless the stored one is at least as complete.
 
-    Returns None if no attempt started. `host` is the host found while the job ran, if any.
+    Returns None if no attempt started. `host` is the job's host, if it was found during the run.
 
     Raises:
         CollectError: the document can't be built from what the job left behind.
@@ -76,7 +76,7 @@ def store_document(
 
 
 def completeness(document: ResultDocument) -> int:
-    """Score how much a document contains, to choose between two of the same job."""
+    """Score how complete a document is, to choose between two from the same job."""
     own, environment = document.own_job, document.environment
     facts = (
         own and own.command_seconds,
@@ -105,7 +105,7 @@ def read_log(
 ) -> JobOutput:
     """Read a finished job's marked lines; `is_known` is false if the log can't be read.
 
-    In AWS it waits up to half a minute for late lines.
+    On AWS, this waits up to half a minute for late lines.
 
     Raises:
         BotoCoreError, ClientError: a request to CloudWatch Logs failed temporarily.
@@ -126,7 +126,7 @@ def read_log(
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> JobOutput:
-    """Read the metrics and, only if there is a wrapper, the facts, which jobs could fake."""
+    """Read the metrics, and the facts only if there is a wrapper to stop jobs from faking them."""
     location = log_location(job)
     if location is None:
         return NOT_KNOWN

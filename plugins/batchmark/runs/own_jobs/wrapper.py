@@ -29,7 +29,7 @@ def command(words: Sequence[str]) -> list[str]:
     """Return the command that runs the job's own command inside the wrapper.
 
     Raises:
-        ValueError: the command is empty; an image's own command can't be known.
+        ValueError: the command is empty; an image's default command can't be known.
     """
     if not words:
         raise ValueError(

@@ -63,7 +63,7 @@ def _number(given: Any) -> Any:
 
 
 def overrides(job: PlannedJob) -> dict[str, Any]:
-    """Return the SubmitJob overrides of a job with options."""
+    """Return a job's SubmitJob overrides, based on its options; empty if it has none."""
     options = job.sharing or job.scaling
     if options is None:
         return {}

@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 class _OnTarget(NamedTuple):
-    """What a target or side runs at every size."""
+    """The plan that a target or side runs at every size."""
 
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values
@@ -61,7 +61,7 @@ def plan_own_jobs(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs of an own job's run, by default for all its sizes and targets.
+    """Plan all jobs in an own job's run, which covers all its sizes and targets by default.
 
     Raises:
         PlanError: a name is unknown, or a placeholder has no value.
@@ -93,7 +93,7 @@ def plan_comparison(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs of a comparison of existing jobs; `config` includes their targets.
+    """Plan all jobs in a comparison of existing jobs; `config` includes their targets.
 
     Raises:
         PlanError: as in `plan_own_jobs`.
@@ -123,7 +123,7 @@ def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
 
 
 def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] = ()) -> list[str]:
-    """Return the targets for an own job's run, in the order of the configuration.
+    """Return the targets for an own job's run, in configuration order.
 
     Raises:
         PlanError: the job has no definition for a target, or a target's jobs share an instance.
@@ -212,7 +212,7 @@ def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> Planned
 
 
 def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
-    """Build the plan at one size, with all placeholders filled in."""
+    """Build the plan for one size, with all placeholders filled in."""
     values = plan.parameters | ({plan.axis: str(size)} if plan.axis else {})
     texts = {"command": plan.command, "check": (plan.check or "",), "output": (plan.output or "",)}
     used = {what: _placeholders(words) for what, words in texts.items()}

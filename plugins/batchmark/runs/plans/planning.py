@@ -1,4 +1,4 @@
-"""Plans a run's jobs from its parameters, and their Batch submissions.
+"""Plans a run's jobs, and their Batch submissions, from its parameters.
 
 Within a run, the jobs of a target whose jobs share an instance run one after the other. So do own
 jobs that use the same queue, or queues with a common compute environment.
@@ -40,11 +40,11 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run, by default on all targets whose jobs don't share an instance.
+    """Plan all jobs in a run; by default, on all targets whose jobs don't share an instance.
 
     `run_name` is the name of the run's folder.
 
-    Repeats are the outer loop, so that a target's repeats are spread over the run.
+    Repeats are the outer loop, so that a target's repeats are spread across the run.
 
     Raises:
         PlanError: a name is unknown, a number is out of range, or there is nothing to compare.
@@ -76,12 +76,12 @@ def check_repeats(repeats: object) -> None:
 def planned_job(
     config: Config, run_name: str, target: str, *, folder: str = "", **fields: Any
 ) -> PlannedJob:
-    """Plan a job of a target.
+    """Plan a job on a target.
 
     Args:
-        folder: result folder within the target's; by default the suite's name.
-        fields: other fields of PlannedJob, including suite and repeat; `limits` default to the
-        target's.
+        folder: result folder within the target's folder; defaults to the suite's name.
+        fields: other fields of PlannedJob, including suite and repeat; `limits` defaults to the
+        target's limits.
     """
     chosen = config.targets[target]
     place = f"{target}/{folder or fields['suite']}/{fields['repeat']}"
@@ -101,9 +101,9 @@ def check_targets(
     need_both_devices: bool = False,
     shared_too: bool = False,
 ) -> list[str]:
-    """Validate and return the targets to run, in the order of the configuration.
+    """Validate and return the targets to run, in configuration order.
 
-    By default, all targets run, but those whose jobs share an instance only if `shared_too`.
+    By default, all targets run, except those whose jobs share an instance unless `shared_too`.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
@@ -168,7 +168,7 @@ def all_operator_kwargs(
 
 
 def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
-    """Number the targets so that those whose jobs may run on the same instances share a number."""
+    """Number the targets so that those whose jobs can run on the same instances share a number."""
     rows: list[set[str]] = []
     for target in targets.values():
         own = {target.job_queue, *target.compute_environments.names}
@@ -205,9 +205,9 @@ def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
 
 
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
-    """Return the longest time that a job may take from its submission to its end.
+    """Return the longest time that a job can take from its submission to its end.
 
-    All its earlier repeats may run first, one by one, unless it is submitted after they have ended,
+    All its earlier repeats can run first, one by one, unless it is submitted after they have ended,
     as multi-node and own jobs are.
     """
     turns = 1 if job.scaling or job.own_job else job.repeat

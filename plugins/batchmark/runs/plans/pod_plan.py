@@ -97,7 +97,7 @@ def labels(cluster: Cluster, run_id: str, job: PlannedJob) -> dict[str, str]:
 
 
 def installation_labels(cluster: Cluster) -> dict[str, str]:
-    """Return the label that all of Batchmark's jobs in a cluster have."""
+    """Return the label that all of Batchmark's jobs in a cluster share."""
     return {INSTALLATION_TAG.replace(":", "/"): cluster.name}
 
 
@@ -187,7 +187,7 @@ def _container(cluster: Cluster, run_id: str, job: PlannedJob, name: str) -> dic
 
 
 def command(cluster: Cluster, run_id: str, job: PlannedJob, *, threads: int) -> list[str]:
-    """Return a replica's command, the same as in the Batch job definitions."""
+    """Return a replica's command, which matches the one in the Batch job definitions."""
     return [
         *("python", "-m", "batchmark_job", "run"),
         *("--suite", job.suite, "--dtype", job.dtype),

@@ -34,7 +34,7 @@ WARM = {"passes": ("warm",)}
 def plan_scaling(
     nodes: MultiNode, config: Config, wanted: ScalingRun, *, run_name: str, repeats: int = 1
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run, ordered by node count; `config` must include the stack's target.
+    """Plan all jobs in a run, ordered by node count; `config` must include the stack's target.
 
     The file system belongs to the run, so the first job reads it cold.
 
@@ -122,7 +122,7 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
 
 
 def _share(images: int, devices: int) -> int | None:
-    """Return the images per device; None if they can't be divided equally."""
+    """Return the number of images per device; None if they can't be divided equally."""
     return images // devices if images % devices == 0 else None
 
 

@@ -52,7 +52,7 @@ def plan_sharing(
     targets: Sequence[str] = (),
     repeats: int = 1,
 ) -> list[PlannedJob]:
-    """Plan all jobs of a run, by default on all targets to which the options apply.
+    """Plan all jobs in a run; by default, on all targets to which the options apply.
 
     Raises:
         PlanError: a target is unknown, or the options don't apply to a named target.
@@ -95,7 +95,7 @@ def plan_sharing(
 def skipped_size_notes(
     config: Config, wanted: SharingOptions, jobs: Iterable[PlannedJob]
 ) -> list[str]:
-    """Return notes on the numbers of replicas that are too large for a target."""
+    """Return notes on replica counts that are too large for a target."""
     found = []
     for name in dict.fromkeys(job.target for job in jobs):
         most = config.targets[name].max_replicas
@@ -108,7 +108,7 @@ def skipped_size_notes(
 
 
 def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOptions] | str:
-    """Return the plans of a target's jobs, or the reason why it has none."""
+    """Return the plans for a target's jobs, or the reason why there are none."""
     if target.sharing is None:
         return [wanted]
     if target.sharing not in wanted.modes:
