@@ -52,7 +52,7 @@ def end_of(log: Path) -> str:
 
 
 class Processes:
-    """The running programs of one stack.
+    """One stack's running programs.
 
     The stack's folder identifies it, and holds `logs/<name>.log`.
     """
@@ -84,7 +84,7 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raise LaptopError if a program has ended, with the end of its log."""
+        """If a program has ended, raise LaptopError with the end of the program's log."""
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 told = end_of(self.log_of(name))
@@ -122,7 +122,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return every live process of the stack in `folder`, whatever its parent."""
+    """Return all live processes of the stack in `folder`, regardless of their parents."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():

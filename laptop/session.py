@@ -15,7 +15,7 @@ from laptop.stack import BUILD
 
 
 class Clock:
-    """Prints lines with the seconds since the start."""
+    """Prints lines prefixed with the seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()

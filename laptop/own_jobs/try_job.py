@@ -121,7 +121,7 @@ def _runs(watch: str | None) -> int:
     """Parse WATCH=, the number of runs; return 1 if it is not set.
 
     Raises:
-        LaptopError: it is not a whole number above 0.
+        LaptopError: WATCH is not a whole number above 0.
     """
     if watch is None:
         return 1
