@@ -47,7 +47,7 @@ UNDER_WAY: dict[str, Active] = {}  # by id, oldest first
 
 
 def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
-    """Yield the active faults of a kind."""
+    """Yield the active faults of the given kind."""
     for active in list(UNDER_WAY.values()):
         if isinstance(active.fault, kind):
             yield active, active.fault

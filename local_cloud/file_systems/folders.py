@@ -1,7 +1,7 @@
 """Manages the local folders that back file systems.
 
-To emulate a full file system, its content is copied to a tmpfs with little free space, which is
-mounted over the folder.
+A full file system is emulated by copying its content to a tmpfs with little free space and
+mounting that over the folder.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Folders:
 
 
 class NotPermittedError(Exception):
-    """This process isn't allowed to mount anything."""
+    """Raised when this process isn't allowed to mount anything."""
 
 
 def make_full(folder: Path, free_mib: int) -> None:
@@ -107,7 +107,7 @@ def put_back(folder: Path) -> None:
 
 
 def in_pages(folder: Path) -> int:
-    """Return how many bytes a folder's files take in memory, which is allocated in pages."""
+    """Return how many bytes a folder's files occupy in memory, which is allocated in pages."""
     sizes = [
         (Path(where) / name).lstat().st_size
         for where, _, names in os.walk(folder)

@@ -71,7 +71,7 @@ class FileSystem(Resource):
 class Association(Resource):
     """A link between a folder of a file system and a prefix in S3.
 
-    `was_available` is True once it has been AVAILABLE and its import, if requested, has started.
+    `was_available`: whether it has ever been AVAILABLE and its import, if requested, has started.
     """
 
     file_system_id: str

@@ -12,7 +12,7 @@ FILE_MODE = 0o755  # FSx's default, for objects that specify none
 
 
 class RepositoryError(Exception):
-    """The objects can't be imported."""
+    """Raised when the objects can't be imported."""
 
 
 def parts_of(path: str) -> tuple[str, str]:

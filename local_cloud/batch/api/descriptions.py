@@ -95,7 +95,7 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """Return an array parent's size and number of children by state, or a child's index."""
+    """Return an array parent's size and its number of children per state, or a child's index."""
     if job.index is not None:
         return {"index": job.index}
     counts = Counter(child.status for child in job.children)
@@ -121,7 +121,7 @@ def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
 
 
 def network_interfaces(record: NodeRecord) -> list[dict[str, str]]:
-    """Return a node's own interface; single-container jobs use their host's interface."""
+    """Return a node's own interface, or none for a container that uses its host's interface."""
     return [{"privateIpv4Address": record.address}] if record.address else []
 
 
@@ -135,7 +135,7 @@ def placement(record: NodeRecord) -> dict[str, Any]:
 
 
 def exit_fields(record: NodeRecord) -> dict[str, Any]:
-    """Return how a container ended; empty while it is running."""
+    """Return how a container ended, or an empty dict while it is running."""
     return without_none({"exitCode": record.exit_code, "reason": record.reason})
 
 

@@ -1,4 +1,4 @@
-"""Extends moto's Batch backend with jobs that run. moto requires this module's name."""
+"""Extends moto's Batch backend with jobs that actually run. moto requires this module name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DESCRIBED_JOBS = 100
 
 
 class JobsBatchBackend(CompleteBatchBackend):
-    """The Batch backend of one account and region. All share one machine and scheduler."""
+    """The Batch backend for an account and region; all backends share a machine and scheduler."""
 
     settings: ClassVar[Settings]
     scheduler: ClassVar[Scheduler]
@@ -36,7 +36,7 @@ class JobsBatchBackend(CompleteBatchBackend):
     _jobs: dict[str, Job]  # type: ignore[assignment]
 
     def submit(self, request: dict[str, Any]) -> Job:
-        """Handle SubmitJob, for a single job or an array job."""
+        """Handle SubmitJob for a single job or an array job."""
         tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
@@ -122,7 +122,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Handle ListJobs for a queue, without array children and nodes."""
+        """Handle ListJobs for a queue, leaving out array children and nodes."""
         status, filters, name = (
             request.get(field) for field in ("jobStatus", "filters", "jobQueue")
         )
@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Acquire the job lock before moto's own lock, in the same order as job changes do."""
+        """Acquire the job lock before moto's own lock, in the same order as when a job changes."""
         with scheduler.lock:
             reset()
 

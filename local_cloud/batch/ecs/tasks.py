@@ -1,4 +1,4 @@
-"""Describes the ECS task of each container that Batch has started."""
+"""Describes the ECS task for each container that Batch has started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU_UNITS = 1024  # CPU shares per vCPU
 
 @dataclass(frozen=True)
 class Placed:
-    """One container of an attempt, and its compute environment."""
+    """One of an attempt's containers, with its compute environment."""
 
     job: Job
     attempt: AttemptRecord
@@ -40,7 +40,7 @@ class Placed:
 
     @property
     def remembered(self) -> bool:
-        """Whether ECS still describes the task, as it does for an hour after the task stopped."""
+        """Whether ECS still describes the task, as it does for an hour after the task stops."""
         stopped_at = self.attempt.stopped_at
         return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
 

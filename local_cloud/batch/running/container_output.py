@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class ContainerOutput:
-    """Stdout or stderr (`name`) of docker-py's `container`.
+    """The output stream `name` (stdout or stderr) of docker-py's `container`.
 
-    Each is read separately, because together they would mix in the middle of long lines.
+    The two are read separately, because otherwise they would be interleaved within long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:

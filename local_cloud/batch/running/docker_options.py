@@ -56,7 +56,7 @@ def create_options(
 
 
 def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
-    """Return memory and swap limits; as on Batch's instances, no swap unless `maxSwap` is set."""
+    """Return memory and swap limits; as on Batch's instances, swap is off without `maxSwap`."""
     max_swap = linux.get("maxSwap")
     limits = {
         "mem_limit": limit_mib * MIB,

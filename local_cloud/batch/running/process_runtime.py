@@ -40,7 +40,7 @@ class ProcessRuntime(Runtime):
         self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
-        """Start the command; raises OSError or ValueError if that fails."""
+        """Start the command; raise OSError or ValueError if that fails."""
         basis = {
             **environment_variables.inherited(),
             **environment_variables.aws(launch, self._settings),
@@ -137,7 +137,7 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Remove the copied job folder, if any. The launcher ends last, so no process is left."""
+        """Remove any copy of the job folder; the launcher ends last, so no process is left."""
         self.cleanup.close()
 
 

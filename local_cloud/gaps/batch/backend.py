@@ -27,7 +27,7 @@ class CompleteBatchBackend(BatchBackend):
     """Extends moto's Batch backend: keeps fields that moto drops, and checks requests first."""
 
     def service_linked_role_arn(self) -> str:
-        """Return the role of environments without a service role, creating it on first use."""
+        """Return the role for environments without a service role, creating it on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Update an environment; unlike moto, also its resources, either fully or not at all."""
+        """Update an environment fully or not at all; unlike moto, update its resources as well."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
