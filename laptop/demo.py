@@ -93,7 +93,7 @@ def demo(suite: str, folder: Path) -> None:
 
 
 def demo_sharing(folder: Path) -> None:
-    """Run a GPU-sharing benchmark once, and write the report to `folder`.
+    """Run a GPU-sharing benchmark once and write the report to `folder`.
 
     Raises:
         LaptopError: the stack can't start, or the run failed.

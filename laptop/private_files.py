@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Create the folder if necessary, and make it accessible to its owner only."""
+    """Create the folder if necessary, and make it accessible only to its owner."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
 

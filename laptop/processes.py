@@ -1,4 +1,4 @@
-"""Starts programs, and ends them with all their descendants."""
+"""Starts programs and ends them along with all their descendants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def require_port(port: int, what: str, setting: str = "") -> None:
 
 
 def end_of(log: Path) -> str:
-    """Return the last lines of a program's log, for an error message."""
+    """Return the last lines of a program's log for use in an error message."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     return f"end of {log}:\n{tail}"
 
@@ -69,7 +69,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in its own session, so that Ctrl-C does not reach it."""
+        """Start a program in its own session so that Ctrl-C does not reach it."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:

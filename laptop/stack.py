@@ -176,7 +176,7 @@ class Stack:
         raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud, and publish the image that it uses."""
+        """Apply the core stack to the local cloud and publish the image that it uses."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self.aws)) as aws:
@@ -283,7 +283,7 @@ def path_of_jobs() -> str:
 
 
 def reach_loopback_directly() -> None:
-    """Bypass HTTP proxies for loopback addresses, in this process and those it starts."""
+    """Bypass HTTP proxies for loopback addresses in this process and those it starts."""
     for name in ("NO_PROXY", "no_proxy"):
         others = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
@@ -295,7 +295,7 @@ def credentials_file(principal: str, secret: str) -> str:
 
 
 def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str]:
-    """Return variables that point every AWS client to the local cloud, with made-up credentials.
+    """Return variables that make every AWS client use the local cloud and made-up credentials.
 
     The access key is the principal's name, so that recorded calls show their caller; the secret is
     the local cloud's.

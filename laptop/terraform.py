@@ -46,7 +46,7 @@ Result = subprocess.CompletedProcess[str]
 
 
 class Terraform:
-    """One root module, its state, and the settings that all its commands share.
+    """A root module, its state, and the settings shared by all its commands.
 
     Args:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
@@ -82,7 +82,7 @@ class Terraform:
         _ = self._binary
 
     def init(self) -> None:
-        """Install the locked providers, from a local mirror if this machine has one."""
+        """Install the locked providers, using a local mirror if this machine has one."""
         options: dict[str, Any] = {}
         lock_file = self.stack_dir / ".terraform.lock.hcl"
         if lock_file.exists():
@@ -93,7 +93,7 @@ class Terraform:
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
     def init_where_changed(self) -> None:
-        """Run `init`, unless it has already been run in this folder with the same inputs.
+        """Run `init` unless it has already been run in this folder with the same inputs.
 
         `init` rewrites files that other commands in the same folder may be reading.
         """
@@ -218,7 +218,7 @@ class Terraform:
 
 
 def _in_words(errors: str) -> str:
-    """Return Terraform's error messages, each starting with its text instead of its location."""
+    """Return Terraform's error messages, each beginning with its text rather than its location."""
     _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
     told = [_one_in_words(error) for error in found]
     lines = [line for line in "\n".join(told).splitlines() if line.strip()]

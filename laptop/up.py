@@ -45,7 +45,7 @@ WAYS_OUT = "to delete them, run `make down STATE=delete` or `make clean`"
 
 
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
-    """Start the stack with Airflow on `port` and leave it running, unless it is already running.
+    """Unless it is already running, start the stack, with Airflow on `port`, and leave it running.
 
     Own jobs come from `jobs_file` or, without it, from the last start's file; each job runs in
     a copy of that file's folder.

@@ -1,4 +1,4 @@
-"""Determines the caller, operation and resources of a request to any AWS service."""
+"""Identifies the caller, operation and resources in a request to any AWS service."""
 
 from __future__ import annotations
 

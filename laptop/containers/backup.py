@@ -93,7 +93,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
 
 
 def restore(deployment: Deployment, folder: Path) -> None:
-    """Replace Airflow's database, and the local cloud's bucket if there is one, with a backup.
+    """Restore Airflow's database, and the local cloud's bucket if there is one, from a backup.
 
     Raises:
         LaptopError: the backup is damaged or was made with another key, or a service is not

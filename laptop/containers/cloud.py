@@ -71,7 +71,7 @@ class Cloud:
         )
 
     def _match_state(self, ssm: Any) -> None:
-        """Mark a new cloud and delete any old state; refuse a cloud whose state is missing."""
+        """Mark a new cloud and delete any old state; refuse an existing cloud without its state."""
         marks = [found["Value"] for found in ssm.get_parameters(Names=[MARK])["Parameters"]]
         if not marks:
             self._folder.mkdir(parents=True, exist_ok=True)

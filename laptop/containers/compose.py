@@ -77,7 +77,7 @@ class Deployment:
 
 
 class Compose:
-    """The containers, networks and volumes of one deployment."""
+    """One deployment's containers, networks and volumes."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment

@@ -1,4 +1,4 @@
-"""Builds error responses like those of AWS's services, in the format of each protocol."""
+"""Builds error responses like those from AWS's services, in each protocol's format."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REFUSED_WRITES = {
 
 
 def protocol_of(service: str | None, content_type: str | None) -> str:
-    """Return the protocol of a call, or JSON if the service is unknown."""
+    """Return a call's protocol, or JSON if the service is unknown."""
     if not service:
         return "json"
     model = get_service_model(service)

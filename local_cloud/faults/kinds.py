@@ -1,4 +1,4 @@
-"""The kinds of faults that can be injected, and the request fields of each."""
+"""The kinds of faults that can be injected, and the request fields for each."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class SpotInterruption(Kind):
 
 
 class InvalidEnvironment(Kind):
-    """Makes compute environments INVALID, including new ones, so that no job starts in them."""
+    """Makes compute environments, including new ones, INVALID so that no job starts in them."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str = Field(min_length=1)  # a glob of names
@@ -216,7 +216,7 @@ class FileSystemFull(FileSystemFault):
 
 
 class AssociationMisconfigured(FileSystemFault):
-    """Makes associations with S3 MISCONFIGURED, so they import nothing."""
+    """Makes associations with S3 MISCONFIGURED so that they import nothing."""
 
     kind: Literal["association_misconfigured"]
     reason: str = Field(

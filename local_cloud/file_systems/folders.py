@@ -35,7 +35,7 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder, and unmount anything that a killed server left mounted there."""
+        """Create the folder, unmounting anything that a killed server left mounted on it."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
@@ -71,7 +71,7 @@ class NotPermittedError(Exception):
 
 
 def make_full(folder: Path, free_mib: int) -> None:
-    """Limit a folder's free space to `free_mib`; writing more fails with ENOSPC.
+    """Limit a folder's free space to `free_mib` so that writing more fails with ENOSPC.
 
     Raises:
         NotPermittedError: this process can't mount; it needs root with CAP_SYS_ADMIN.
@@ -91,7 +91,7 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError if this process can't mount anything, as `make_full` must."""
+    """Raise NotPermittedError if this process can't mount anything, which `make_full` must do."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))

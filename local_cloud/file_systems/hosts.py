@@ -82,7 +82,7 @@ def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
 
 
 def parameters(environment: ComputeEnvironment) -> Iterator[str]:
-    """Yield the names of the parameters that the scripts in the hosts' user data refer to."""
+    """Yield the names of the parameters used by the scripts in the hosts' user data."""
     template = environment.compute_resources.get("launchTemplate")
     if not template:
         return

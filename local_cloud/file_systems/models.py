@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Return fields common to new resources; `arn` is the ARN's end, with `{}` for the id."""
+        """Return fields common to new resources; `arn` is the end of the ARN with `{}` as id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -270,12 +270,12 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
 
 
 def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """Return the first unspent fault of a kind that affects a file system; count it as applied."""
+    """Return the first unspent fault of this kind on a file system, counting it as applied."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
-    """Return the FSx backends of all accounts and regions used so far."""
+    """Return the FSx backends for all accounts and regions used so far."""
     found = [backend for regions in fsx_backends.values() for backend in regions.values()]
     return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
 

@@ -81,7 +81,7 @@ def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
 
 
 def refuse_other_kinds(request: dict[str, Any]) -> None:
-    """Raise BadRequest for a new file system of an unsupported kind."""
+    """Raise BadRequest if a new file system's kind is unsupported."""
     lustre = request.get("LustreConfiguration") or {}
     refuse_others(lustre, LUSTRE_FIELDS)
     storage = request.get("StorageType", "SSD")
@@ -134,7 +134,7 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Return whether a value matches a pattern; True for patterns that only Java understands."""
+    """Return whether a value matches a pattern, or True if only Java understands the pattern."""
     for written, classes in UNICODE.items():
         pattern = pattern.replace(written, classes)
     try:

@@ -203,7 +203,7 @@ def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
 
 
 def run_dag(check: Check, dag_id: str, conf: Mapping[str, Any]) -> Seen:
-    """Run a DAG on a freshly started Airflow, so that the logs contain only this run."""
+    """Run a DAG on a freshly started Airflow so that the logs contain only this run."""
     airflow = LocalAirflow(check)
     airflow.start()
     run, told = airflow.measure(dag_id, conf)

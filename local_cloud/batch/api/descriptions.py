@@ -126,7 +126,7 @@ def network_interfaces(record: NodeRecord) -> list[dict[str, str]]:
 
 
 def placement(record: NodeRecord) -> dict[str, Any]:
-    """Return where a container runs, and where its output goes."""
+    """Return where a container runs and where its output goes."""
     return {
         "containerInstanceArn": record.container_instance_arn,
         "taskArn": record.task_arn,
@@ -140,7 +140,7 @@ def exit_fields(record: NodeRecord) -> dict[str, Any]:
 
 
 def resources(merged: Container) -> dict[str, Any]:
-    """Return a container's resource requirements, in the fields that the request used."""
+    """Return a container's resource requirements in the same fields as in the request."""
     needed = merged.requirements
     values = {"VCPU": f"{needed.vcpus:g}", "MEMORY": str(needed.memory_mib)}
     if needed.gpus:
@@ -157,7 +157,7 @@ def resources(merged: Container) -> dict[str, Any]:
 
 
 def container(job: Job, node: int) -> dict[str, Any]:
-    """Return a ContainerDetail: what was requested, and the outcome of the last attempt."""
+    """Return a ContainerDetail: what was requested and how the last attempt turned out."""
     merged = job.submission.containers[node]
     fields: dict[str, Any] = {
         key: merged.properties[key] for key in CONTAINER_FIELDS if key in merged.properties

@@ -81,7 +81,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def _send_events(self, job: Job) -> None:
-        """Send a job's new state to EventBridge, if any rule exists."""
+        """Send a job's new state to EventBridge if there are any rules."""
         if not events.rules(self.account_id, self.region_name):
             return
         detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
@@ -101,7 +101,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
-        """Handle DescribeJobs; unknown jobs are left out. `id#2` is node 2 of a multi-node job."""
+        """Handle DescribeJobs, leaving out unknown jobs. `id#2` is node 2 of a multi-node job."""
         if len(identifiers) > MAX_DESCRIBED_JOBS:
             raise ClientException(
                 f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, but "
@@ -176,7 +176,7 @@ class JobsBatchBackend(CompleteBatchBackend):
 
 
 def resume() -> None:
-    """Resume the jobs of all backends; call this once, before the first request."""
+    """Resume all backends' jobs; call this once, before the first request."""
     jobs: list[Job] = [job for backend in used_backends() for job in backend._jobs.values()]
     last = max((job.sequence for job in jobs), default=-1)
     JobsBatchBackend._sequence = itertools.count(last + 1)
@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend, before the first request. The caller closes the scheduler.
+    """Make moto use this backend before the first request; the caller must close the scheduler.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.

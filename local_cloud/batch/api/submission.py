@@ -1,4 +1,4 @@
-"""Validates a SubmitJob request as AWS does, and resolves its names."""
+"""Validates a SubmitJob request as AWS does, and resolves the names in it."""
 
 from __future__ import annotations
 

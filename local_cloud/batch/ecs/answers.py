@@ -31,7 +31,7 @@ motos_reservations = InstanceBackend.get_reservations_by_instance_ids
 
 
 class Reservation(dict[str, Any]):
-    """An EC2 reservation of one instance; moto reads its `id`."""
+    """An EC2 reservation for one instance; moto reads its `id`."""
 
     @property
     def id(self) -> str:
@@ -116,7 +116,7 @@ def get_reservations_by_instance_ids(
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
-    """Yield the instances of all clusters in a backend's account and region."""
+    """Yield the instances in all clusters in a backend's account and region."""
     account, region = ec2.account_id, ec2.region_name
     for environment in list(batch_backends[account][region]._compute_environments.values()):
         yield from instances(placed_in(account, region, environment.ecs_name))

@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """Return the ARN of a cluster's only instance, which never changes."""
+    """Return the ARN for a cluster's only instance; it never changes."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 

@@ -65,7 +65,7 @@ def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
 
 
 def task(placed: Placed) -> dict[str, Any]:
-    """Describe a task as DescribeTasks does, without tags; moto leaves out fields that are None."""
+    """Describe a task as DescribeTasks does, but without tags; moto leaves out None fields."""
     attempt, record = placed.attempt, placed.record
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
@@ -92,7 +92,7 @@ def task(placed: Placed) -> dict[str, Any]:
 
 
 def _stop_code(placed: Placed) -> str:
-    """Return the ECS stop code, which is UserInitiated only for a terminated job's last attempt."""
+    """Return the ECS stop code; only a terminated job's last attempt gets UserInitiated."""
     job, attempt = placed.job, placed.attempt
     if job.is_terminated and attempt is job.attempts[-1]:
         return "UserInitiated"

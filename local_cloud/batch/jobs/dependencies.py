@@ -1,4 +1,4 @@
-"""Checks and resolves a job's dependencies (`dependsOn`), which are plain or SEQUENTIAL.
+"""Checks and resolves a job's plain and SEQUENTIAL dependencies (`dependsOn`).
 
 As in AWS, SEQUENTIAL with a job id counts as a plain dependency for any kind of job.
 """

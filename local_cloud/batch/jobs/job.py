@@ -21,7 +21,7 @@ STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED
 
 @dataclass
 class NodeRecord:
-    """One container of an attempt, as DescribeJobs shows it."""
+    """One of an attempt's containers, as DescribeJobs shows it."""
 
     log_stream_name: str
     task_arn: str

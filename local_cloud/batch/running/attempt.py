@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Return the current time in epoch milliseconds, unless a fault requires another time."""
+        """Return the current time in epoch milliseconds, or another time if a fault says so."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -230,7 +230,7 @@ class Attempt:
         return self.allocation.gpu_ids[first : first + counts[node]]
 
     def stop(self, reason: str) -> None:
-        """Ask the containers to stop, and kill them after a grace period; the first reason wins."""
+        """Ask the containers to stop; kill them after a grace period. The first reason wins."""
         with self._lock:
             if self.stop_reason is None:
                 self.stop_reason = reason
@@ -281,7 +281,7 @@ class Attempt:
             container.kill()
 
     def remove(self) -> None:
-        """Remove the containers; call this once they have ended and their outcome is saved."""
+        """Remove the containers; call this once they have ended and their outcomes are saved."""
         for container in self._containers.values():
             container.remove()
 
@@ -298,7 +298,7 @@ def check_image(container: Container) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a container could not start, in ECS's wording."""
+    """Return, in ECS's wording, why a container could not start."""
     if not isinstance(error, StartError):
         error = StartError("CannotStartContainerError", str(error))
     return str(error)

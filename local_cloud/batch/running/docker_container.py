@@ -37,7 +37,7 @@ class DockerContainer:
         ]
 
     def start(self) -> None:
-        """Start the container; raises docker-py's errors."""
+        """Start the container; docker-py's errors are not caught."""
         self.started_at = now_milliseconds()
         self._container.start()
         self._read()

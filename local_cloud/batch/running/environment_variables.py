@@ -53,7 +53,7 @@ def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """Return the server's basic variables, for jobs that run as processes without an image."""
+    """Return the server's basic variables for jobs that run as processes, without an image."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 

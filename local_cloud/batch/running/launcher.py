@@ -17,7 +17,7 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants of the command (Linux only)."""
+    """Become the parent of the command's orphaned descendants (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -176,7 +176,7 @@ def _can_be_copied(path: Path) -> bool:
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield lines in batches, as they become available; lines too long for an event are split."""
+    """Yield lines in batches as they become available, splitting lines too long for an event."""
     rest = b""
     while read := os.read(output.fileno(), PIPE_BYTES):
         text = BytesIO(rest + read)

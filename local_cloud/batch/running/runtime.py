@@ -107,4 +107,4 @@ class Runtime(Protocol):
         """Return the engine's description of an ECS task's container, or None without an engine."""
 
     def close(self) -> None:
-        """Remove all containers, and refuse to start more."""
+        """Remove all containers and refuse to start any more."""

@@ -49,7 +49,7 @@ def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machi
 
 
 def enlargement(needed: Requirements, pool: Pool) -> str:
-    """Describe the pool's size, and the options that would make it large enough."""
+    """Describe the pool's size and the options that would make it large enough."""
     options = {
         f"--vcpus {math.ceil(needed.vcpus)}": needed.vcpus > pool.vcpus,
         f"--memory {needed.memory_mib}": needed.memory_mib > pool.memory_mib,

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs the jobs of all queues on one machine.
+    """Runs all queues' jobs on one machine.
 
     Attributes:
         lock: guards every job's state, and the attributes below.
@@ -79,7 +79,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Resume the jobs of an earlier server, and remove its other containers."""
+        """Resume an earlier server's jobs and remove its other containers."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
