@@ -93,7 +93,7 @@ def demo(suite: str, folder: Path) -> None:
 
 
 def demo_sharing(folder: Path) -> None:
-    """Run a GPU-sharing benchmark once, and write the report to `folder`.
+    """Run a GPU-sharing benchmark once and write the report to `folder`.
 
     Raises:
         LaptopError: the stack can't start, or the run failed.
@@ -198,7 +198,7 @@ def run_once(
 
 
 def show(report: Report, folder: Path, more: str) -> None:
-    """Print a run's tables, its summary, and where the results are."""
+    """Print a run's tables, its summary and the location of its results."""
     from rich.console import Console
 
     from batchmark.report.answer import first_screen
@@ -223,7 +223,7 @@ def run_benchmark(
     """Trigger a DAG, follow the run until it ends, and copy its report out of the local cloud.
 
     Raises:
-        FailedRunError: jobs of the run failed; its report says why.
+        FailedRunError: some of the run's jobs failed; its report says why.
         LaptopError: the run failed; the message includes the end of the failed tasks' logs.
     """
     with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack.aws)) as aws:
@@ -289,7 +289,7 @@ class JobProgress:
 
 
 class TaskStates:
-    """Follows the task states of a DAG run."""
+    """Follows the states of a DAG run's tasks."""
 
     def __init__(self, airflow: AirflowClient, dag_id: str, run_id: str) -> None:
         self._airflow = airflow
@@ -297,7 +297,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """Return a line for each task that has ended, or will be retried, since the last call."""
+        """Return a line for each task that has ended or is due for a retry since the last call."""
         lines = []
         for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])

@@ -1,4 +1,4 @@
-"""Errors that end a command with a message for its user."""
+"""Errors that end a command with a message for the user."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 class LaptopError(Exception):
-    """A command can't continue; the message says why, and what to do."""
+    """Raised when a command can't continue; the message says why, and what to do."""
 
 
 class TerraformError(LaptopError):
-    """Terraform is missing, too old, or ended with an error."""
+    """Raised when Terraform is missing, is too old, or ended with an error."""
 
 
 class FailedRunError(LaptopError):
-    """Jobs of a run failed; `report` is the report of that run."""
+    """Raised when some of a run's jobs failed; `report` is the run's report."""
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)

@@ -98,7 +98,7 @@ def left_of(locks: Iterable[Path], wanted: Callable[[str], bool]) -> Path:
 
 
 def pins(*locks: Path) -> Iterator[tuple[str, str]]:
-    """Yield each package of the locks, with the lines that pin it."""
+    """Yield each package in the lock files, with the lines that pin it."""
     for lock in locks:
         for block in re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE):
             if found := re.match(r"[\w.-]+(?===)", block):
@@ -116,7 +116,7 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """Install with uv, four times as fast as pip; use pip if it has its own index or uv fails."""
+    """Install with uv (four times as fast), or with pip if pip has its own index or uv fails."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
@@ -125,7 +125,7 @@ def install_locked(python: str, lock: Path) -> None:
 
 
 def has_own_index(python: str) -> bool:
-    """Return whether pip is configured for an index other than PyPI, by file or environment."""
+    """Return whether pip's configuration files or variables set an index other than PyPI."""
     told = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -133,7 +133,7 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall torch if it is the other build, because pip considers both the same version."""
+    """Uninstall torch's other build if present, as pip considers both to be the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
@@ -166,7 +166,7 @@ def run(command: list[str]) -> None:
     """Run a command to completion, printing a progress line every 30 seconds.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: the command failed.
     """
     if code := follow(command):
         raise subprocess.CalledProcessError(code, command)
@@ -197,7 +197,7 @@ def uv(python: str) -> list[str]:
 
 
 def fingerprint(build: str) -> str:
-    """Identify torch's build, the lock files, the interpreter and the location of .venv."""
+    """Return an identifier for torch's build, the lock files, the interpreter and .venv's path."""
     parts = [lock.read_bytes() for lock in LOCKS]
     parts.append(f"{sys.version} {VENV} {os.uname().machine} with commands".encode())
     return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"

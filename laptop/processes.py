@@ -1,4 +1,4 @@
-"""Starts programs, and ends them with all their descendants."""
+"""Starts programs and ends them along with all their descendants."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def require_port(port: int, what: str, setting: str = "") -> None:
 
 
 def end_of(log: Path) -> str:
-    """Return the last lines of a program's log, for an error message."""
+    """Return the last lines of a program's log for use in an error message."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     return f"end of {log}:\n{tail}"
 
 
 class Processes:
-    """The running programs of one stack.
+    """One stack's running programs.
 
     The stack's folder identifies it, and holds `logs/<name>.log`.
     """
@@ -69,7 +69,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in its own session, so that Ctrl-C does not reach it."""
+        """Start a program in its own session so that Ctrl-C does not reach it."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
@@ -84,7 +84,7 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raise LaptopError if a program has ended, with the end of its log."""
+        """If a program has ended, raise LaptopError with the end of the program's log."""
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 told = end_of(self.log_of(name))
@@ -122,7 +122,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return every live process of the stack in `folder`, whatever its parent."""
+    """Return all live processes of the stack in `folder`, regardless of their parents."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():

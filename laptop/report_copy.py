@@ -13,9 +13,9 @@ from batchmark.report.pages.run_page import run_page
 
 
 def copy_run(store: RunStore, folder: Path) -> Report:
-    """Write report.json, report.html and everything they link to below `folder`.
+    """Copy report.json, report.html and everything they link to into `folder`.
 
-    Each linked object is copied to the path of its key, and the links become relative paths.
+    Each linked object is copied to the path given by its key, and links become relative paths.
     """
 
     def copy(link: re.Match[str]) -> str:

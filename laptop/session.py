@@ -1,4 +1,4 @@
-"""Ensures that only one stack at a time runs in a clone, as two would disturb each other."""
+"""Ensures that a clone runs only one stack at a time, as two would disturb each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laptop.stack import BUILD
 
 
 class Clock:
-    """Prints lines with the seconds since the start."""
+    """Prints lines prefixed with the seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -55,7 +55,7 @@ def refuse_at_once(folder: Path) -> None:
 
 
 def refuse_beside_others(folder: Path) -> None:
-    """Raise LaptopError if another stack of this clone is running.
+    """Raise LaptopError if another of this clone's stacks is running.
 
     Stacks outside `build/`, such as those of tests, are not considered.
     """

@@ -1,4 +1,4 @@
-"""A stack: the local cloud, the core Terraform stack applied to it, and an Airflow."""
+"""A stack: the local cloud, the core Terraform stack applied to it, and Airflow."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports of the two servers; free ones by default."""
+    """The two servers' ports; by default, any free ones."""
 
     airflow: int = field(default_factory=free_port)
     cloud: int = field(default_factory=free_port)
 
 
 class Stack:
-    """All programs that run for one folder; `stop` ends them even after a partial start.
+    """All the programs that belong to one folder; `stop` ends them even after a partial start.
 
     The local cloud records each call in the file `calls`, under the principals laptop, terraform,
     airflow and job.
@@ -61,7 +61,7 @@ class Stack:
         profile: file with Terraform's inputs.
         beside: optional stacks in terraform/stacks, applied after the core stack, each with its
             local.tfvars.
-        own_jobs: Terraform's input of this name; if given, each job starts in a copy of `job_dir`.
+        own_jobs: the Terraform input `own_jobs`; if given, each job starts in a copy of `job_dir`.
         vcpus: size of the local cloud's pool.
         job_dir: folder with the code of jobs that run as processes.
         engine: whether jobs run as containers on the engine in DOCKER_HOST, or as processes.
@@ -121,7 +121,7 @@ class Stack:
         self.terraform.check()
 
     def start(self) -> None:
-        """Start everything; return once Airflow is healthy and Terraform has applied."""
+        """Start everything; return once Airflow is healthy and Terraform has finished applying."""
         self._forget_last_time()
         with ThreadPoolExecutor(1) as beside:
             try:
@@ -139,7 +139,7 @@ class Stack:
                 raise
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Return variables that point every AWS client to the local cloud, as this principal."""
+        """Return variables that make every AWS client use the local cloud as this principal."""
         return aws_environment(self.endpoint, principal, self._secret)
 
     def start_cloud(self) -> None:
@@ -176,7 +176,7 @@ class Stack:
         raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud, and publish the image that it uses."""
+        """Apply the core stack to the local cloud and publish the image that it uses."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self.aws)) as aws:
@@ -223,7 +223,7 @@ class Stack:
             raise
 
     def _take_up_login(self) -> None:
-        """Reuse the password and secret of the last start, if there was one."""
+        """Reuse the password and secret from the last start, if there was one."""
         if self.credentials.exists():
             kept = configparser.RawConfigParser()
             kept.read(self.credentials)
@@ -232,10 +232,10 @@ class Stack:
             self.airflow = replace(self.airflow, password=password)
 
     def _forget_last_time(self) -> None:
-        """Delete the last start's logs, and what depends on a local cloud that kept no state.
+        """Delete the last start's logs, and data tied to a local cloud that kept no state.
 
-        This includes the last report, which could be mistaken for this run's; its raw/ and runs/
-        are kept.
+        This includes the last report, which could be mistaken for this run's, but not its raw/ and
+        runs/.
         """
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
@@ -264,7 +264,7 @@ def apply_core_stack(
 
 
 def init_one_at_a_time(terraform: Terraform) -> None:
-    """Install providers and modules in TERRAFORM_DATA, which all stacks share, under a lock."""
+    """Install providers and modules in TERRAFORM_DATA, using a lock because all stacks share it."""
     TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
     with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -272,7 +272,7 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 
 
 def path_of_jobs() -> str:
-    """Return the PATH for jobs that run as processes, in which `python` is this interpreter.
+    """Return the PATH for jobs that run as processes, with this interpreter as `python`.
 
     If a virtual environment is active, its `python` is used instead. Shells find the same programs.
     """
@@ -283,19 +283,19 @@ def path_of_jobs() -> str:
 
 
 def reach_loopback_directly() -> None:
-    """Bypass HTTP proxies for loopback addresses, in this process and those it starts."""
+    """Bypass HTTP proxies for loopback addresses in this process and those it starts."""
     for name in ("NO_PROXY", "no_proxy"):
         others = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
 def credentials_file(principal: str, secret: str) -> str:
-    """Return the content of an AWS credentials file, as read by clients and the local cloud."""
+    """Return the content of an AWS credentials file that clients and the local cloud can read."""
     return f"[default]\naws_access_key_id = {principal}\naws_secret_access_key = {secret}\n"
 
 
 def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str]:
-    """Return variables that point every AWS client to the local cloud, with made-up credentials.
+    """Return variables that make every AWS client use the local cloud and made-up credentials.
 
     The access key is the principal's name, so that recorded calls show their caller; the secret is
     the local cloud's.

@@ -46,13 +46,13 @@ Result = subprocess.CompletedProcess[str]
 
 
 class Terraform:
-    """One root module, its state, and the settings that all its commands share.
+    """A root module, its state, and the settings shared by all its commands.
 
     Args:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
-        env: the entire environment of Terraform; this process's own by default.
+        env: Terraform's entire environment; by default, this process's environment.
         log: file to which all of Terraform's output is appended.
-        stop_seconds: how long it may take to write its state and stop before it is killed.
+        stop_seconds: how long Terraform can take to write its state and stop before it is killed.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Terraform:
         _ = self._binary
 
     def init(self) -> None:
-        """Install the locked providers, from a local mirror if this machine has one."""
+        """Install the locked providers, using a local mirror if this machine has one."""
         options: dict[str, Any] = {}
         lock_file = self.stack_dir / ".terraform.lock.hcl"
         if lock_file.exists():
@@ -93,7 +93,7 @@ class Terraform:
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
     def init_where_changed(self) -> None:
-        """Run `init`, unless it has already been run in this folder with the same inputs.
+        """Run `init` unless it has already been run in this folder with the same inputs.
 
         `init` rewrites files that other commands in the same folder may be reading.
         """
@@ -105,7 +105,7 @@ class Terraform:
         done.write_text(self._installed())
 
     def _installed(self) -> str:
-        """Return a digest of what `init` reads, and of the installed providers that still exist."""
+        """Return a digest of what `init` reads and of the installed providers that still exist."""
         # the folder is missing if a stack has no modules
         listing = self._data_dir / "modules" / "modules.json"
         modules = json.loads(listing.read_text())["Modules"] if listing.exists() else [{"Dir": "."}]
@@ -119,7 +119,7 @@ class Terraform:
         return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
     def apply(self, **inputs: Any) -> None:
-        """Apply without confirmation."""
+        """Apply without asking for confirmation."""
         self.with_inputs("apply", auto_approve=IsFlagged, **inputs)
 
     def with_inputs(
@@ -141,17 +141,17 @@ class Terraform:
         )
 
     def outputs(self) -> dict[str, Any]:
-        """Return the output values by name; empty before the first apply."""
+        """Return the output values by name, or an empty dict before the first apply."""
         result = self.run("output", json=IsFlagged, state=self.state)
         return {name: output["value"] for name, output in json.loads(result.stdout).items()}
 
     def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
-        """Evaluate an expression with the inputs of files; later files override earlier ones.
+        """Evaluate an expression with inputs from files; later files override earlier ones.
 
         Terraform checks the inputs first. It needs `init`, but no state.
 
         Raises:
-            TerraformError: an input or the expression is wrong; the message is Terraform's.
+            TerraformError: an input or the expression is invalid; the message is Terraform's.
         """
         result = self.run(
             "console",
@@ -172,7 +172,7 @@ class Terraform:
     def run(
         self, command: str, *, allowed: Collection[int] = (0,), stdin: str = "", **options: Any
     ) -> Result:
-        """Run a command with options as python-terraform spells them, in the given order.
+        """Run a command with python-terraform's spelling of the options, in the given order.
 
         Raises:
             TerraformError: its exit code is not in `allowed`.
@@ -218,7 +218,7 @@ class Terraform:
 
 
 def _in_words(errors: str) -> str:
-    """Return Terraform's error messages, each starting with its text instead of its location."""
+    """Return Terraform's error messages, each beginning with its text rather than its location."""
     _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
     told = [_one_in_words(error) for error in found]
     lines = [line for line in "\n".join(told).splitlines() if line.strip()]
@@ -239,7 +239,7 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """Builds command lines only, as python-terraform can't set an environment or be interrupted."""
+    """Only builds command lines, as python-terraform can't set an environment or be interrupted."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
         """Do nothing: the original parses any state file it finds in the current folder."""
@@ -248,7 +248,7 @@ class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
 def find_provider_mirror(
     lock_file: Path, platform: str, roots: Iterable[Path] = MIRROR_ROOTS
 ) -> Path | None:
-    """Find a folder for `terraform init -plugin-dir` that holds every locked provider, or None."""
+    """Return a folder with every locked provider for `terraform init -plugin-dir`, or None."""
     if not lock_file.exists():
         return None
     locked = LOCKED_PROVIDER.findall(lock_file.read_text())
@@ -322,9 +322,9 @@ def _execute(
 
 @contextmanager
 def _noted_signals() -> Iterator[list[int]]:
-    """Collect signals that would interrupt the block, and deliver them at its end.
+    """Hold back signals that would interrupt the block, and deliver them when it ends.
 
-    Otherwise a program could be started that nothing keeps track of.
+    Otherwise, a program could be started without anything keeping track of it.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -345,7 +345,7 @@ def _noted_signals() -> Iterator[list[int]]:
 
 
 def _wait(process: subprocess.Popen[bytes], came: Sequence[int], stop_seconds: float) -> None:
-    """Wait for Terraform to end; one signal makes it stop gracefully, a second ends the wait."""
+    """Wait for Terraform; one signal stops it gracefully, and a second one ends the wait."""
     _wait_for(process, lambda: bool(came))
     if came:
         process.send_signal(signal.SIGINT)
@@ -361,7 +361,7 @@ def _wait_for(process: subprocess.Popen[bytes], enough: Callable[[], bool]) -> N
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill whatever is left of Terraform and the providers in its process group."""
+    """Kill any Terraform and provider processes that are left in its process group."""
     with suppress(ProcessLookupError, PermissionError):  # macOS: only a zombie is left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""`make up` and `make down`: keep the demo's stack running, and its measurements between starts."""
+"""`make up` and `make down`: run the demo's stack and keep its measurements between starts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ WAYS_OUT = "to delete them, run `make down STATE=delete` or `make clean`"
 
 
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
-    """Start the stack with Airflow on `port` and leave it running, unless it is already running.
+    """Unless it is already running, start the stack, with Airflow on `port`, and leave it running.
 
-    Own jobs come from `jobs_file` or, without it, from the file of the last start; each job runs in
+    Own jobs come from `jobs_file` or, without it, from the last start's file; each job runs in
     a copy of that file's folder.
 
     Raises:
-        LaptopError: another stack runs, the port is taken, an earlier start was interrupted, or the
-            file can't be used.
+        LaptopError: another stack is running, the port is taken, an earlier start was interrupted,
+            or the file can't be used.
     """
     with exclusive(folder):
         if processes_of(folder):
@@ -170,7 +170,7 @@ def _for_a_shell(stack: Stack) -> str:
 
 
 def _cloud_port(folder: Path) -> int:
-    """Return the port of the last start, or a new one if that is not free."""
+    """Return the last start's port, or a new one if that port is not free."""
     file = folder / CLOUD_PORT
     try:
         port = int(file.read_text())
@@ -183,7 +183,7 @@ def _cloud_port(folder: Path) -> int:
 
 
 def _dags(jobs: Sequence[str]) -> str:
-    """List the DAGs that can be triggered, by their titles in Airflow."""
+    """List the Airflow titles of the DAGs that can be triggered."""
     of_jobs = [f"{title(OWN_JOB_DAG)} for {shortened_list(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 

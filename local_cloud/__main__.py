@@ -1,4 +1,4 @@
-"""Command line of the local cloud: `python -m local_cloud` runs in the foreground until stopped."""
+"""The local cloud's command line: `python -m local_cloud` runs in the foreground until stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Determines the caller, operation and resources of a request to any AWS service."""
+"""Identifies the caller, operation and resources in a request to any AWS service."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Caller(NamedTuple):
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """Return what `Recorder` writes about a call, except time and status.
+    """Return what `Recorder` writes about a call, except the time and the status.
 
     The application can still read the request's body afterwards.
     """
@@ -194,7 +194,7 @@ def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> It
 
 
 def _names(value: object) -> list[str]:
-    """Return the strings in a parameter, or the resource's name if it describes a resource."""
+    """Return the strings in a parameter or, if it describes a resource, the resource's name."""
     if isinstance(value, dict):
         value = value.get("Name", value.get("BudgetName"))
     values = value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""The clock that Batch uses, and timers."""
+"""Batch's clock and timers."""
 
 import threading
 import time

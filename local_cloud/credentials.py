@@ -1,4 +1,4 @@
-"""Reads or creates the file with the secret that AWS clients sign their requests with."""
+"""Reads or creates the file with the secret that AWS clients use to sign their requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECRET = "aws_secret_access_key"  # noqa: S105 - the name of a field
 
 
 class CredentialsError(Exception):
-    """The credentials file can't be used."""
+    """Raised when the credentials file can't be used."""
 
 
 def read_or_make(path: Path) -> str:

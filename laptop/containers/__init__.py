@@ -1,1 +1,1 @@
-"""The system as containers: start, stop, back up and restore."""
+"""Runs the system as containers: starts, stops, backs up and restores it."""

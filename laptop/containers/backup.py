@@ -1,4 +1,4 @@
-"""`make containers-backup` and `make containers-restore`: save and restore database and bucket."""
+"""`make containers-backup` and `make containers-restore` for the database and the bucket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESTORED_DATABASE = "airflow_restored"
 
 
 class Backup(BaseModel):
-    """The record of a backup; it is written last, so an incomplete backup has none."""
+    """A backup's record, which is written last so that an incomplete backup has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,12 +93,12 @@ def backup(deployment: Deployment, folder: Path) -> None:
 
 
 def restore(deployment: Deployment, folder: Path) -> None:
-    """Replace Airflow's database, and the local cloud's bucket if there is one, with a backup.
+    """Restore Airflow's database, and the local cloud's bucket if there is one, from a backup.
 
     Raises:
-        LaptopError: nothing was changed, because the backup is damaged or was made with another
-            key, or a service is not running; or the local cloud failed, and the message says what
-            was changed.
+        LaptopError: the backup is damaged or was made with another key, or a service is not
+            running (nothing was changed); or the local cloud failed (the message says what was
+            changed).
     """
     record = read_backup(folder, deployment)
     with locked(deployment):
@@ -162,7 +162,7 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
 
 
 def _restore_beside(compose: Compose, dump: Path) -> None:
-    """Restore into a second database while the first one is still in use."""
+    """Restore into a second database while the first is still in use."""
     remove = f"drop database if exists {RESTORED_DATABASE} with (force)"
     _sql(compose, remove, f"create database {RESTORED_DATABASE}")
     command = ("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={RESTORED_DATABASE}")
@@ -187,7 +187,7 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
-    """Yield clients of the local cloud; turn errors into a LaptopError starting with `failed`."""
+    """Yield clients for the local cloud; turn errors into a LaptopError prefixed with `failed`."""
     try:
         with closing(AwsClients(deployment.aws)) as aws:
             yield aws

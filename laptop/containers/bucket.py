@@ -14,7 +14,7 @@ LIST = "objects.json"
 
 
 class SavedObject(BaseModel):
-    """One saved object; its content is in the file `file` next to the list."""
+    """A saved object; `file` names the file next to the list that holds its content."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,7 +63,7 @@ def check(folder: Path) -> None:
 
 
 def put_back(s3: Any, bucket: str, folder: Path) -> int:
-    """Make the bucket's content match that of `folder`; return the number of objects."""
+    """Make the bucket's contents match the folder's; return the number of objects."""
     saved = {entry.key: entry for entry in _read_list(folder).objects}
     for entry in saved.values():
         s3.put_object(

@@ -1,4 +1,4 @@
-"""The local cloud of a deployment: its Terraform state, and the job image it runs."""
+"""A deployment's local cloud: its Terraform state and the job image that it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "/laptop/mark"  # a parameter in SSM
 
 
 class Cloud:
-    """Applies Terraform to the local cloud of a deployment, and cleans up after its deletion.
+    """Applies Terraform to a deployment's local cloud, and cleans up once the cloud is deleted.
 
     The cloud keeps its data in the volume `cloud`; Terraform's state is in the deployment's folder
     `state/`. Both carry the same random mark, set before Terraform starts, so that an interrupted
@@ -50,10 +50,10 @@ class Cloud:
             publish_stand_in(aws.client("ecr"), image)
 
     def forget(self) -> None:
-        """Remove the Terraform state and, if unused, the job image tag of a deleted volume.
+        """Remove a deleted volume's Terraform state and, if no longer used, its job image tag.
 
-        All clouds on an engine share the same tag of the job image, so it is removed with the last
-        of them.
+        All clouds on an engine share one job image tag, so it is removed along with the last
+        cloud.
         """
         if self._image.exists():
             label = f"label=com.docker.compose.volume={VOLUME}"
@@ -71,7 +71,7 @@ class Cloud:
         )
 
     def _match_state(self, ssm: Any) -> None:
-        """Mark a new cloud and delete any old state; refuse a cloud whose state is missing."""
+        """Mark a new cloud and delete any old state; refuse an existing cloud without its state."""
         marks = [found["Value"] for found in ssm.get_parameters(Names=[MARK])["Parameters"]]
         if not marks:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs `docker compose` with all variables that our docker-compose.yaml expects."""
+"""Runs `docker compose` with all the variables that our docker-compose.yaml expects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The env file for `docker compose`, which reads the default deployment's automatically."""
+        """The env file for `docker compose`, which finds the default deployment's file itself."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -72,12 +72,12 @@ class Deployment:
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Return variables for another principal; raise LaptopError if the secret is missing."""
+        """Return another principal's variables; raise LaptopError if the secret is missing."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 
 class Compose:
-    """The containers, networks and volumes of one deployment."""
+    """One deployment's containers, networks and volumes."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -112,7 +112,7 @@ class Compose:
         """Run `docker compose` and show its output.
 
         Raises:
-            LaptopError: it failed.
+            LaptopError: the command failed.
         """
         code = subprocess.run(
             [*self._command, *arguments], env=self.env, stdout=sys.stderr, check=False
@@ -122,7 +122,7 @@ class Compose:
             raise LaptopError(f"`docker compose {arguments[0]}` failed with exit code {code}{said}")
 
     def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
-        """Run `docker compose` and return its standard output, empty if redirected to a file."""
+        """Run `docker compose` and return its standard output, or nothing if it goes to a file."""
         return self._captured([*self._command, *arguments], stdin, stdout)
 
     def docker(self, *arguments: str) -> str:
@@ -138,7 +138,7 @@ class Compose:
         return True
 
     def services(self) -> dict[str, dict[str, Any]]:
-        """Return Compose's record of each container by service, including stopped containers."""
+        """Return Compose's records of all containers, including stopped ones, keyed by service."""
         found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
         return {record["Service"]: record for record in map(json.loads, found)}
 
@@ -218,7 +218,7 @@ def external_variables() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """Return the engine's socket, which the local cloud mounts, and its group, as variables.
+    """Return variables for the engine's socket, which the local cloud mounts, and its group.
 
     Raises:
         LaptopError: the engine is on another machine, or its socket is missing.

@@ -10,7 +10,7 @@ TARGET = "cpu"
 
 
 def job_image(compose: Compose) -> str:
-    """Return the name of the job image that is built here, or of the user's own in `JOB_IMAGE`."""
+    """Return the name of the job image built here, or of the user's own from `JOB_IMAGE`."""
     return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
 
 
@@ -26,10 +26,10 @@ def build_job_image(compose: Compose) -> None:
 
 
 def tag_for_jobs(compose: Compose, image: str) -> None:
-    """Tag the job image with the name that job definitions use, which no registry can serve.
+    """Give the job image the name used in job definitions, since no registry can serve that name.
 
     Raises:
-        LaptopError: the image was never built, or the user's own is not on this engine.
+        LaptopError: the image was never built, or the user's own image is not on this engine.
     """
     source = job_image(compose)
     try:

@@ -31,7 +31,7 @@ HEALTHY_SECONDS = 480
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start all services, or update running ones; return the seconds until all were healthy.
+    """Start or update all services; return how many seconds they took to become healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not become healthy.
@@ -100,7 +100,7 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
 
 
 def compose_for(deployment: Deployment) -> Compose:
-    """Return a Compose with all variables that the services of this profile need.
+    """Return a Compose with all the variables that this profile's services need.
 
     Raises:
         LaptopError: Docker, its engine, or credentials are missing.
@@ -136,14 +136,14 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove a local cloud left by another profile, because it holds the engine's socket."""
+    """Remove another profile's leftover local cloud, because it can use the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
 def _require_ports(compose: Compose) -> None:
-    """Raise LaptopError if another program uses a port that a service should publish."""
+    """Raise LaptopError if another program is using a port that a service should publish."""
     services = compose.services()
     deployment = compose.deployment
     wanted = {AIRFLOW[0]: (deployment.port, "Airflow", "PORT")}
@@ -155,7 +155,7 @@ def _require_ports(compose: Compose) -> None:
 
 
 def _build(compose: Compose, clock: Clock) -> None:
-    """Build the images, but never overwrite one that the user named."""
+    """Build the images, except for any that the user provides by name."""
     airflow = not compose.env.get("AIRFLOW_IMAGE")
     job = compose.deployment.profile == "local" and not compose.env.get("JOB_IMAGE")
     if airflow or job:

@@ -1,4 +1,4 @@
-"""The passwords and keys of a deployment: random files, created once and ignored by git."""
+"""A deployment's passwords and keys: random files, created once and ignored by git."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ GROUP = 10001
 
 
 def make_missing(folder: Path, *, database_is_there: bool) -> None:
-    """Create each secret that is missing in `folder`; leave the others as they are.
+    """Create any secrets that are missing from `folder`; leave the others as they are.
 
-    Containers read these files as another user, so the files are readable by everyone, but the
-    folder only by its owner.
+    Containers read these files as another user, so everyone may read the files, but only the
+    owner may open the folder.
 
     Raises:
         LaptopError: there is a database, but its password is missing.
@@ -80,7 +80,7 @@ def cloud_secret(folder: Path) -> str:
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the folder with the caller's AWS credentials, and the user who can read it.
+    """Return the folder that holds the caller's AWS credentials and the user who can read it.
 
     Keys in the environment are written to a file, because anyone who may use the engine can read a
     container's environment.

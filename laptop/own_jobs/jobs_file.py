@@ -1,4 +1,4 @@
-"""Reads own jobs from a file of Terraform inputs, and checks them before anything starts."""
+"""Reads a user's own jobs from a Terraform inputs file and checks them before anything starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWN_JOBS = "merge({}, module.own_jobs[*].own_jobs...)"
 
 
 def read_own_jobs(file: Path) -> dict[str, Any]:
-    """Read a file's own jobs by name, with Terraform's defaults; ignore all other inputs.
+    """Read the user's own jobs by name, with Terraform's defaults; ignore all other inputs.
 
     Raises:
         LaptopError: the file is missing or defines no own job.
@@ -58,7 +58,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
-    """Choose a job of the file by name; the name may be None if the file has only one job.
+    """Choose one of the file's jobs by name; the name can be None if there is only one job.
 
     Raises:
         LaptopError: no job has this name, or the file has several jobs and the name is None.
@@ -75,9 +75,9 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
 
 
 def for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Adapt a job to the laptop: it runs on all targets, with all of their resources.
+    """Adapt a job to the laptop so that it runs on all targets, with all of their resources.
 
-    Each job then fills the pool, so that no two jobs measure at the same time.
+    Each job then fills the pool, so no two jobs measure at the same time.
     """
     return {**job, **dict.fromkeys(RESOURCES), "targets": []}
 
@@ -88,7 +88,7 @@ def only_on_aws(job: Mapping[str, Any]) -> list[str]:
 
 
 def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
-    """Refuse jobs that can't start as processes, each in a copy of `folder`.
+    """Refuse jobs that couldn't start as a process in a copy of `folder`.
 
     Raises:
         LaptopError: a program is missing, or an output already exists.
@@ -102,7 +102,7 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
     """Refuse a job whose command this machine can't start as a process in `folder`.
 
     Raises:
-        LaptopError: the command has no program, or it is not installed here.
+        LaptopError: the command has no program, or its program is not installed here.
     """
     program = next(iter(job["command"] or ()), "")
     ways_out = "or run its image with ENGINE=yes"
@@ -125,7 +125,7 @@ def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
     """Refuse a job whose output already exists in `folder`, because each copy would contain it.
 
     Raises:
-        LaptopError: it exists, for example from a manual run.
+        LaptopError: the output exists, for example from a manual run.
     """
     output = job["output"]
     if output and not os.path.isabs(output) and (folder / output).exists():

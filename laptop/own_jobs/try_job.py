@@ -41,7 +41,7 @@ def try_job(
     watch: str | None = None,
     target: str | None = None,
 ) -> None:
-    """Run an own job from a file on one or all targets, and write the report to `folder`.
+    """Run a user's own job on one or all targets, and write the report to `folder`.
 
     Args:
         name: the job's name; may be None if the file has only one job.
@@ -121,7 +121,7 @@ def _runs(watch: str | None) -> int:
     """Parse WATCH=, the number of runs; return 1 if it is not set.
 
     Raises:
-        LaptopError: it is not a whole number above 0.
+        LaptopError: WATCH is not a whole number above 0.
     """
     if watch is None:
         return 1

@@ -1,4 +1,4 @@
-"""The trend of an own job over its runs on this machine."""
+"""Shows the trend of a user's own job across its runs on this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def history_of(stack: Stack, name: str) -> pa.Table:
 
 
 def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
-    """Write the page with the trends of all series, next to the report."""
+    """Next to the report, write a page with the trends of all series."""
     found = series.series_histories(rows, Metric.TIME)
     under = conditions.run_conditions(rows.select(list(conditions.COLUMNS)).to_pylist())
     drawn = trends(found, [], under, standings=standings(found))
@@ -42,5 +42,5 @@ def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
 
 
 def trend_lines(name: str, rows: pa.Table) -> Iterator[str]:
-    """List the runs, and compare each row with earlier runs, for a terminal."""
+    """List the runs and compare each row with earlier runs, formatted for a terminal."""
     return overview(OWN_JOB + name, rows)

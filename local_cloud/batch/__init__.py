@@ -1,1 +1,1 @@
-"""AWS Batch, based on moto's, with jobs that actually run as processes or containers."""
+"""Emulates AWS Batch, based on moto, with jobs that actually run as processes or containers."""

@@ -1,4 +1,4 @@
-"""Emulates failures of AWS on demand, controlled through an HTTP API of the local cloud.
+"""Emulates AWS failures on demand, controlled through an HTTP API on the local cloud.
 
 The API at `/_faults` accepts calls only from this machine, signed like those to any AWS service.
 Its path can't clash with a bucket's name or another service's path:

@@ -1,4 +1,4 @@
-"""Builds error responses like those of AWS's services, in the format of each protocol."""
+"""Builds error responses like those from AWS's services, in each protocol's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServiceError(NamedTuple):
 
 
 def throttled(service: str) -> ServiceError:
-    """Return a service's throttling error, with the codes in botocore's data/_retry.json."""
+    """Return a service's throttling error, using the codes in botocore's data/_retry.json."""
     if service == "s3":
         return ServiceError("SlowDown", 503, "Please reduce your request rate.")
     if service == "ec2":
@@ -34,7 +34,7 @@ def throttled(service: str) -> ServiceError:
 
 
 def expired(service: str | None) -> ServiceError:
-    """Return a service's error for expired credentials, from AWS's common errors or S3's own."""
+    """Return a service's error for expired credentials: S3's own, or AWS's common error."""
     if service == "s3":
         return ServiceError("ExpiredToken", 400, "The provided token has expired.")
     message = "The security token included in the request is expired"
@@ -51,7 +51,7 @@ REFUSED_WRITES = {
 
 
 def protocol_of(service: str | None, content_type: str | None) -> str:
-    """Return the protocol of a call, or JSON if the service is unknown."""
+    """Return a call's protocol, or JSON if the service is unknown."""
     if not service:
         return "json"
     model = get_service_model(service)

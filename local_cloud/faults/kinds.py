@@ -1,4 +1,4 @@
-"""The kinds of faults that can be injected, and the request fields of each."""
+"""The kinds of faults that can be injected, and the request fields for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Kind(BaseModel):
 
 
 class CallFault(Kind):
-    """Affects calls to these services, operations and resources; an empty tuple means all.
+    """A fault in calls to these services, operations and resources; an empty tuple means all.
 
     Services and operations have IAM's names, such as `batch` and `SubmitJob`. Resources are ARNs,
     matched as globs; a call on an S3 object has the object's ARN.
@@ -52,7 +52,7 @@ class Throttle(CallFault):
 
 
 class Outage(CallFault):
-    """Responds to calls with 503, or closes their connections without a response."""
+    """Answers calls with 503, or closes their connections without responding."""
 
     kind: Literal["outage"]
     seconds: PositiveSeconds
@@ -60,7 +60,7 @@ class Outage(CallFault):
 
 
 class RefusedWrites(CallFault):
-    """Makes S3 reject writes, with SlowDown or AccessDenied."""
+    """Makes S3 reject writes with SlowDown or AccessDenied."""
 
     kind: Literal["refused_writes"]
     services: tuple[Literal["s3"], ...] = ("s3",)
@@ -81,7 +81,7 @@ class LateAnswer(CallFault):
 
 
 class SpotInterruption(Kind):
-    """Interrupts attempts as Spot does: a notice in the metadata, SIGTERM, then SIGKILL.
+    """Interrupts attempts as Spot does: with a notice in the metadata, SIGTERM, then SIGKILL.
 
     Affects jobs whose name matches a glob, in one compute environment or in all. It interrupts both
     running attempts and those that start while the fault is active.
@@ -101,7 +101,7 @@ class SpotInterruption(Kind):
 
 
 class InvalidEnvironment(Kind):
-    """Makes compute environments INVALID, including new ones, so that no job starts in them."""
+    """Makes compute environments, including new ones, INVALID so that no job starts in them."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str = Field(min_length=1)  # a glob of names
@@ -133,7 +133,7 @@ class VcpuQuota(Kind):
 
 
 class MissingImage(Kind):
-    """Keeps containers of an image from starting, as if its registry did not have the image."""
+    """Keeps an image's containers from starting, as if the registry didn't have the image."""
 
     kind: Literal["missing_image"]
     image: str
@@ -151,7 +151,7 @@ class UnstartedNode(Kind):
 
 
 class JobFault(Kind):
-    """Affects jobs whose name matches a glob."""
+    """A fault in jobs whose names match a glob."""
 
     job_name: str = "*"
 
@@ -160,7 +160,7 @@ class JobFault(Kind):
 
 
 class LostLogLines(JobFault):
-    """Drops log lines of jobs that start during the fault, as a log driver can."""
+    """Drops log lines from jobs that start during the fault, as a log driver can."""
 
     kind: Literal["lost_log_lines"]
     first: int = Field(default=0, ge=0)  # number of lines at the beginning of the log
@@ -175,7 +175,7 @@ class StopBeforeStart(JobFault):
 
 
 class FileSystemFault(Kind):
-    """Affects file systems whose id matches a glob, including new ones."""
+    """A fault in file systems, including new ones, whose ids match a glob."""
 
     file_system: str = "*"
 
@@ -184,7 +184,7 @@ class FileSystemFault(Kind):
 
 
 class FileSystemCreationFails(Kind):
-    """Makes the creation of file systems fail: those created during the fault become FAILED."""
+    """Makes file system creation fail: those created during the fault become FAILED."""
 
     kind: Literal["file_system_creation_fails"]
     reason: str = Field(
@@ -202,7 +202,7 @@ class FileSystemDeletionRefused(FileSystemFault):
 
 
 class FileSystemDeletionSlow(FileSystemFault):
-    """Makes file systems that are deleted during the fault stay DELETING for longer."""
+    """Keeps file systems that are deleted during the fault in DELETING for longer."""
 
     kind: Literal["file_system_deletion_slow"]
     delay_seconds: PositiveSeconds
@@ -216,7 +216,7 @@ class FileSystemFull(FileSystemFault):
 
 
 class AssociationMisconfigured(FileSystemFault):
-    """Makes associations with S3 MISCONFIGURED, so they import nothing."""
+    """Makes associations with S3 MISCONFIGURED so that they import nothing."""
 
     kind: Literal["association_misconfigured"]
     reason: str = Field(

@@ -47,7 +47,7 @@ UNDER_WAY: dict[str, Active] = {}  # by id, oldest first
 
 
 def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
-    """Yield the active faults of a kind."""
+    """Yield the active faults of the given kind."""
     for active in list(UNDER_WAY.values()):
         if isinstance(active.fault, kind):
             yield active, active.fault
@@ -56,7 +56,7 @@ def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
 def strike(
     kind: type[AnyKind], covers: Callable[[AnyKind], bool] = lambda _: True
 ) -> AnyKind | None:
-    """Return the first unspent fault of a kind that covers the target, counting it as applied."""
+    """Return the first unspent fault of this kind that covers the target; count it as applied."""
     for active, fault in active_faults(kind):
         if not active.is_spent and covers(fault):
             active.strikes += 1

@@ -1,7 +1,7 @@
 """Manages the local folders that back file systems.
 
-To emulate a full file system, its content is copied to a tmpfs with little free space, which is
-mounted over the folder.
+A full file system is emulated by copying its content to a tmpfs with little free space and
+mounting that over the folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder, and unmount anything that a killed server left mounted there."""
+        """Create the folder, unmounting anything that a killed server left mounted on it."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
@@ -67,11 +67,11 @@ class Folders:
 
 
 class NotPermittedError(Exception):
-    """This process isn't allowed to mount anything."""
+    """Raised when this process isn't allowed to mount anything."""
 
 
 def make_full(folder: Path, free_mib: int) -> None:
-    """Limit a folder's free space to `free_mib`; writing more fails with ENOSPC.
+    """Limit a folder's free space to `free_mib` so that writing more fails with ENOSPC.
 
     Raises:
         NotPermittedError: this process can't mount; it needs root with CAP_SYS_ADMIN.
@@ -91,7 +91,7 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError if this process can't mount anything, as `make_full` must."""
+    """Raise NotPermittedError if this process can't mount anything, which `make_full` must do."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))
@@ -107,7 +107,7 @@ def put_back(folder: Path) -> None:
 
 
 def in_pages(folder: Path) -> int:
-    """Return how many bytes a folder's files take in memory, which is allocated in pages."""
+    """Return how many bytes a folder's files occupy in memory, which is allocated in pages."""
     sizes = [
         (Path(where) / name).lstat().st_size
         for where, _, names in os.walk(folder)

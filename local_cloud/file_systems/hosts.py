@@ -1,6 +1,6 @@
 """Finds the file system that a booting host mounts.
 
-The host's user data names an SSM parameter, whose value is the file system's id.
+The host's user data names an SSM parameter that holds the file system's id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMED = re.compile(r'^\s*(?:export\s+|readonly\s+)?FILE_SYSTEM_PARAMETER="([^"]+
 
 
 class HostError(Exception):
-    """A host fails to boot because it can't mount what its user data requires."""
+    """Raised when a host fails to boot because it can't mount what its user data requires."""
 
 
 def mount(environment: ComputeEnvironment) -> Path | None:
@@ -46,7 +46,7 @@ def mount(environment: ComputeEnvironment) -> Path | None:
 
 
 def mounted_file_system(environment: ComputeEnvironment) -> str | None:
-    """Return the id of the file system that an environment's hosts mount, or None.
+    """Return the id of an environment's file system, or None if its hosts mount none.
 
     Raises:
         HostError: as in `mount`.
@@ -82,7 +82,7 @@ def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
 
 
 def parameters(environment: ComputeEnvironment) -> Iterator[str]:
-    """Yield the names of the parameters that the scripts in the hosts' user data refer to."""
+    """Yield the names of the parameters used by the scripts in the hosts' user data."""
     template = environment.compute_resources.get("launchTemplate")
     if not template:
         return

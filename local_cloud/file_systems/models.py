@@ -42,7 +42,7 @@ Fault = TypeVar("Fault", bound=FileSystemFault)
 
 
 class FileSystemsBackend(FSxBackend):
-    """The FSx backend of one account and region.
+    """The FSx backend for one account and region.
 
     Attributes:
         seconds: how long CREATING and DELETING take.
@@ -78,7 +78,7 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
-        """Handle DescribeFileSystems; raises FileSystemNotFound for an unknown id."""
+        """Handle DescribeFileSystems; raise FileSystemNotFound for an unknown id."""
         with self.lock:
             self.settle()
             return list(map(self.find, ids)) if ids else list(self.file_systems.values())
@@ -120,7 +120,7 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.associations, made)
 
     def describe_associations(self, request: dict[str, Any]) -> list[Association]:
-        """Handle DescribeDataRepositoryAssociations; raises FileSystemNotFound for unknown ids."""
+        """Handle DescribeDataRepositoryAssociations; raise FileSystemNotFound for unknown ids."""
         with self.lock:
             self.settle()
             wanted = [
@@ -142,7 +142,7 @@ class FileSystemsBackend(FSxBackend):
         return found
 
     def settle(self) -> None:
-        """Apply all changes of state that are due by now."""
+        """Apply all state changes that are due by now."""
         with self.lock:
             for file_system in list(self.file_systems.values()):
                 self._settle_file_system(file_system)
@@ -152,7 +152,7 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_task(task)
 
     def fill(self) -> None:
-        """Fill up the file systems for which a fault requires it."""
+        """Fill up the file systems that a fault requires to be full."""
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Return fields common to new resources; `arn` is the ARN's end, with `{}` for the id."""
+        """Return fields common to new resources; `arn` is the end of the ARN with `{}` as id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -260,7 +260,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Schedule `settle` for when a change is due, so that it does not depend on a request."""
+        """Schedule `settle` for when a change is due, so that the change needs no request."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -270,12 +270,12 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
 
 
 def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """Return the first unspent fault of a kind that affects a file system, and count it."""
+    """Return the first unspent fault of this kind on a file system, counting it as applied."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
-    """Return the FSx backends of all accounts and regions used so far."""
+    """Return the FSx backends for all accounts and regions used so far."""
     found = [backend for regions in fsx_backends.values() for backend in regions.values()]
     return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
 
@@ -289,7 +289,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Fill up the file systems of all backends for which a fault requires it.
+    """Fill up all backends' file systems that a fault requires to be full.
 
     Raises:
         NotPermittedError: this process isn't allowed to mount anything.

@@ -1,4 +1,4 @@
-"""Checks a file system's network: its subnet, and that its security groups allow Lustre."""
+"""Checks a file system's subnet, and that its security groups allow Lustre."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LUSTRE_PORT = 988
 
 
 def vpc_of(request: dict[str, Any], account: str, region: str) -> str:
-    """Return the VPC of a CreateFileSystem request; raises FSx's error for an invalid network."""
+    """Return a CreateFileSystem request's VPC, or raise FSx's error for an invalid network."""
     (subnet,), ec2 = request["SubnetIds"], ec2_backends[account][region]
     try:
         vpc_id = str(ec2.get_subnet(subnet).vpc_id)
@@ -49,7 +49,7 @@ def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
 
 
 def lets_lustre_in(group: Any) -> bool:
-    """Return whether a group allows Lustre. Default groups do, although moto gives them no rule."""
+    """Return whether a group allows Lustre. Default groups do, although moto adds no rules."""
     return group.is_default or any(map(permits_lustre, group.ingress_rules))
 
 

@@ -69,9 +69,9 @@ class FileSystem(Resource):
 
 @dataclass(kw_only=True)
 class Association(Resource):
-    """A link between a folder of a file system and a prefix in S3.
+    """A link between a file system's folder and an S3 prefix.
 
-    `was_available` is True once it has been AVAILABLE and its import, if requested, has started.
+    `was_available`: whether it has ever been AVAILABLE and its import, if requested, has started.
     """
 
     file_system_id: str

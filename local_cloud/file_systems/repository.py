@@ -12,7 +12,7 @@ FILE_MODE = 0o755  # FSx's default, for objects that specify none
 
 
 class RepositoryError(Exception):
-    """The objects can't be imported."""
+    """Raised when the objects can't be imported."""
 
 
 def parts_of(path: str) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def missing_bucket(path: str) -> str:
 
 
 def import_objects(account: str, path: str, folder: Path) -> None:
-    """Copy a repository's objects to a folder; their paths are their keys without the prefix.
+    """Copy a repository's objects to a folder, using their keys without the prefix as paths.
 
     Raises:
         RepositoryError: the bucket no longer exists, or a file can't be written, for example

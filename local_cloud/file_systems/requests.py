@@ -81,7 +81,7 @@ def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
 
 
 def refuse_other_kinds(request: dict[str, Any]) -> None:
-    """Raise BadRequest for a new file system of an unsupported kind."""
+    """Raise BadRequest if a new file system's kind is unsupported."""
     lustre = request.get("LustreConfiguration") or {}
     refuse_others(lustre, LUSTRE_FIELDS)
     storage = request.get("StorageType", "SSD")
@@ -93,7 +93,7 @@ def refuse_other_kinds(request: dict[str, Any]) -> None:
 
 
 def checked(operation: str, body: str) -> dict[str, Any]:
-    """Parse and check a request; raises BadRequest for invalid or unsupported fields."""
+    """Parse and check a request; raise BadRequest for invalid or unsupported fields."""
     request: dict[str, Any] = json.loads(body or "{}")
     shape = get_service_model("fsx").operation_model(operation).input_shape
     report = ParamValidator().validate(request, shape).generate_report()
@@ -134,7 +134,7 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Return whether a value matches a pattern; True for patterns that only Java understands."""
+    """Return whether a value matches a pattern, or True if only Java understands the pattern."""
     for written, classes in UNICODE.items():
         pattern = pattern.replace(written, classes)
     try:
@@ -144,7 +144,7 @@ def matches(pattern: str, value: str) -> bool:
 
 
 def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
-    """Return what an earlier request with the same token created; raises if the two differ."""
+    """Return what an earlier request with the same token created; refuse a request that differs."""
     token = request.get("ClientRequestToken")
     for each in records:
         if token is None or each.request.get("ClientRequestToken") != token:
@@ -161,7 +161,7 @@ def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record
 
 
 def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
-    """Return the ids in a request's filter, or all ids without a filter; refuses other filters."""
+    """Return the ids in a request's filter, or all ids without a filter; refuse other filters."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
             raise missing(f"the filter {each['Name']}, only {FILE_SYSTEM_ID}")

@@ -21,7 +21,7 @@ class FileSystemsResponse(FSxResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; refuses unsupported operations, even if moto has them."""
+        """Handle a call; refuse unsupported operations, even if moto has them."""
         if self._get_action() not in FIELDS:
             raise missing(self._get_action())
         return super().call_action()

@@ -19,7 +19,7 @@ from local_cloud.prices import Prices
 
 
 def fill(prices: Prices | None = None) -> None:
-    """Patch moto in place, except for Batch and FSx: subclasses replace their backends."""
+    """Patch moto in place, except for Batch and FSx, whose backends are replaced by subclasses."""
     ec2.fill(prices)
     for gap in (athena, budgets, eks, events, iam, logs, placement_groups, s3, service_quotas, ssm):
         gap.fill()

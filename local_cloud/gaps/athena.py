@@ -1,4 +1,4 @@
-"""Adds workgroup updates and deletion of saved queries to moto's Athena."""
+"""Adds workgroup updates and saved-query deletion to moto's Athena."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles resources that AWS itself creates during a check, or keeps listing after it."""
+"""Handles resources that AWS itself creates during a check or still lists afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ASKED_BY_TAG = re.compile(
 def remove_guards(check: Check) -> None:
     """Delete GuardDuty's endpoints and security groups in the check's networks.
 
-    They would block the deletion of the networks. What can't be deleted is reported.
+    They would block the deletion of the networks. Any that can't be deleted are reported.
     """
     ec2 = check.clients("ec2")
     networks = [
@@ -94,9 +94,9 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Return whether all of these resources are deleted, and only still listed by their tag.
+    """Return whether all of these resources have been deleted and are merely still listed by tag.
 
-    The tagging API keeps listing deleted resources for a time that AWS doesn't document (inferred).
+    The tagging API keeps listing deleted resources for an undocumented time (inferred).
     Resources that no other API lists count as existing.
     """
     return all(

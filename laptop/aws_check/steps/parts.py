@@ -148,7 +148,7 @@ def apply_eks(check: Check) -> Seen:
 
 
 def own_address() -> str:
-    """Return this machine's address as AWS sees it, as a /32 range."""
+    """Return this machine's IP address, as AWS sees it, in CIDR notation (/32)."""
     said = httpx.get(WHO_AM_I, timeout=30).raise_for_status().text.strip()
     return f"{ip_address(said)}/32"
 
@@ -187,7 +187,7 @@ def _call(check: Check, argv: list[str], given: str = "") -> None:
 
 
 def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
-    """Apply an optional stack with these inputs and the inputs common to all optional stacks."""
+    """Apply an optional stack with these inputs and those that all optional stacks share."""
     terraform = check.terraform_of(name)
     usual = {
         "name": NAME,
@@ -203,7 +203,7 @@ def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
 
 
 def run_dag(check: Check, dag_id: str, conf: Mapping[str, Any]) -> Seen:
-    """Run a DAG on a freshly started Airflow, so that the logs contain only this run."""
+    """Run a DAG on a freshly started Airflow so that the logs contain only this run."""
     airflow = LocalAirflow(check)
     airflow.start()
     run, told = airflow.measure(dag_id, conf)

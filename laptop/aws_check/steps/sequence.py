@@ -22,7 +22,7 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 def steps_of(check: Check) -> list[Step]:
     """Return all steps that run before a check destroys what it created.
 
-    Hosts keep running for some minutes, so steps that use the same host are next to each other.
+    Hosts keep running for a few minutes, so steps that use the same host are grouped together.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [

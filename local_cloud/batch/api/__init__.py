@@ -1,1 +1,1 @@
-"""Batch's API: responses to calls, and the events that it sends."""
+"""Batch's API: its responses to calls, and the events that it sends."""

@@ -95,7 +95,7 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """Return an array parent's size and number of children by state, or a child's index."""
+    """Return an array parent's size and its number of children per state, or a child's index."""
     if job.index is not None:
         return {"index": job.index}
     counts = Counter(child.status for child in job.children)
@@ -121,12 +121,12 @@ def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
 
 
 def network_interfaces(record: NodeRecord) -> list[dict[str, str]]:
-    """Return a node's own interface; single-container jobs use their host's interface."""
+    """Return a node's own interface, or none for a container that uses its host's interface."""
     return [{"privateIpv4Address": record.address}] if record.address else []
 
 
 def placement(record: NodeRecord) -> dict[str, Any]:
-    """Return where a container runs, and where its output goes."""
+    """Return where a container runs and where its output goes."""
     return {
         "containerInstanceArn": record.container_instance_arn,
         "taskArn": record.task_arn,
@@ -135,12 +135,12 @@ def placement(record: NodeRecord) -> dict[str, Any]:
 
 
 def exit_fields(record: NodeRecord) -> dict[str, Any]:
-    """Return how a container ended; empty while it is running."""
+    """Return how a container ended, or an empty dict while it is running."""
     return without_none({"exitCode": record.exit_code, "reason": record.reason})
 
 
 def resources(merged: Container) -> dict[str, Any]:
-    """Return a container's resource requirements, in the fields that the request used."""
+    """Return a container's resource requirements in the same fields as in the request."""
     needed = merged.requirements
     values = {"VCPU": f"{needed.vcpus:g}", "MEMORY": str(needed.memory_mib)}
     if needed.gpus:
@@ -157,7 +157,7 @@ def resources(merged: Container) -> dict[str, Any]:
 
 
 def container(job: Job, node: int) -> dict[str, Any]:
-    """Return a ContainerDetail: what was requested, and the outcome of the last attempt."""
+    """Return a ContainerDetail: what was requested and how the last attempt turned out."""
     merged = job.submission.containers[node]
     fields: dict[str, Any] = {
         key: merged.properties[key] for key in CONTAINER_FIELDS if key in merged.properties

@@ -24,9 +24,9 @@ Event = dict[str, Any]
 
 
 class Sender:
-    """Delivers events in order, in its own thread so that jobs don't have to wait.
+    """Delivers events in order, on its own thread so that jobs don't have to wait.
 
-    After each delivery it saves the state of all jobs to disk, if `--state` is given.
+    After each delivery, it saves the state of all jobs to disk, if `--state` is given.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:

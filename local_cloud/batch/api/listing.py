@@ -14,14 +14,14 @@ DEFAULT_PAGE = 100
 
 
 def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
-    """Return the jobs in a state, which is RUNNING by default, as in AWS."""
+    """Return the jobs in the given state; as in AWS, the default is RUNNING."""
     if status is not None and status not in STATUSES:
         raise ClientException(f"jobStatus must be one of {' | '.join(STATUSES)}, not {status}")
     return [job for job in jobs if job.status == (status or "RUNNING")]
 
 
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
-    """Return the jobs that match the filter, newest first. As in AWS, only one is allowed."""
+    """Return the jobs that match the filter, newest first; like AWS, accept only one filter."""
     if len(filters) != 1:
         raise ClientException(
             f"Only one filter can be specified, but the request has {len(filters)}"

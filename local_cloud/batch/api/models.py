@@ -1,4 +1,4 @@
-"""Extends moto's Batch backend with jobs that run. moto requires this module's name."""
+"""Extends moto's Batch backend with jobs that actually run. moto requires this module name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DESCRIBED_JOBS = 100
 
 
 class JobsBatchBackend(CompleteBatchBackend):
-    """The Batch backend of one account and region. All share one machine and scheduler."""
+    """The Batch backend for an account and region; all backends share a machine and scheduler."""
 
     settings: ClassVar[Settings]
     scheduler: ClassVar[Scheduler]
@@ -36,7 +36,7 @@ class JobsBatchBackend(CompleteBatchBackend):
     _jobs: dict[str, Job]  # type: ignore[assignment]
 
     def submit(self, request: dict[str, Any]) -> Job:
-        """Handle SubmitJob, for a single job or an array job."""
+        """Handle SubmitJob for a single job or an array job."""
         tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
@@ -81,7 +81,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def _send_events(self, job: Job) -> None:
-        """Send a job's new state to EventBridge, if any rule exists."""
+        """Send a job's new state to EventBridge if there are any rules."""
         if not events.rules(self.account_id, self.region_name):
             return
         detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
@@ -101,7 +101,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
-        """Handle DescribeJobs; unknown jobs are left out. `id#2` is node 2 of a multi-node job."""
+        """Handle DescribeJobs, leaving out unknown jobs. `id#2` is node 2 of a multi-node job."""
         if len(identifiers) > MAX_DESCRIBED_JOBS:
             raise ClientException(
                 f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, but "
@@ -122,7 +122,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Handle ListJobs for a queue, without array children and nodes."""
+        """Handle ListJobs for a queue, leaving out array children and nodes."""
         status, filters, name = (
             request.get(field) for field in ("jobStatus", "filters", "jobQueue")
         )
@@ -176,7 +176,7 @@ class JobsBatchBackend(CompleteBatchBackend):
 
 
 def resume() -> None:
-    """Resume the jobs of all backends; call this once, before the first request."""
+    """Resume all backends' jobs; call this once, before the first request."""
     jobs: list[Job] = [job for backend in used_backends() for job in backend._jobs.values()]
     last = max((job.sequence for job in jobs), default=-1)
     JobsBatchBackend._sequence = itertools.count(last + 1)
@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend, before the first request. The caller closes the scheduler.
+    """Make moto use this backend before the first request; the caller must close the scheduler.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.
@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Acquire the job lock before moto's own lock, in the same order as job changes do."""
+        """Acquire the job lock before moto's own lock, in the same order as when a job changes."""
         with scheduler.lock:
             reset()
 

@@ -33,7 +33,7 @@ class JobsBatchResponse(BatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; the error for a missing, unknown or unsupported field names the field."""
+        """Handle a call; error messages name any missing, unknown or unsupported field."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
             check_fields(operation, self._request())
@@ -53,13 +53,13 @@ class JobsBatchResponse(BatchResponse):
         return self._with_update_policy(super().createcomputeenvironment())
 
     def updatecomputeenvironment(self) -> str:
-        """Update an environment, then start waiting jobs that it can now run."""
+        """Update an environment, then start any waiting jobs that it can now run."""
         answer = self._with_update_policy(super().updatecomputeenvironment())
         self.backend.scheduler.environments_changed()
         return answer
 
     def _with_update_policy(self, answer: str) -> str:
-        """Store the request's update policy, if any, in the environment."""
+        """Store the request's update policy, if it has one, in the environment."""
         arn = json.loads(answer)["computeEnvironmentArn"]
         environment: Any = self.backend.get_compute_environment(arn)
         if update_policy := self._get_param("updatePolicy"):
@@ -73,7 +73,7 @@ class JobsBatchResponse(BatchResponse):
         return self._with_time_limits(super().updatejobqueue())
 
     def _with_time_limits(self, answer: str) -> str:
-        """Store the request's time limits, if any, in the queue."""
+        """Store the request's time limits, if it has any, in the queue."""
         queue: Any = self.backend.get_job_queue(json.loads(answer)["jobQueueArn"])
         actions = self._get_param("jobStateTimeLimitActions")
         if actions is not None:
@@ -124,7 +124,7 @@ class JobsBatchResponse(BatchResponse):
 
 @cache
 def operations() -> dict[str, OperationModel]:
-    """Return Batch's operations, by the last part of their paths."""
+    """Return Batch's operations, keyed by the last part of their paths."""
     model = get_service_model("batch")
     found = map(model.operation_model, model.operation_names)
     return {operation.http["requestUri"].rpartition("/")[2]: operation for operation in found}

@@ -1,4 +1,4 @@
-"""Validates a SubmitJob request as AWS does, and resolves its names."""
+"""Validates a SubmitJob request as AWS does, and resolves the names in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAY_SIZES = range(2, 10_001)
 
 
 def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
-    """Parse a SubmitJob request; raises ClientException where AWS does."""
+    """Parse a SubmitJob request, raising ClientException where AWS does."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)
@@ -77,7 +77,7 @@ def parse_array_size(request: dict[str, Any]) -> int | None:
 def parse_containers(
     request: dict[str, Any], definition: Any, parameters: dict[str, str]
 ) -> tuple[dict[str, Any] | None, list[Container]]:
-    """Return the node properties, or None for a single-node job, and all nodes' containers."""
+    """Return the node properties (None for a single-node job) and all nodes' containers."""
     of_container = request.get("containerOverrides") or {}
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:

@@ -1,4 +1,4 @@
-"""Batch's routes, which moto looks for in a module `urls` next to the backend's `models`."""
+"""Batch's routes. moto looks for them in a module named `urls` next to the backend's `models`."""
 
 from moto.batch import urls
 

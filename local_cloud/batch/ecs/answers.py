@@ -31,7 +31,7 @@ motos_reservations = InstanceBackend.get_reservations_by_instance_ids
 
 
 class Reservation(dict[str, Any]):
-    """An EC2 reservation of one instance; moto reads its `id`."""
+    """An EC2 reservation for one instance; moto reads its `id`."""
 
     @property
     def id(self) -> str:
@@ -39,7 +39,7 @@ class Reservation(dict[str, Any]):
 
 
 def placed(self: EC2ContainerServiceResponse) -> list[Placed]:
-    """Return the containers in the requested cluster; raises ClusterNotFoundException."""
+    """Return the requested cluster's containers, or raise ClusterNotFoundException."""
     cluster = self.ecs_backend._get_cluster(self._get_param("cluster", "default"))
     return placed_in(self.current_account, self.region, cluster.name)
 
@@ -105,7 +105,7 @@ def id_of(arn: str) -> str:
 def get_reservations_by_instance_ids(
     self: InstanceBackend, instance_ids: list[str], filters: Any = None
 ) -> list[Any]:
-    """Return moto's reservations, plus those of jobs' instances that are requested by id."""
+    """Return moto's reservations, plus those for any job instances requested by id."""
     ours = {each.ec2_id: each for each in all_instances(self)}
     asked = [ours[name] for name in instance_ids if name in ours]
     if asked and filters:
@@ -116,7 +116,7 @@ def get_reservations_by_instance_ids(
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
-    """Yield the instances of all clusters in a backend's account and region."""
+    """Yield the instances in all clusters in a backend's account and region."""
     account, region = ec2.account_id, ec2.region_name
     for environment in list(batch_backends[account][region]._compute_environments.values()):
         yield from instances(placed_in(account, region, environment.ecs_name))

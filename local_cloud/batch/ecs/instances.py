@@ -1,4 +1,4 @@
-"""Represents a compute environment's instances by a single container instance.
+"""Represents a compute environment's instances as a single container instance.
 
 It registers with its cluster when the environment's first job starts, and stays registered.
 """
@@ -23,7 +23,7 @@ BUNDLES = {"optimal": "m4", "default_x86_64": "m6i", "default_arm64": "m6g"}
 
 @dataclass(frozen=True)
 class Instance:
-    """A container instance, and all containers that it ever ran, oldest first."""
+    """A container instance and all containers that it has ever run, oldest first."""
 
     arn: str
     containers: Sequence[Placed]
@@ -42,20 +42,20 @@ class Instance:
 
     @property
     def type(self) -> str | None:
-        """The instance type, or None if the environment names none, as on Fargate."""
+        """The instance type, or None if the environment doesn't specify one, as on Fargate."""
         needed = self.containers[0].job.submission.requirements
         return instance_type(self.resources.get("instanceTypes") or [], needed)
 
     @property
     def image_id(self) -> str | None:
-        """The environment's AMI, or None if Batch chooses it."""
+        """The environment's AMI, or None if Batch chooses one."""
         configured = self.resources.get("ec2Configuration") or [{}]
         image: str | None = configured[0].get("imageIdOverride") or self.resources.get("imageId")
         return image
 
     @property
     def registered_at(self) -> int | None:
-        """When it started, in epoch milliseconds; None if an earlier release started it."""
+        """When the instance started (epoch milliseconds); None if an earlier release started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """Return the ARN of a cluster's only instance, which never changes."""
+    """Return the ARN for a cluster's only instance; it never changes."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 
@@ -81,7 +81,7 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """Return the smallest type that fits a job, among the given types, families and bundles."""
+    """Among the given types, families and bundles, return the smallest type that fits a job."""
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))

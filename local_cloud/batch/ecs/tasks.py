@@ -1,4 +1,4 @@
-"""Describes the ECS task of each container that Batch has started."""
+"""Describes the ECS task for each container that Batch has started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU_UNITS = 1024  # CPU shares per vCPU
 
 @dataclass(frozen=True)
 class Placed:
-    """One container of an attempt, and its compute environment."""
+    """One of an attempt's containers, with its compute environment."""
 
     job: Job
     attempt: AttemptRecord
@@ -40,7 +40,7 @@ class Placed:
 
     @property
     def remembered(self) -> bool:
-        """Whether ECS still describes the task, as it does for an hour after the task stopped."""
+        """Whether ECS still describes the task, as it does for an hour after the task stops."""
         stopped_at = self.attempt.stopped_at
         return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
 
@@ -65,7 +65,7 @@ def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
 
 
 def task(placed: Placed) -> dict[str, Any]:
-    """Describe a task as DescribeTasks does, without tags; moto leaves out fields that are None."""
+    """Describe a task as DescribeTasks does, but without tags; moto leaves out None fields."""
     attempt, record = placed.attempt, placed.record
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
@@ -92,7 +92,7 @@ def task(placed: Placed) -> dict[str, Any]:
 
 
 def _stop_code(placed: Placed) -> str:
-    """Return the ECS stop code, which is UserInitiated only for a terminated job's last attempt."""
+    """Return the ECS stop code; only a terminated job's last attempt gets UserInitiated."""
     job, attempt = placed.job, placed.attempt
     if job.is_terminated and attempt is job.attempts[-1]:
         return "UserInitiated"

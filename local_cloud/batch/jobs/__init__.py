@@ -1,1 +1,1 @@
-"""The data of jobs: submission, containers, required resources, dependencies, retry rules."""
+"""Job data: submissions, containers, required resources, dependencies and retry rules."""

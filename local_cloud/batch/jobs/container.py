@@ -25,7 +25,7 @@ class Container:
 
     @property
     def sees_all_gpus(self) -> bool:
-        """Whether it requires no GPU but sees all of them, as NVIDIA_VISIBLE_DEVICES is `all`."""
+        """Whether the container needs no GPU but sees all, as NVIDIA_VISIBLE_DEVICES is `all`."""
         asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
         return asks and self.requirements.gpus == 0
 
@@ -86,7 +86,7 @@ def new_fields(*sources: dict[str, Any]) -> dict[str, Any]:
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
-    """Return what a container requires; resourceRequirements override the old vcpus and memory."""
+    """Return what a container requires; resourceRequirements override legacy vcpus and memory."""
     needed = {**old_fields(properties, overrides), **new_fields(properties, overrides)}
     return Requirements(
         vcpus=float(needed.get("VCPU", 1)),

@@ -1,6 +1,6 @@
-"""Checks and resolves a job's dependencies (`dependsOn`), which are plain or SEQUENTIAL.
+"""Checks and resolves a job's plain and SEQUENTIAL dependencies (`dependsOn`).
 
-As in AWS, SEQUENTIAL with a job id is a plain dependency for any kind of job.
+As in AWS, SEQUENTIAL with a job id counts as a plain dependency for any kind of job.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: Fi
 def prerequisites(
     depends_on: Sequence[dict[str, str]], siblings: Sequence[Job], find: FindJob
 ) -> list[Job]:
-    """Return the jobs that must succeed first; `siblings` are array children of lower index."""
+    """Return the jobs that must succeed first; `siblings` are array children with lower indexes."""
     found: list[Job] = []
     for dependency in depends_on:
         if other := find(dependency.get("jobId", "")):

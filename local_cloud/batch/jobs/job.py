@@ -1,4 +1,4 @@
-"""A job's state; only the scheduler changes it, under its lock."""
+"""A job's state, which only the scheduler changes, while holding its lock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED
 
 @dataclass
 class NodeRecord:
-    """One container of an attempt, as DescribeJobs shows it."""
+    """One of an attempt's containers, as DescribeJobs shows it."""
 
     log_stream_name: str
     task_arn: str
@@ -35,7 +35,7 @@ class NodeRecord:
 
     @property
     def task_id(self) -> str:
-        """The id of its ECS task, unique to this container."""
+        """The id of the ECS task, which runs only this container."""
         return self.task_arn.rpartition("/")[2]
 
 
@@ -75,13 +75,13 @@ class Submission:
 
     @property
     def requirements(self) -> Requirements:
-        """The sum over all nodes, because resources are allocated to all of them or to none."""
+        """The total for all nodes, because resources are allocated to all of them or to none."""
         return sum((container.requirements for container in self.containers), Requirements())
 
 
 @dataclass(eq=False)
 class Job:
-    """A job, an array job's parent (with children) or an array job's child (with an index).
+    """A single job, an array job's parent (with children) or one of its children (with an index).
 
     `on_change` is called after each change of state; it must neither block nor fail.
     """
@@ -112,7 +112,7 @@ class Job:
 
     @property
     def is_array_parent(self) -> bool:
-        """Whether this is an array job's parent, which does not run itself."""
+        """Whether this is an array job's parent, which is never run itself."""
         return self.submission.array_size is not None and self.index is None
 
     def enter(self, status: str, reason: str | None = None) -> None:
@@ -121,7 +121,7 @@ class Job:
         self.on_change(self)
 
     def finish(self, status: str, reason: str | None, stopped_at: int | None = None) -> None:
-        """End the job at `stopped_at`, in epoch milliseconds, or now if None."""
+        """End the job at `stopped_at` (epoch milliseconds), or now if that is None."""
         self.stopped_at = stopped_at or now_milliseconds()
         self.enter(status, reason)
 

@@ -1,4 +1,4 @@
-"""Applies the limits of SubmitJob, and of ECS's RunTask, to a submission's overrides."""
+"""Applies SubmitJob's limits, and those of ECS's RunTask, to a submission's overrides."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refusal(job: Job, compute_environment: str) -> str | None:
 
 
 def variables_of(job: Job, attempt: int, compute_environment: str) -> dict[str, str]:
-    """Return the environment variables that every attempt of every job gets."""
+    """Return the environment variables that Batch sets for every job attempt."""
     return {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(attempt),

@@ -1,4 +1,4 @@
-"""Resources that jobs require, and resources allocated to them."""
+"""The resources that jobs require, and those allocated to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Requirements:
-    """The resources that a node, or all nodes of a job together, need."""
+    """The resources needed by one node, or by all of a job's nodes together."""
 
     vcpus: float = 0.0
     memory_mib: int = 0
@@ -28,7 +28,7 @@ class Requirements:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The resources of the pool that a job holds.
+    """The share of the pool's resources that a job holds.
 
     If the job shares its instance, `instance` is the ARN of the compute environment, and
     `shared_gpu_ids` lists all GPUs of the instance.

@@ -22,7 +22,7 @@ def matches(pattern: str, value: str | None) -> bool:
 
 
 def should_retry(strategy: dict[str, Any], attempt: int, end: AttemptEnd) -> bool:
-    """Return whether to retry after attempt number `attempt`; the first matching rule decides."""
+    """Return whether to retry after the given attempt number; the first matching rule decides."""
     if attempt >= int(strategy.get("attempts") or 1):
         return False
     seen = {

@@ -31,7 +31,7 @@ def in_file_system(source: str, file_system: Path | None) -> Path | None:
 
 
 def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
-    """Yield all mount points of a container.
+    """Yield all of a container's mount points.
 
     Raises:
         ValueError: a mount point's volume is missing or not supported.

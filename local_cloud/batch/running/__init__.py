@@ -1,1 +1,1 @@
-"""Runs job attempts: their containers, as processes or on a Docker engine, and their output."""
+"""Runs job attempts as processes or as Docker containers, and logs their output."""

@@ -1,4 +1,4 @@
-"""One attempt of a job: starts its containers, stops them and waits for them."""
+"""One job attempt: starts its containers, stops them and waits for them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempt:
-    """The containers of one attempt; `stop` can be called at any time, from any thread."""
+    """One attempt's containers; `stop` can be called at any time, from any thread."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Attempt:
         )
 
     def start(self) -> bool:
-        """Start the main node, then the others; returns whether the main node could start."""
+        """Start the main node, then the others; return whether the main node could start."""
         try:
             self._file_system = hosts.mount(self._environment)
             main = self._start(self._main)
@@ -124,7 +124,7 @@ class Attempt:
         return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
     def resume(self) -> bool:
-        """Adopt the containers that an earlier server started; returns whether all still exist."""
+        """Adopt the containers that an earlier server started; return whether all still exist."""
         try:
             for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Return the current time in epoch milliseconds, unless a fault requires another time."""
+        """Return the current time in epoch milliseconds, or another time if a fault says so."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -221,7 +221,7 @@ class Attempt:
         )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """Return the node's share of the job's GPUs, or all GPUs of an instance shared by jobs."""
+        """Return the node's share of the job's GPUs, or all GPUs of a shared instance."""
         containers = self.job.submission.containers
         if containers[node].sees_all_gpus:
             return self.allocation.shared_gpu_ids
@@ -230,14 +230,14 @@ class Attempt:
         return self.allocation.gpu_ids[first : first + counts[node]]
 
     def stop(self, reason: str) -> None:
-        """Ask the containers to stop, and kill them after a grace period; the first reason wins."""
+        """Ask the containers to stop; kill them after a grace period. The first reason wins."""
         with self._lock:
             if self.stop_reason is None:
                 self.stop_reason = reason
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce a Spot reclaim, unless already announced or stopping; returns whether it did."""
+        """Announce a Spot reclaim; return False if one was announced or the attempt is ending."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
@@ -260,7 +260,7 @@ class Attempt:
         return {node: found.command_pids() for node, found in list(self._containers.items())}
 
     def kill_node(self, node: int) -> bool:
-        """Kill one node's container; returns whether it had started."""
+        """Kill one node's container; return whether it had started."""
         container = self._containers.get(node)
         if container is not None:
             container.kill()
@@ -273,7 +273,7 @@ class Attempt:
         self._kill_after(grace_seconds)
 
     def _kill_after(self, seconds: float) -> None:
-        """Kill the containers after this time, including any that start in the meantime."""
+        """Kill the containers after `seconds`, including any that start in the meantime."""
         self._kill_timers.append(later(seconds, self.kill))
 
     def kill(self) -> None:
@@ -281,7 +281,7 @@ class Attempt:
             container.kill()
 
     def remove(self) -> None:
-        """Remove the containers; call this once they have ended and their outcome is saved."""
+        """Remove the containers; call this once they have ended and their outcomes are saved."""
         for container in self._containers.values():
             container.remove()
 
@@ -298,7 +298,7 @@ def check_image(container: Container) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a container could not start, in ECS's wording."""
+    """Return, in ECS's wording, why a container could not start."""
     if not isinstance(error, StartError):
         error = StartError("CannotStartContainerError", str(error))
     return str(error)

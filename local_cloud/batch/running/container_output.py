@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class ContainerOutput:
-    """Stdout or stderr (`name`) of docker-py's `container`.
+    """The output stream `name` (stdout or stderr) of docker-py's `container`.
 
-    Each is read separately, because together they would mix in the middle of long lines.
+    The two are read separately, because otherwise they would be interleaved within long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:
@@ -84,7 +84,7 @@ class ContainerOutput:
 
 
 def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line with its time in epoch milliseconds, from timestamped frames.
+    """Split timestamped frames into lines, yielding each with its time in epoch milliseconds.
 
     Joins lines that the engine split at its buffer size; splits lines too long for an event.
     """
@@ -109,6 +109,6 @@ def milliseconds(time: str) -> int:
 
 
 def message_of(error: Exception) -> str:
-    """Return the engine's error message, in the ECS agent's format."""
+    """Return the engine's error message in the ECS agent's format."""
     explanation = error.explanation if isinstance(error, APIError) else None
     return f"Error response from daemon: {explanation}" if explanation else str(error)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class DockerContainer:
-    """A container on the engine, running or not. `container` is docker-py's object."""
+    """A container on the engine, running or not; `container` is docker-py's object for it."""
 
     def __init__(self, container: Any, log_stream: LogStream, network: str | None) -> None:
         self._container = container
@@ -37,13 +37,13 @@ class DockerContainer:
         ]
 
     def start(self) -> None:
-        """Start the container; raises docker-py's errors."""
+        """Start the container; docker-py's errors are not caught."""
         self.started_at = now_milliseconds()
         self._container.start()
         self._read()
 
     def adopt(self) -> None:
-        """Take over a container that an earlier server started, and write its whole log again."""
+        """Take over a container that an earlier server started, and rewrite its entire log."""
         self.started_at = milliseconds(self._container.attrs["State"]["StartedAt"])
         self._log_stream.clear()
         self._read()
@@ -54,7 +54,7 @@ class DockerContainer:
 
     @property
     def address(self) -> str | None:
-        """Its own address on its network, or None on the host's network."""
+        """The container's address on its own network, or None on the host's network."""
         if self._network is None:
             return None
         self._container.reload()
@@ -62,7 +62,7 @@ class DockerContainer:
         return str(networks[self._network]["IPAddress"])
 
     def command_pids(self) -> list[int]:
-        """Return the command's process id on the Docker host; an empty list once it has ended."""
+        """Return the command's process id on the Docker host, or an empty list if it has ended."""
         with suppress(*ENGINE_ERRORS):
             self._container.reload()
             first = int(self._container.attrs["State"]["Pid"])
@@ -73,7 +73,7 @@ class DockerContainer:
         return []
 
     def ask_to_stop(self) -> None:
-        """Send the image's stop signal, SIGTERM by default."""
+        """Send the image's stop signal, which is SIGTERM by default."""
         self._signal(self._container.attrs["Config"].get("StopSignal") or "SIGTERM")
 
     def kill(self) -> None:

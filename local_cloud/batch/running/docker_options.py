@@ -56,7 +56,7 @@ def create_options(
 
 
 def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
-    """Return memory and swap limits; as on Batch's instances, no swap unless `maxSwap` is set."""
+    """Return memory and swap limits; as on Batch's instances, swap is off without `maxSwap`."""
     max_swap = linux.get("maxSwap")
     limits = {
         "mem_limit": limit_mib * MIB,
@@ -83,14 +83,14 @@ def tmpfs(requested: dict[str, Any]) -> tuple[str, str]:
 
 
 def device(requested: dict[str, Any]) -> str:
-    """Return Docker's option for a host device, with all permissions unless some are listed."""
+    """Return Docker's option for a host device, granting all permissions unless some are listed."""
     allowed = [PERMISSIONS[name] for name in requested.get("permissions") or PERMISSIONS]
     host_path = requested["hostPath"]
     return f"{host_path}:{requested.get('containerPath') or host_path}:{''.join(allowed)}"
 
 
 def volumes(properties: dict[str, Any], file_system: Path | None) -> Iterator[str]:
-    """Yield bind mounts of host folders; a volume without a folder becomes an anonymous one."""
+    """Yield bind mounts for host folders; a volume without a folder becomes an anonymous one."""
     for mount in mounts(properties):
         if mount.source is None:
             yield mount.path

@@ -76,7 +76,7 @@ class DockerRuntime:
         return container
 
     def _pull_if_missing(self, image: str) -> dict[str, str]:
-        """Pull the image unless the engine has it; returns labels with the times of the pull."""
+        """Pull the image unless the engine has it; return labels with the times of the pull."""
         try:
             with suppress(ImageNotFound):
                 self._client.images.get(image)
@@ -132,7 +132,7 @@ class DockerRuntime:
             raise StartError("CannotCreateContainerError", message_of(error)) from error
 
     def _create_anew(self, task_id: str, **options: Any) -> Any:
-        """Create a task's container, replacing one that was never started if necessary.
+        """Create a task's container, if necessary replacing one that was never started.
 
         A busy engine can finish a killed server's request after the next server has checked.
         """

@@ -1,4 +1,4 @@
-"""The environment variables of a job's command."""
+"""Builds the environment variables for a job's command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TASK_METADATA_PATH = "/v4"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
-    """Return all variables of one node; those that Batch reserves override the container's."""
+    """Return all of a node's variables; those that Batch reserves override the container's."""
     return {
         **basis,
         **launch.container.environment,
@@ -53,7 +53,7 @@ def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """Return the server's basic variables, for jobs that run as processes without an image."""
+    """Return the server's basic variables for jobs that run as processes, without an image."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 

@@ -13,7 +13,7 @@ from local_cloud.batch.running.runtime import Launch
 
 
 class HostFolders:
-    """Local folders that replace the folders of each instance.
+    """Local folders that stand in for each instance's folders.
 
     All single-node jobs of a compute environment share one instance; each node of a multi-node job
     has its own.
@@ -24,7 +24,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """Return variables that hold paths in a mount point, redirected to the instance's folder.
+        """Return variables whose paths are in a mount point, redirected to the instance's folder.
 
         Raises:
             ValueError: a mount is not supported.

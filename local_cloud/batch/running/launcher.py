@@ -17,7 +17,7 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants of the command (Linux only)."""
+    """Become the parent of the command's orphaned descendants (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -47,7 +47,7 @@ def kill(pid: int) -> None:
 
 
 def children() -> list[int]:
-    """Return the process ids of this process's children; none on systems without /proc."""
+    """Return the process ids of this process's children, or none on systems without /proc."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if entry.isdigit():
@@ -59,7 +59,7 @@ def children() -> list[int]:
 
 
 def wait_for(pid: int) -> int:
-    """Wait for the command to end; returns its exit code, or 128 + n after signal n."""
+    """Wait for the command to end; return its exit code, or 128 + n after signal n."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:

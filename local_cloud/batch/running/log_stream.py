@@ -30,7 +30,7 @@ class LogStream:
     )
 
     def create(self) -> None:
-        """Create the stream, and the group if it does not exist."""
+        """Create the stream, along with its group if that does not exist."""
         self.backend.ensure_log_group(self.group)
         self.backend.ensure_log_stream(self.group, self.name)
 

@@ -40,7 +40,7 @@ class ProcessRuntime(Runtime):
         self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
-        """Start the command; raises OSError or ValueError if that fails."""
+        """Start the command; raise OSError or ValueError if that fails."""
         basis = {
             **environment_variables.inherited(),
             **environment_variables.aws(launch, self._settings),
@@ -137,7 +137,7 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Remove the copied job folder, if any. The launcher ends last, so no process is left."""
+        """Remove any copy of the job folder; the launcher ends last, so no process is left."""
         self.cleanup.close()
 
 
@@ -176,7 +176,7 @@ def _can_be_copied(path: Path) -> bool:
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield lines in batches, as they become available; lines too long for an event are split."""
+    """Yield lines in batches as they become available, splitting lines too long for an event."""
     rest = b""
     while read := os.read(output.fileno(), PIPE_BYTES):
         text = BytesIO(rest + read)

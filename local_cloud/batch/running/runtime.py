@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class RuntimeUnavailableError(Exception):
-    """Jobs can't run as the command line requires."""
+    """Raised when jobs can't run as the command line requires."""
 
 
 class StartError(Exception):
-    """A container can't be started; `kind` is the ECS agent's name for the error."""
+    """Raised when a container can't be started; `kind` is the ECS agent's name for the error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -65,14 +65,14 @@ class RunningContainer(Protocol):
 
     @property
     def started_at(self) -> int:
-        """When its command started, in epoch milliseconds."""
+        """When the command started, in epoch milliseconds."""
 
     @property
     def address(self) -> str | None:
-        """Its own IP address, or None if it shares the host's network."""
+        """The container's own IP address, or None if it shares the host's network."""
 
     def command_pids(self) -> list[int]:
-        """Return the process ids of its command, or an empty list once it has ended."""
+        """Return the process ids of the command, or an empty list once it has ended."""
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the command."""
@@ -95,10 +95,10 @@ class Runtime(Protocol):
         """Whether containers share the host's network and have no addresses of their own."""
 
     def start(self, launch: Launch) -> RunningContainer:
-        """Start a node's container; raises StartError, OSError or ValueError."""
+        """Start a node's container; raise StartError, OSError or ValueError if that fails."""
 
     def adopt(self, launch: Launch) -> RunningContainer | None:
-        """Take over an earlier server's container, running or ended; None if it does not exist."""
+        """Take over an earlier server's container, running or not; return None if there is none."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
         """Remove containers left by an earlier server, except those of these ECS tasks."""
@@ -107,4 +107,4 @@ class Runtime(Protocol):
         """Return the engine's description of an ECS task's container, or None without an engine."""
 
     def close(self) -> None:
-        """Remove all containers, and refuse to start more."""
+        """Remove all containers and refuse to start any more."""

@@ -25,7 +25,7 @@ EXACT_STRATEGIES = ("BEST_FIT", None)
 
 @dataclass
 class Instance:
-    """A shared instance: its free resources, what it holds of the machine, and its job count."""
+    """A shared instance: its free resources, its share of the machine, and its number of jobs."""
 
     room: Pool
     held: Allocation
@@ -33,7 +33,7 @@ class Instance:
 
 
 class Machine:
-    """Allocates the machine to jobs. Not thread-safe: callers must hold the scheduler's lock."""
+    """Allocates resources to jobs. Not thread-safe: callers must hold the scheduler's lock."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool

@@ -20,7 +20,7 @@ INVALID = "ACTION_REQUIRED - CE(s) associated with the job queue are invalid."
 
 
 def stuck_reason(job: Job, machine: Machine) -> str | None:
-    """Return the status reason of a job that can never start, or None if it can start."""
+    """Return a status reason for a job that can never start, or None if it can start."""
     needed, environments = job.submission.requirements, job.submission.queue.environments
     if not any(machine.can_ever_hold(environment, needed) for environment in environments):
         return (
@@ -38,7 +38,7 @@ def stuck_reason(job: Job, machine: Machine) -> str | None:
 
 
 def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machine) -> str:
-    """Say which limit the job exceeds: that of its environment's only instance, or of the pool."""
+    """Say which limit the job exceeds: that of its environment's only instance, or the pool's."""
     size = only_instance(environment)
     if size is not None and not needed.within(size):
         return (
@@ -49,7 +49,7 @@ def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machi
 
 
 def enlargement(needed: Requirements, pool: Pool) -> str:
-    """Describe the pool's size, and the options that would make it large enough."""
+    """Describe the pool's size and the options that would make it large enough."""
     options = {
         f"--vcpus {math.ceil(needed.vcpus)}": needed.vcpus > pool.vcpus,
         f"--memory {needed.memory_mib}": needed.memory_mib > pool.memory_mib,
@@ -75,7 +75,7 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
 
 
 def takes_nodes(environment: ComputeEnvironment) -> bool:
-    """Return whether multi-node jobs can run there, since they need On-Demand instances.
+    """Return whether an environment can run multi-node jobs, which need On-Demand instances.
 
     As in AWS, a job without a suitable environment stays RUNNABLE without a status reason.
     """
@@ -83,5 +83,5 @@ def takes_nodes(environment: ComputeEnvironment) -> bool:
 
 
 def blocked_reason(queue: JobQueue) -> str | None:
-    """Return the status reason of waiting jobs if all environments of the queue are INVALID."""
+    """Return a status reason for waiting jobs if all of the queue's environments are INVALID."""
     return INVALID if all(map(invalid_reason, queue.environments)) else None

@@ -10,7 +10,7 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 
 @dataclass
 class Reservation:
-    """Resources that waiting jobs have reserved in one round of scheduling."""
+    """Resources that waiting jobs have reserved in one scheduling round."""
 
     kinds: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)  # shared instances, by environment
@@ -22,7 +22,7 @@ class Reservation:
 
 @dataclass
 class Pool:
-    """The resources of the machine. Not thread-safe: callers must hold the scheduler's lock."""
+    """The machine's resources. Not thread-safe: callers must hold the scheduler's lock."""
 
     vcpus: float
     memory_mib: int
@@ -37,7 +37,7 @@ class Pool:
         self.free_gpu_ids = [str(index) for index in range(self.gpus)]
 
     def can_ever_hold(self, needed: Requirements) -> bool:
-        """Return whether the job fits on the machine when nothing else runs."""
+        """Return whether the job fits on the machine when nothing else is running."""
         return needed.within(Requirements(self.vcpus, self.memory_mib, self.gpus))
 
     def can_hold(self, needed: Requirements) -> bool:
@@ -60,7 +60,7 @@ class Pool:
         return self.allocate(needed, self.free_gpu_ids[: needed.gpus])
 
     def allocate(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
-        """Allocate resources, skipping GPUs that no longer exist, as after a restart with fewer."""
+        """Allocate resources, skipping GPUs that are gone after a restart with fewer of them."""
         self.free_vcpus -= needed.vcpus
         self.free_memory_mib -= needed.memory_mib
         still_there = tuple(gpu_id for gpu_id in gpu_ids if gpu_id in self.free_gpu_ids)

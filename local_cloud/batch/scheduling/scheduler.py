@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs the jobs of all queues on one machine.
+    """Runs all queues' jobs on one machine.
 
     Attributes:
         lock: guards every job's state, and the attributes below.
@@ -79,7 +79,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Resume the jobs of an earlier server, and remove its other containers."""
+        """Resume an earlier server's jobs and remove its other containers."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
@@ -99,7 +99,7 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """Return when Spot will reclaim a running ECS task's host, or None without a notice."""
+        """Return when Spot will reclaim a running ECS task's host, or None if it won't."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
@@ -253,7 +253,7 @@ class Scheduler:
         runner.start()
 
     def _run(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
-        """Run one attempt in its thread, from its start to the removal of its containers."""
+        """Run one attempt on its own thread, from its start to the removal of its containers."""
         self.save()  # after a SIGKILL, the next server must know this attempt
         started = begin()
         with self.lock:
@@ -320,7 +320,7 @@ class Scheduler:
                     self._make_runnable(dependant)
 
     def _finish_parent(self, parent: Job) -> bool:
-        """Finish an array job if all its children have ended, and return whether it did so."""
+        """Finish an array job once all its children have ended; return whether it just finished."""
         if parent.finished or not all(child.finished for child in parent.children):
             return False
         if all(child.status == "SUCCEEDED" for child in parent.children):
@@ -331,7 +331,7 @@ class Scheduler:
 
 
 class JobTimers:
-    """Timers for attempt timeouts and queues' state time limits, cancelled per job."""
+    """Timers for attempt timeouts and queues' state time limits, which are cancelled per job."""
 
     def __init__(self) -> None:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)

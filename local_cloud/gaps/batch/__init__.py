@@ -1,1 +1,1 @@
-"""Batch without jobs: keeps fields of environments, queues and definitions that moto drops."""
+"""Batch without jobs: keeps environment, queue and definition fields that moto drops."""

@@ -24,10 +24,10 @@ SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 
 
 class CompleteBatchBackend(BatchBackend):
-    """Extends moto's Batch backend: keeps fields that moto drops, and checks requests first."""
+    """Extends moto's Batch backend by checking requests and keeping fields that moto drops."""
 
     def service_linked_role_arn(self) -> str:
-        """Return the role of environments without a service role, creating it on first use."""
+        """Return the role for environments without a service role, creating it on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
@@ -45,7 +45,7 @@ class CompleteBatchBackend(BatchBackend):
         service_role: str | None,
         tags: dict[str, str] | None = None,
     ) -> ComputeEnvironment:
-        """Create an environment without instances. Policies rely on its cluster's AWS-like name."""
+        """Create an environment without instances; policies rely on its cluster's AWS-like name."""
         name, state = compute_environment_name, state or "ENABLED"
         if self.get_compute_environment(name) is not None:
             raise ClientException(f"Compute environment {name} already exists")
@@ -92,7 +92,7 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
     ) -> tuple[str, str]:
-        """Update an environment; unlike moto, also its resources, either fully or not at all."""
+        """Update an environment fully or not at all; unlike moto, update its resources as well."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
@@ -189,7 +189,7 @@ class CompleteBatchBackend(BatchBackend):
                 job_definitions.deregister_task_definition(self.ecs_backend, definition)
 
     def find_job_definition(self, identifier: str) -> JobDefinition:
-        """Find an active definition by ARN or name; without a revision, the latest one."""
+        """Find an active definition by ARN or name, taking the latest if there is no revision."""
         name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
         found = [
             definition
@@ -204,7 +204,7 @@ class CompleteBatchBackend(BatchBackend):
 
 
 def used_backends() -> list[Any]:
-    """Return the Batch backends of all accounts and regions used so far."""
+    """Return the Batch backends for all accounts and regions used so far."""
     return [backend for regions in batch_backends.values() for backend in regions.values()]
 
 
