@@ -52,7 +52,7 @@ class Grid:
     dtypes: Sequence[str] = ("float32",)
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
-        """Return every combination, varying the dtype fastest; `dtypes` replaces the grid's own.
+        """Return every combination, varying the dtype fastest; `dtypes` overrides the grid's own.
 
         Raises:
             InputError: a workload or axis is unknown, or a value is out of range.

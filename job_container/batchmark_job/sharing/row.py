@@ -1,4 +1,4 @@
-"""One row of the suite `sharing`: replicas of a task, in one mode, in several groups."""
+"""One row of the suite `sharing`: a task's replicas in one mode, measured in several groups."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class SharingRow(Row):
 
 
 def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
-    """Build the result document's record of what each replica did in all groups."""
+    """Build the result document's record of what each replica did across all groups."""
     memory = [
         group.device_memory_bytes for group in groups if group.device_memory_bytes is not None
     ]

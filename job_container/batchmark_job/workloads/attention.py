@@ -20,13 +20,13 @@ QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at a time
 
 
 class TorchAttention(TorchImplementation):
-    """Torch's scaled dot-product attention, with the fused kernel that torch chooses."""
+    """Torch's scaled dot-product attention, using the fused kernel that torch chooses."""
 
     name = "torch sdpa"
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory of the backward pass, the larger one, plus a tenth for score blocks."""
+        """Return the memory for the larger, backward pass, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -42,8 +42,8 @@ class TorchAttention(TorchImplementation):
     def prepare(self, inputs: Tensors) -> Call:
         """Prepare the forward pass or, if a gradient is among the inputs, the backward pass.
 
-        All gradients end up in one tensor, as a joint projection to queries, keys and values needs
-        them. No kernel writes them there directly, so torch copies them.
+        All gradients end up in one tensor, as needed by a joint projection to queries, keys and
+        values. No kernel writes them there directly, so torch copies them.
         """
         import torch
 
@@ -80,7 +80,7 @@ class ExplicitAttention(TorchAttention):
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory, including that for scores, weights and the gradients of both."""
+        """Return the memory, including that for scores, weights and both their gradients."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
@@ -149,7 +149,7 @@ class AttentionBackward(_Attention):
     tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
-        """Count four matrix products; kernels that keep no scores recompute them in a fifth one."""
+        """Count four matrix products, ignoring the fifth in kernels that recompute the scores."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:

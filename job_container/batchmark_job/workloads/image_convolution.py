@@ -89,7 +89,7 @@ class FusedConvolution(TorchConvolution):
 
 
 class TiledConvolution(BufferedImplementation, TorchConvolution):
-    """Computes both layers tile by tile, so that intermediate values stay in the cache."""
+    """Computes both layers tile by tile to keep intermediate values in the cache."""
 
     name = "torch channels-last in tiles"
     devices = ("cpu",)
@@ -150,7 +150,7 @@ def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
 
 
 def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) -> None:
-    """Compute one tile's pooled result and write it to its place; the tile's sides must be even."""
+    """Compute and store one tile's pooled result; the tile's sides must be even."""
     import torch
     import torch.nn.functional as F  # noqa: N812
 
@@ -179,7 +179,7 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
 
 
 def _unfolded_bytes(dtype: str) -> int:
-    """Return the bytes per pixel of patches that torch unfolds for float64, which oneDNN lacks."""
+    """Return the bytes per pixel of the patches torch unfolds for float64, which oneDNN lacks."""
     return 9 * CHANNELS[1] * DTYPE_BYTES[dtype] if dtype == "float64" else 0
 
 

@@ -1,4 +1,4 @@
-"""Sum of many numbers."""
+"""The sum of many numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 1 << 22
 
 
 class TorchSum(TorchImplementation):
-    """Torch's sum: partial sums on all threads of a CPU, CUB's two passes on CUDA."""
+    """Torch's sum: partial sums on all CPU threads, or CUB's two passes on CUDA."""
 
     dtypes: ClassVar[tuple[str, ...]] = Implementation.dtypes
     needs_native_arithmetic = False
@@ -84,7 +84,7 @@ class Reduction(Workload):
         return DTYPE_BYTES[_result_dtype(dtype)]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count one addition fewer than there are numbers."""
+        """Count the additions: one fewer than there are numbers."""
         return parameters["size"] - 1
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -92,7 +92,7 @@ class Reduction(Workload):
         return torch_calls.uniform([(parameters["size"],)], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Compare with the sum in extended precision."""
+        """Compare with a sum computed in extended precision."""
         total = np.longdouble(0)
         for chunk in inputs[0].split(CHUNK):  # type: ignore[no-untyped-call]
             total += np.sum(reference.to_float64(chunk), dtype=np.longdouble)

@@ -1,4 +1,4 @@
-"""Implementations that run a user's own code, and the conversion of its inputs."""
+"""Implementations that convert inputs and run a user's own code on them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """Return a remark if NumPy made the output: its memory is not torch's or an input's."""
+        """Return a remark if the output came from NumPy: its memory isn't torch's or an input's."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, with NumPy, pandas, scikit-learn or the like."""
+    """The user's step on NumPy arrays, written with NumPy, pandas, scikit-learn or similar."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
