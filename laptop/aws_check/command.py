@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 
 class CheckOptions(NamedTuple):
-    """The user's options, as typed."""
+    """The user's options, exactly as typed."""
 
     region: str | None
     budget: str = "2"
@@ -49,7 +49,7 @@ class CheckOptions(NamedTuple):
 
 
 def aws_check(order: CheckOptions, folder: Path) -> None:
-    """Check an AWS account, and keep the state of each check in `folder`.
+    """Check an AWS account, keeping each check's state in `folder`.
 
     Raises:
         LaptopError: the check is refused, or a step failed; the message says what to do.
@@ -142,7 +142,7 @@ def refuse_without_programs(parts: Iterable[Part]) -> None:
 
 
 def refuse_beside_another(check: Check) -> None:
-    """Raise LaptopError if the region has resources of another check, or can't be searched."""
+    """Raise LaptopError if the region has another check's resources, or can't be searched."""
     try:
         there = leftovers(check.clients)
     except NO_ANSWER as error:
@@ -222,7 +222,7 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
 
 
 def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
-    """Raise LaptopError if an unfinished check is in the way, or there is none to continue."""
+    """Raise LaptopError if an unfinished check is in the way, or the one to continue is missing."""
     if unfinished is None and (order.resume or order.destroy):
         raise LaptopError(f"there is no unfinished check in {home}: start a new one")
     if unfinished and not (order.resume or order.destroy):
@@ -244,7 +244,7 @@ def even_unheard(say: Say) -> Say:
 
 
 def usual_region() -> str:
-    """Return the region from the user's AWS settings."""
+    """Return the region in the user's AWS settings."""
     try:
         region = boto3.Session().region_name
     except BotoCoreError as error:

@@ -62,14 +62,14 @@ class Cost(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The parts of a check's maximum cost, and the source of the prices."""
+    """A check's maximum cost by part, and the source of the prices."""
 
     parts: tuple[Cost, ...]
     prices: str
 
     @property
     def usd(self) -> float:
-        """Total in USD, rounded up to whole cents."""
+        """The total in USD, rounded up to whole cents."""
         return math.ceil(round(100 * sum(part.usd for part in self.parts), 6)) / 100
 
 

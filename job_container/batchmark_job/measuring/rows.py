@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """Return the process whose turn it is, started if need be; the trial's winner is first."""
+        """Return the process whose turn it is, started if necessary, beginning with the winner."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None

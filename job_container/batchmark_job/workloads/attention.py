@@ -153,7 +153,7 @@ class AttentionBackward(_Attention):
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Return the bytes moved; packing the gradients reads and writes them once more."""
+        """Return the bytes moved, including those for packing the gradients afterwards."""
         return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:

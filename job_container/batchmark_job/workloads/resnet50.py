@@ -251,7 +251,7 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two operations per multiply-add of convolutions and classifier, and no others."""
+        """Count two operations per multiply-add in convolutions and classifier, and no others."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:

@@ -26,8 +26,8 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 class NumpySort(BufferedImplementation):
     """NumPy's sort on one thread, using AVX-512 or AVX2 if the CPU has it.
 
-    Sorting two halves on two threads and merging them by NumPy's stable sort took 1.2 to 1.9 times
-    as long.
+    Sorting two halves on two threads and merging them with NumPy's stable sort took 1.2 to 1.9
+    times as long.
     """
 
     name = "numpy"

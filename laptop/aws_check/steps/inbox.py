@@ -47,7 +47,7 @@ def messages(check: Check) -> list[str]:
 
 
 def remove_inbox(check: Check) -> None:
-    """Delete the queue, if it exists; deleting the topic ends its subscription."""
+    """Delete the queue if it exists; its subscription ends when the topic is deleted."""
     sqs = check.clients("sqs")
     with suppress(sqs.exceptions.QueueDoesNotExist):
         sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"])

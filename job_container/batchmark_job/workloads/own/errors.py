@@ -10,7 +10,7 @@ from batchmark_job.workloads.own.implementations import NUMPY_CODE
 
 
 def where_raised(error: BaseException) -> str:
-    """Return the file, line and a hint, or an empty string if no user's file raised the error."""
+    """Return the file, line and any hint, or an empty string if no user's file raised the error."""
     frames = [
         (frame.f_code, line)
         for frame, line in traceback.walk_tb(error.__traceback__)

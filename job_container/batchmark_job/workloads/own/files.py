@@ -280,7 +280,7 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """Return an optional function's result if already known, as running the file may fail."""
+        """Return an optional function's result if already known, as running the file might fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
@@ -344,7 +344,7 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """Convert an optional function's result to an integer, since formulas may give fractions."""
+    """Convert an optional function's result to an integer, since logarithms give fractions."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Code that the image workloads share: batches of square RGB images, N × 3 × size × size."""
+"""Code shared by image workloads: batches of square RGB images, N × 3 × size × size."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class ScipyFilter(BufferedImplementation):
 
 
 class ImageFilter(Workload):
-    """A filter from image to image, with reflected borders."""
+    """A filter that turns images into images, with reflected borders."""
 
     halo: int  # how many pixels away its result depends on
 
     @abstractmethod
     def expected(self, window: Float64Array) -> Float64Array:
-        """Compute the result for a window of channels that includes its halo."""
+        """Compute the result for a window, given its channels with a halo around them."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)
