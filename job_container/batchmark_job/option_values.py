@@ -19,7 +19,7 @@ _Options = TypeVar("_Options", bound=Options)
 
 
 def add_options(to: Any, model: type[Options]) -> None:
-    """Add a model's options to a parser or argument group."""
+    """Add a model's options to a parser or an argument group."""
     for name, flag in command_flags(model).items():
         to.add_argument(flag, dest=name, help=_help(schemas(model)[name]))
 

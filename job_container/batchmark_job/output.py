@@ -38,7 +38,7 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """Parse an output address; one that ends in "/" is a folder.
+    """Parse an output address, which is a folder if it ends in "/".
 
     A job outside Batch has no id, so in a local folder its file gets the first free number.
     """

@@ -73,7 +73,7 @@ class Check:
 
     @property
     def stacks(self) -> list[Terraform]:
-        """The optional stacks, in the order in which they are applied."""
+        """The optional stacks in the order they are applied."""
         return [self.terraform_of(part.stack) for part in self.parts if part.stack]
 
     @cached_property
@@ -113,7 +113,7 @@ class Check:
 
     @cached_property
     def config(self) -> Config:
-        """Configuration that Terraform published; cached, so use it only after the last apply."""
+        """The configuration Terraform published; cached, so use it only after the last apply."""
         return parse_config(self.published(VARIABLE))
 
     def published(self, variable: str) -> str:

@@ -95,7 +95,7 @@ def aws_check(order: CheckOptions, folder: Path) -> None:
 
 
 def begin(check: Check, order: CheckOptions, budget: float) -> None:
-    """Refuse a check that can't run here, show what it creates and costs, and ask for confirmation.
+    """Refuse a check that can't run here; show what it creates and costs, and ask for confirmation.
 
     Raises:
         LaptopError: the check is refused, or the user did not confirm it.
@@ -205,7 +205,7 @@ def tell(check: Check, state: State, folder: Path) -> None:
 
 
 def end_steps(check: Check) -> list[Step]:
-    """Return the steps that end a check; they run even if they succeeded before."""
+    """Return the steps that end a check, which run even if they succeeded before."""
     told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
@@ -255,7 +255,7 @@ def usual_region() -> str:
 
 
 def parse_budget(text: str) -> float:
-    """Parse the budget, in USD."""
+    """Parse the budget as an amount in USD."""
     try:
         budget = float(text)
     except ValueError:
@@ -268,7 +268,7 @@ def parse_budget(text: str) -> float:
 
 
 def parse_parts(text: str) -> tuple[Part, ...]:
-    """Parse comma-separated names of optional parts."""
+    """Look up the optional parts named in a comma-separated list."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
         raise LaptopError(

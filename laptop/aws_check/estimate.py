@@ -19,7 +19,7 @@ BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
-    """An upper bound on a check's use of an instance type.
+    """An upper bound on how much a check uses an instance type.
 
     `starts` counts every host started for jobs, including after a Spot reclaim; `waiting` is how
     many seconds nodes can spend waiting for another node that never starts.
@@ -76,7 +76,7 @@ class Estimate(NamedTuple):
 def estimate(
     prices: PriceTable, uses: Iterable[Use] = USES, beside: Iterable[Cost] = ()
 ) -> Estimate:
-    """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
+    """Estimate a check's maximum cost at On-Demand prices, which Spot prices never exceed.
 
     Excludes hosts that Batch starts again and again because they fail to register.
 

@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """A record of the steps; each is recorded before it creates anything."""
+    """A record of the steps; each one is recorded before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...
@@ -81,7 +81,7 @@ class Log(Protocol):
 
 
 def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
-    """Run steps in order; a failed one stops only those that depend on it.
+    """Run steps in order; if one fails, only the steps that depend on it are skipped.
 
     Steps that were already ok are not repeated, except for those with `again`. An interrupt
     propagates, and leaves its step recorded as unfinished.

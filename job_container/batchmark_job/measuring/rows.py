@@ -36,7 +36,7 @@ CRITERIA = ("max_seconds", "max_samples", "precise")
 
 @dataclass
 class RowProcess:
-    """One of the processes that measure a row: its worker, and what it has measured so far."""
+    """A process that measures a row: its worker, and its measurements so far."""
 
     worker: Worker
     turns: list[TurnSamples] = field(default_factory=list)
@@ -46,7 +46,7 @@ class RowProcess:
 
 @dataclass
 class Row(MeasuredRow):
-    """A row of a workload that runs alone; several processes take turns measuring it."""
+    """A row for a workload that runs alone; several processes take turns measuring it."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -61,7 +61,7 @@ class Row(MeasuredRow):
         return [turn for process in self.processes for turn in process.turns]
 
     def take_turn(self, bench: Bench) -> None:
-        """Let the next process measure for one turn; the first turn chooses the implementation."""
+        """Let the next process take its turn; the first turn also chooses the implementation."""
         self.begun = True
         try:
             if self.chosen is None:
@@ -77,7 +77,7 @@ class Row(MeasuredRow):
                 self.close()
 
     def close(self) -> None:
-        """End the workers and free the stored inputs; safe to call more than once."""
+        """End the workers and free the stored inputs; this is safe to call more than once."""
         for worker in (self._worker, *(process.worker for process in self.processes)):
             if worker is not None:
                 worker.end()

@@ -22,7 +22,7 @@ SPIN_CYCLES = 2**62  # of the GPU's clock: longer than any timeout
 
 
 def disturb(disturbance: Disturbance, device: str) -> NoReturn:
-    """Crash, hang, or use up the memory.
+    """Crash, hang or use up all memory, depending on the disturbance.
 
     Raises:
         MemoryError | RuntimeError: out of memory.

@@ -144,7 +144,7 @@ class _Runner:
     def _run_once(
         self, before: int, replicas: int, windows: int, seconds: float, lead: float
     ) -> Group:
-        """Start replicas numbered from `before`, measure them, and end them."""
+        """Start, measure and end replicas, numbering them from `before`."""
         processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
         self.workers.wait_for_ended()
         part, memory_before = Group(), self._memory_used()
@@ -227,7 +227,7 @@ class _Runner:
 
 
 def _replicas(tell: Tell, *arguments: Any) -> Replicas:
-    """Build a worker's replicas; the libraries are loaded only in the worker."""
+    """Build a worker's replicas, loading the libraries only in the worker."""
     from batchmark_job.sharing.replicas import Replicas
 
     return Replicas(tell, *arguments)
@@ -242,7 +242,7 @@ def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float
 
 
 def _patience(started: Sequence[StartedReplica]) -> float:
-    """Return how long to wait for the last steps after the time is up."""
+    """Return how long to wait for the last steps once time is up."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 

@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
-        """Read the variables that Batch or Kubernetes sets.
+        """Read the environment variables that Batch or Kubernetes sets.
 
         Raises:
             InputError: no folder is set, or the number is out of range.
@@ -68,7 +68,7 @@ class ReplicaRendezvous:
     """Starts each group's first worker in this container, and the rest in the other containers."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
-        """Start listening.
+        """Start listening for the other containers.
 
         Raises:
             InputError: the folder can't be used.

@@ -1,4 +1,4 @@
-"""The rows of the suite `sharing`: how many tasks share the device, and how."""
+"""The rows in the suite `sharing`: how many tasks share the device, and in which way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derives throughput, step times and gaps from the times at which replicas completed steps.
+"""Derives throughput, step times and gaps from when replicas completed their steps.
 
 Times are from time.perf_counter(), which uses the same clock in all processes of a machine.
 """
@@ -46,7 +46,7 @@ class Steps:
         return seconds[(ends > window.start) & (ends <= window.end)]
 
     def longest_gap(self, window: Window) -> float:
-        """Return the longest time within a window in which no step ended."""
+        """Return the longest time in a window during which no step ended."""
         inside = [end for end in self.ends if window.start < end < window.end]
         return float(np.diff([window.start, *inside, window.end]).max())
 

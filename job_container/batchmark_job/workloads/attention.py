@@ -1,4 +1,4 @@
-"""Scaled dot-product attention and its gradients; every query attends to every key."""
+"""Scaled dot-product attention and its gradients, with every query attending to every key."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CudnnAttention(FlashAttention):
 
 
 class ExplicitAttention(TorchAttention):
-    """Two matrix products with a softmax between them; the scores are kept in memory."""
+    """Two matrix products with a softmax in between, keeping the scores in memory."""
 
     name = "torch matmul and softmax"
 
@@ -124,7 +124,7 @@ class AttentionForward(_Attention):
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:
-        """Count the operations of two matrix products, but not those of the softmax."""
+        """Count the operations in two matrix products, but not in the softmax."""
         return 2 * _product_flops(parameters)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -157,7 +157,7 @@ class AttentionBackward(_Attention):
         return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Make queries, keys and values in one tensor, and the gradient of the output."""
+        """Make queries, keys and values in one tensor, and the output's gradient in another."""
         shape = _shape(parameters)
         return torch_calls.normal([(3, *shape), shape], dtype, seed)
 
@@ -217,7 +217,7 @@ def _forward(packed: Float64Array) -> Float64Array:
 
 
 def _backward(packed: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Compute the gradients of queries, keys and values by the chain rule."""
+    """Compute the gradients of queries, keys and values using the chain rule."""
     queries, keys, values = packed
     scale = queries.shape[1] ** -0.5
     gradients: Float64Array = np.zeros_like(packed)

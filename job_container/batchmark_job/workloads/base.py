@@ -45,7 +45,7 @@ class Implementation(ABC):
     least_row_seconds: ClassVar[float] = 0.0  # not tried in shorter rows, as it starts too slowly
 
     def version(self) -> str:
-        """Return the library's version; only called if `refusal` returns None."""
+        """Return the library's version; this is only called if `refusal` returns None."""
         return str(import_module(self.library).__version__)
 
     def is_for(self, device: str, dtype: str) -> bool:
@@ -64,15 +64,15 @@ class Implementation(ABC):
         """Return the peak memory use on the device for inputs, output and temporaries."""
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        """Convert host inputs to the preferred layout, keeping their values; this is not timed."""
+        """Convert host inputs to the preferred layout without changing their values; not timed."""
         return inputs
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Prepare for arranged inputs on the device, and return the call to time."""
+        """Prepare to run on arranged inputs on the device, and return the call to time."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare a call for each of several input sets of the same shapes."""
+        """Prepare a call for each of several input sets that have the same shapes."""
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
@@ -91,7 +91,7 @@ class BufferedImplementation(Implementation):
     """
 
     def buffers(self, inputs: Tensors) -> Tensors:
-        """Allocate the output, by default shaped like the first input, and any other buffers."""
+        """Allocate the output, shaped like the first input by default, and any other buffers."""
         import torch
 
         return (torch.empty_like(inputs[0]),)
@@ -128,15 +128,15 @@ class Workload(ABC):
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of one input set in bytes."""
+        """Return the size of an input set in bytes."""
 
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of the output in bytes, by default that of the inputs."""
+        """Return the output's size in bytes, which is the input set's by default."""
         return self.input_bytes(parameters, dtype)
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:
-        """Return the floating-point operations of one call, or None if counting makes no sense."""
+        """Return a call's floating-point operations, or None if counting them makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
         """Return how many images a call processes, or None if images per second make no sense."""

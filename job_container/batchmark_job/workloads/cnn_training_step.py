@@ -1,4 +1,4 @@
-"""A training step of a small network on CIFAR-10-sized images."""
+"""A training step for a small network on CIFAR-10-sized images."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None
 
 
 class OpenCVSobel(OpenCVFilter):
-    """OpenCV's functions, applied one after another to whole images."""
+    """Applies OpenCV's functions one after another to whole images."""
 
     name = "opencv"
 
@@ -121,7 +121,7 @@ class TorchSobel(TorchImplementation):
     dtypes = Implementation.dtypes
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, padded input, two gradients, and the last two magnitudes."""
+        """Return the memory for input, padded input, two gradients and the last two magnitudes."""
         padded = dict(parameters, size=parameters["size"] + 2)
         return 6 * images.batch_bytes(padded, dtype)
 
@@ -159,7 +159,7 @@ class EdgeDetection(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 for magnitude."""
+        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 per magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
     def expected(self, window: Float64Array) -> Float64Array:

@@ -19,7 +19,7 @@ CHECKED_IMAGES = 2
 
 
 class TorchFft(TorchImplementation):
-    """Torch's FFT: MKL on the CPU, cuFFT on CUDA."""
+    """Torch's FFT, which uses MKL on the CPU and cuFFT on CUDA."""
 
     dtypes = ("float32", "float64")
 
@@ -36,7 +36,7 @@ class TorchFft(TorchImplementation):
 
 
 class ScipyFft(TorchFft):
-    """SciPy's pocketfft, which computes in the precision of its input."""
+    """SciPy's pocketfft, which computes in its input's precision."""
 
     name = "scipy"
     devices = ("cpu",)

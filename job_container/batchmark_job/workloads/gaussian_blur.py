@@ -1,4 +1,4 @@
-"""Gaussian blur of RGB images: 15×15 kernel, σ = 5, with reflected borders."""
+"""Gaussian blur for RGB images: 15×15 kernel, σ = 5, with reflected borders."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Weights(NamedTuple):
 
 
 class TorchConvolution(TorchImplementation):
-    """Channels-last convolutions without autograd: oneDNN on the CPU, cuDNN on CUDA."""
+    """Channels-last convolutions without autograd, using oneDNN on the CPU and cuDNN on CUDA."""
 
     name = "torch channels-last"
 
@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """Cut the area that pooling reads into tiles with even sides; if possible, one per thread."""
+    """Cut the area read by pooling into tiles with even sides, one per thread if possible."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH
@@ -184,7 +184,7 @@ def _unfolded_bytes(dtype: str) -> int:
 
 
 def _with_buffers(held_bytes: int, dtype: str) -> int:
-    """Add the weights, and a tenth for the library's own buffers."""
+    """Add the weights' size, and a tenth for the library's own buffers."""
     return held_bytes + held_bytes // 10 + WEIGHT_COUNT * DTYPE_BYTES[dtype]
 
 
@@ -228,7 +228,7 @@ class ImageConvolution(Workload):
 
 
 def _reference_crop(batch: Tensor, weights: list[Float64Array], crop: Crop) -> Float64Array:
-    """Compute a crop of the output; zeros pad both the image and the first layer's output."""
+    """Compute a crop of the output, padding the image and the first layer's output with zeros."""
     first, first_bias, second, second_bias = weights
     size = batch.shape[2:]
     halo = 2

@@ -60,7 +60,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
 
 
 class NumpyMatmul(TorchMatmul):
-    """NumPy's product; NumPy's wheels compute it with OpenBLAS."""
+    """NumPy's product, which NumPy's wheels compute with OpenBLAS."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -108,7 +108,7 @@ class Matmul(Workload):
         return torch_calls.uniform((shape, shape), dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare the elements where some rows and columns cross, including the first and last."""
+        """Compare elements where some rows and columns cross, including the first and last ones."""
         left, right = inputs
         size = left.shape[0]
         rows, columns = (

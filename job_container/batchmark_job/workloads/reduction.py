@@ -51,7 +51,7 @@ class NumpySum(TorchSum):
 
 
 class OpencvSum(TorchSum):
-    """OpenCV's single float64 accumulator on one thread, too imprecise for float64 numbers."""
+    """OpenCV's sum on one thread, in one float64 accumulator: too imprecise for float64 numbers."""
 
     name = "opencv"
     devices = ("cpu",)
@@ -74,7 +74,7 @@ class Reduction(Workload):
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
-        """Allow log₂(10¹¹) rounding errors of half a unit in partial sums; the inputs are exact."""
+        """Allow for log₂(10¹¹) rounding errors of half a unit in partial sums of exact inputs."""
         return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:

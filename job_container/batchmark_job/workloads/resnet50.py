@@ -90,7 +90,7 @@ STATISTICS_SHAPES: tuple[Shape, ...] = tuple((layer.outputs,) for layer in LAYER
 
 
 def layer_outputs() -> list[tuple[Layer, int]]:
-    """Return each layer with its number of outputs per image."""
+    """Return each layer along with its number of outputs per image."""
     size = IMAGE_SIZE // STEM.stride
     found = [(STEM, STEM.outputs * size**2)]
     size //= 2  # max-pooling
@@ -130,7 +130,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """Fold the normalisation into the convolution, which is possible in inference."""
+    """Fold the normalisation into the convolution, as is possible in inference."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])
@@ -322,7 +322,7 @@ def _build_flat(
     statistics: Tensor,
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """Build from a tensor of all weights (convolutions channels-last) and one of all statistics."""
+    """Build from one tensor of weights (channels-last for convolutions) and one of statistics."""
     return build(
         views(weights, SHAPES, channels_last=True),
         views(statistics, STATISTICS_SHAPES, channels_last=True),

@@ -1,4 +1,4 @@
-"""Sorting of random keys."""
+"""Sorts random keys."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TorchSort(BufferedImplementation, TorchImplementation):
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for keys, output and a buffer, all with indices, as CUB sorts pairs."""
+        """Return the memory for keys, output and a buffer, with indices because CUB sorts pairs."""
         pair = DTYPE_BYTES[dtype] + INDEX_BYTES
         return parameters["size"] * 3 * pair
 

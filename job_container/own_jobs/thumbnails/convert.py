@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
 
 
 def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
-    """Make, shrink and write all pictures; return the seconds spent on shrinking and writing."""
+    """Make, shrink and write all pictures; return the seconds spent shrinking and writing."""
     seconds = 0.0
     with ThreadPoolExecutor(CPUS) as threads:
         for first in range(0, pictures, BATCH):

@@ -32,7 +32,7 @@ class AirflowRole:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that make AWS clients act as the role, once `renew` has been called."""
+        """Variables that make AWS clients act as the role after `renew` has been called."""
         region = self._check.account.region
         variables = {
             "AWS_CONFIG_FILE": str(self._folder / CONFIG),
@@ -45,7 +45,7 @@ class AirflowRole:
         return variables
 
     def renew(self) -> None:
-        """Assume the role, unless that was done recently.
+        """Assume the role, unless it was assumed recently.
 
         Raises:
             ClientError, BotoCoreError: AWS refused or did not respond.

@@ -136,7 +136,7 @@ def end_jobs(check: Check) -> None:
 
 
 def nothing_left(check: Check) -> Seen:
-    """Remove logs that AWS wrote late, and look for leftovers by tag and by name."""
+    """Remove logs that AWS wrote late, and look for leftovers by tag and name."""
     found: list[str] = []
 
     def gone() -> bool:

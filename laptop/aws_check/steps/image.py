@@ -1,4 +1,4 @@
-"""Puts the job image into the installation's repository: a new build, or the user's own image."""
+"""Puts the job image, either a new build or the user's own, into the installation's repository."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _uri(repository: str, tag: str) -> str:
 
 
 def _published(check: Check, repository: str) -> Images:
-    """Build the GPU and CPU variants of the image from the current commit, and push them."""
+    """Build the image's GPU and CPU variants from the current commit, and push them."""
     log = check.processes.log_of("image")
     check.say(f"building the job image (10 to 30 minutes); log: {log}")
     argv = [str(PUBLISH), "--repository", repository]

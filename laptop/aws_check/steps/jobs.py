@@ -75,7 +75,7 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
 def _unexpected(
     check: Check, device: str, purchase: Purchase, actual: str, host: JobHost
 ) -> str | None:
-    """Describe what differs from the request; on a local cloud, GPU jobs run on the CPU."""
+    """Describe any difference from the request; on a local cloud, GPU jobs may run on the CPU."""
     if check.account.on_aws and actual != device:
         return f"it ran on {actual}, not {device}"
     if host.purchase_option not in (None, purchase):
@@ -136,7 +136,7 @@ def sharing(check: Check) -> Seen:
 
 
 def telemetry(check: Check) -> Seen:
-    """Wait until CloudWatch lists metrics from jobs of the last three hours."""
+    """Wait until CloudWatch lists metrics from jobs in the last three hours."""
     cloudwatch, space = check.clients("cloudwatch"), f"Batchmark/{NAME}"
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 

@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused a call made by these runs; `usd` is the runs' cost."""
+        """Raise StepError if AWS refused any of these runs' calls; `usd` is the runs' cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -228,7 +228,7 @@ class LocalAirflow:
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, and check for its report; return the run and a summary."""
+        """Run a DAG that submits jobs, and check for the report; return the run and a summary."""
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)

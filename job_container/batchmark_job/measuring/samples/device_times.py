@@ -30,7 +30,7 @@ TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
-    """Return the median latency and kernel time of a call, keyed by the fields of Phases.
+    """Return a call's median latency and kernel time, keyed by the corresponding Phases fields.
 
     Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
     that none waits for the host. If the queue runs empty, kernel time is omitted. Calls that
@@ -76,7 +76,7 @@ def _queued(rotation: Rotation, calls: int) -> float:
 def time_transfers(
     host_inputs: Tensors, device_inputs: Tensors, output: Tensor
 ) -> dict[str, float]:
-    """Return the median times for allocating and copying, keyed by the fields of Phases.
+    """Return the median times for allocating and copying, keyed by the corresponding Phases fields.
 
     Copies are between pinned host memory and the device. Times are left out if memory runs out.
     """

@@ -81,7 +81,7 @@ def outliers(samples: Sequence[float]) -> tuple[int, ...]:
 
 
 def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
-    """Return whether a valley separates the samples into two modes, or None if there are too few.
+    """Return whether a valley separates the samples into two modes, or None for too few samples.
 
     `resolution` is the timer's, in the samples' unit; there is always a valley between its ticks.
 

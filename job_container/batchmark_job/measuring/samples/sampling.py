@@ -1,4 +1,4 @@
-"""Times calls: the timers, the warm-up, and the rule that decides when to stop sampling."""
+"""Times calls: timers, the warm-up, and the rule for when to stop sampling."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def warm_up(
 
 
 class StoppingRule:
-    """Decides after every sample whether to stop.
+    """Decides after each sample whether to stop sampling.
 
     To keep this cheap, the interval is recomputed only after the samples have grown by an eighth.
     """

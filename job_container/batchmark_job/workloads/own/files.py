@@ -74,7 +74,7 @@ def refuse_name_clash(name: str) -> None:
 
 
 def user_folder() -> Path:
-    """Return the folder set by the user, or else the one shipped with this program.
+    """Return the folder set by the user, or the one shipped with this program if none is set.
 
     Raises:
         InputError: the folder does not exist.
@@ -129,7 +129,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants, and yield what is wrong with them."""
+    """Fill in the constants, and yield a description of anything wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:
@@ -217,7 +217,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest renaming a function whose name is similar."""
+    """Suggest renaming a function with a similar name."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -287,7 +287,7 @@ class UserWorkload(Workload):
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of the inputs, making them once to find out."""
+        """Return the inputs' size, making them once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)

@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the file's own figure, or else ASSUMED_SETS times the size of the inputs."""
+        """Return the file's own figure, or ASSUMED_SETS times the inputs' size if it has none."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -107,7 +107,7 @@ class UserArrays(UserCode):
 
 
 def as_tensor(made: object, dtype: str) -> Tensor:
-    """Convert an input to a tensor; floating-point arrays are converted to the row's dtype.
+    """Convert an input to a tensor, with floating-point arrays converted to the row's dtype.
 
     Raises:
         TypeError: it is neither a tensor in host memory nor an array.

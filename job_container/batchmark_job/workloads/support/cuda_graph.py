@@ -36,7 +36,7 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return twice the call's memory: the graph keeps its own, torch caches the warm-up's."""
+        """Return twice the call's memory, as torch also caches what the warm-up needed."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:

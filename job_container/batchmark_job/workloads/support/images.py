@@ -47,7 +47,7 @@ def channels_last(tensor: Tensor) -> Tensor:
 
 
 class ScipyFilter(BufferedImplementation):
-    """An image filter from scipy.ndimage, which runs on one thread and sums in float64."""
+    """An image filter from scipy.ndimage, running on one thread and summing in float64."""
 
     name = library = "scipy"
     devices = ("cpu",)
@@ -56,7 +56,7 @@ class ScipyFilter(BufferedImplementation):
     batches_written: ClassVar[int]  # the output and temporaries
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for the input and for everything written."""
+        """Return the memory for the input, the output and any temporaries."""
         return (1 + self.batches_written) * batch_bytes(parameters, dtype)
 
     def buffers(self, inputs: Tensors) -> Tensors:

@@ -42,7 +42,7 @@ class Band(NamedTuple):
 def in_bands(
     batch: Tensor, output: Tensor, rows: int, *, halo: int, work: Callable[[Band], None]
 ) -> Call:
-    """Return a call in which all threads filter bands that together make up the output."""
+    """Return a call that uses all threads to filter the bands that make up the output."""
     return work_sharing.filling(output, bands(views(batch), views(output), rows, halo), work)
 
 

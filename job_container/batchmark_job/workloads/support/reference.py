@@ -67,7 +67,7 @@ def reflect(indices: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
-    """Return a crop with a halo around it, extending the image by reflection."""
+    """Return a crop with a halo around it, reflecting the image at its borders."""
     height, width = images.shape[2:]
     rows = np.arange(crop.top - halo, crop.top + crop.height + halo)
     columns = np.arange(crop.left - halo, crop.left + crop.width + halo)

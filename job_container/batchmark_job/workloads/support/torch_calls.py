@@ -33,7 +33,7 @@ class TorchImplementation(Implementation):
 
 
 def threads() -> int:
-    """Return how many threads the job allows each library to use."""
+    """Return how many threads the job lets each library use."""
     import torch
 
     return torch.get_num_threads()

@@ -123,7 +123,7 @@ class SgdStep(TorchImplementation):
         return self.step(inputs)[0]
 
     def step(self, inputs: Tensors) -> tuple[Call, Callable[[], None]]:
-        """Return the step, and a call that undoes all steps taken so far."""
+        """Return a step, and a call that undoes all steps taken so far."""
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -191,7 +191,7 @@ class GraphedSgdStep(CudaGraph):
 
 
 class TrainingStep(Workload):
-    """A training step: forward pass, cross-entropy, backward pass and update of all weights."""
+    """A training step: forward pass, cross-entropy, backward pass, and an update of all weights."""
 
     shapes: tuple[Shape, ...]
     image_size: ClassVar[int]
@@ -214,7 +214,7 @@ class TrainingStep(Workload):
 
     @abstractmethod
     def activations(self, parameters: Parameters) -> int:
-        """Return the number of outputs of all layers that have weights."""
+        """Return the total number of outputs from all layers with weights."""
 
     def weight_count(self) -> int:
         return sum(map(math.prod, self.shapes))
@@ -240,7 +240,7 @@ class TrainingStep(Workload):
         return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Make a batch that repeats each of a few different images."""
+        """Make a batch of a few different images, each of them repeated."""
         batch = parameters["batch"]
         distinct = self._distinct(batch)
         few, labels = self.few_images(distinct, dtype, seed)

@@ -74,7 +74,7 @@ def missing() -> str | None:
 
 
 def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
-    """Return a call that runs the kernel on all planes of a batch, reusing one result tensor."""
+    """Return a call that runs the kernel on all of a batch's planes, reusing one result tensor."""
     import torch
 
     triton_stub.install()
@@ -103,7 +103,7 @@ def held_programs() -> int:
 
 
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
-    """Return the fastest number of rows per strip for a GPU that holds `held` programs at once.
+    """Return the fastest number of rows per strip for a GPU that runs `held` programs at once.
 
     Taller strips reread fewer halo rows; shorter ones split a small image into more programs.
     """

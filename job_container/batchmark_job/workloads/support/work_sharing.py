@@ -49,7 +49,7 @@ def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None])
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads that sleep between calls and are shared by all prepared calls."""
+    """Return a pool of threads that sleep between calls, shared by all prepared calls."""
     return ThreadPoolExecutor(threads, "sharing", _compute_alone)
 
 
