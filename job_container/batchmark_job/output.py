@@ -62,7 +62,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
-    """Return a document's file name, without the ":" or "#" in ids of array and multi-node jobs."""
+    """Return a document's file name, replacing ":" and "#" in ids of array and multi-node jobs."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
 
 

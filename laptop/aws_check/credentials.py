@@ -29,8 +29,8 @@ RENEWED = (
 def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
     """Refuse fixed credentials that expire within `hours`; warn if their expiry is unknown.
 
-    Credentials that botocore renews, such as a profile's with a role or SSO, always pass, because
-    botocore does not report when their source expires.
+    Credentials that botocore renews, such as those from a profile with a role or SSO, always pass,
+    because botocore does not report when their source expires.
 
     Raises:
         LaptopError: they expire too soon.

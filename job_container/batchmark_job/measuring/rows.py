@@ -146,7 +146,7 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """End the row because no candidate can compute it, giving the worst outcome as reason."""
+        """End the row because no candidate can compute it, with the worst outcome as the reason."""
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """Return the process whose turn it is, started if necessary, beginning with the winner."""
+        """Return the next process, starting it if necessary; the trial's winner goes first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
@@ -218,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """Return the trials with the chosen candidate's outcome replaced with this failure."""
+        """Return the trials, replacing the chosen candidate's outcome with this failure."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,
@@ -266,7 +266,7 @@ class Row(MeasuredRow):
         self.end(status, reason)
 
     def _waited(self) -> float:
-        """Return the share of time that threads waited for a CPU; 0 if unknown or one thread."""
+        """Return the share of time threads waited for a CPU, or 0 if unknown or single-threaded."""
         several = self.chosen is not None and (self.chosen.threads or 1) > 1
         return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 

@@ -42,7 +42,7 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Return why options contradict each other, or None; `name` looks up a public name."""
+        """Return why the options conflict, or None; `name` maps a field to its public name."""
         return None
 
 

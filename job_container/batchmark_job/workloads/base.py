@@ -64,7 +64,7 @@ class Implementation(ABC):
         """Return the peak memory use on the device for inputs, output and temporaries."""
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        """Convert host inputs to the preferred layout without changing their values; not timed."""
+        """Convert host inputs to the preferred layout, keeping their values; this is not timed."""
         return inputs
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Implementation(ABC):
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """Return a remark about the figures based on an output, or usually None."""
+        """Return a remark about the figures based on an output, or None by default."""
         return None
 
     def plain(self) -> Implementation:
@@ -131,7 +131,7 @@ class Workload(ABC):
         """Return the size of an input set in bytes."""
 
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the output's size in bytes, which is the input set's by default."""
+        """Return the output's size in bytes, which by default equals the inputs' size."""
         return self.input_bytes(parameters, dtype)
 
     @abstractmethod

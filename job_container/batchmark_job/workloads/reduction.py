@@ -22,7 +22,7 @@ class TorchSum(TorchImplementation):
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for the numbers and sum, including torch's cast of 16-bit numbers."""
+        """Return the memory for numbers and sum, including torch's cast of 16-bit ones on a CPU."""
         number = DTYPE_BYTES[dtype]
         result = DTYPE_BYTES[_result_dtype(dtype)]
         number += result if result > number else 0

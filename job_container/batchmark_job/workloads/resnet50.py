@@ -175,10 +175,10 @@ class TorchResNet50(TorchImplementation):
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for two copies of all inputs, the output, and four largest activations.
+        """Return the memory for the inputs twice, the output, and four of the largest activations.
 
-        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three more
-        of these.
+        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three times
+        the largest activation.
         """
         largest = max(numbers for _, numbers in layer_outputs())
         activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)

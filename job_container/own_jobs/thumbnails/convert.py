@@ -132,7 +132,7 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
 
 
 def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
-    """Format a metric as a line in Batchmark's format."""
+    """Format a metric as a Batchmark metric line."""
     line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
     return json.dumps(line)
 

@@ -128,7 +128,7 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 
 def drift(samples: Sequence[float]) -> str | None:
-    """Describe how the last third of the samples differs from the first; None if it doesn't.
+    """Return how the last third of the samples differs from the first, or None if it doesn't.
 
     They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
     with too few samples for an interval uses its range. With fewer than 18 samples, halves are

@@ -85,7 +85,7 @@ class Timer(ABC):
 
 
 class MonotonicTimer(Timer):
-    """Times calls with the host's monotonic clock; waits for the device before and after each."""
+    """Times calls with the host's clock, waiting for the device before and after each one."""
 
     name = "monotonic"
 
@@ -101,7 +101,7 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """Times calls with CUDA events, from the first kernel's launch to the end of the last one."""
+    """Times calls with CUDA events, from before the first kernel's launch to the last one's end."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".

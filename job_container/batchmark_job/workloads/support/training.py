@@ -182,7 +182,7 @@ class GraphedSgdStep(CudaGraph):
     inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare calls, undoing the real steps taken while capturing, and also their momentum."""
+        """Prepare calls, undoing the real steps taken while capturing and their momentum."""
         steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
