@@ -174,8 +174,7 @@ def _run(
 ) -> tuple[JobDescription, JobHost]:
     """Run a job, or an array job of `size` children, to completion.
 
-    If an earlier start of the check submitted a job that is still live, the job is reused. No job
-    is left running.
+    A live job submitted by an earlier start of the check is reused. No job is left running.
 
     Raises:
         StepError: the job did not start or end in time; the message gives the reason.
