@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
 
 
 def load(environment: dict[str, str]) -> None:
-    """Load Triton in a new process: Triton and the dynamic loader read settings at startup."""
+    """Load Triton in a new process, as Triton and the dynamic loader read settings at startup."""
     subprocess.run([sys.executable, "-c", LOAD], env=environment, check=True)
 
 

@@ -1,4 +1,4 @@
-"""Airflow on one machine: its four components, and a client for its REST API."""
+"""Airflow on one machine: the four components, and a client for the REST API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMPONENTS = {
 
 @dataclass(frozen=True)
 class Airflow:
-    """An Airflow installation: its address, its login, and its folder with database and logs."""
+    """An Airflow installation: address, login, and the folder with its database and logs."""
 
     home: Path
     port: int
@@ -56,7 +56,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def kept_password(self) -> str | None:
-        """Return the password of an earlier start in this home, or None if there was none."""
+        """Return the password from an earlier start in this home, or None if there was none."""
         try:
             return str(json.loads(self._passwords.read_text())[USER])
         except (OSError, ValueError, KeyError):
@@ -67,7 +67,7 @@ class Airflow:
         return self.home / "passwords.json"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Return Airflow's entire configuration; a user's own airflow.cfg is not read."""
+        """Return Airflow's entire configuration; a user's own airflow.cfg is ignored."""
         axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,
@@ -112,7 +112,7 @@ class Airflow:
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:
-        """Create or upgrade the metadata database, and set the password of the only user."""
+        """Create or upgrade the metadata database, and set the only user's password."""
         make_private(self.home)
         write_private(self._passwords, json.dumps({USER: self.password}))
         (self.home / DATABASE).touch(mode=0o600)
@@ -153,7 +153,7 @@ class Airflow:
 
 
 class AirflowClient:
-    """A client for the Airflow REST API calls that a benchmark run needs; a context manager."""
+    """A context manager for the Airflow REST API calls that a benchmark run needs."""
 
     def __init__(self, airflow: Airflow) -> None:
         answer = httpx.post(
@@ -208,11 +208,11 @@ class AirflowClient:
         return str(self.dag_run(dag_id, run_id)["state"])
 
     def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        """Return Airflow's record of a run: `state`, `start_date`, `end_date` and more."""
+        """Return Airflow's record of a run, with `state`, `start_date`, `end_date` and more."""
         return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """Return all task instances of a run; mapped ones are separate entries."""
+        """Return all of a run's task instances; mapped ones are separate entries."""
         found: list[dict[str, Any]] = []
         while True:
             page = self._get(
@@ -234,7 +234,7 @@ class AirflowClient:
         )
 
     def change(self, method: str, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        """Send a request that changes something; retry while the database is locked."""
+        """Send a request that makes a change; retry while the database is locked."""
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             answer = self._http.request(method, path, json=body)
@@ -248,7 +248,7 @@ class AirflowClient:
         reraise=True,
     )
     def _get(self, path: str) -> dict[str, Any]:
-        """Send a GET request and return the parsed response; retry if a busy Airflow times out."""
+        """Send a GET request, retrying if a busy Airflow times out; return the parsed response."""
         answer = self._http.get(path)
         answer.raise_for_status()
         result: dict[str, Any] = answer.json()

@@ -18,7 +18,7 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 class AwsClients:
-    """boto3 clients for a local cloud; this process's environment is not changed.
+    """boto3 clients for a local cloud, created without changing this process's environment.
 
     Args:
         env: environment variables that point AWS clients to the local cloud.
@@ -54,7 +54,7 @@ class AwsClients:
         return str(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Yield, on each `next`, the lines that jobs have written since the previous one."""
+        """Yield the lines that jobs have written since the previous `next`."""
         logs = self.client("logs")
         tokens: dict[str, str] = {}
         while True:
@@ -72,10 +72,10 @@ class AwsClients:
 
 
 def publish_stand_in(ecr: Any, image: str) -> None:
-    """Push an image without layers under this tag, in place of the real one from `make image`.
+    """Push an image without layers under this name, instead of the real one from `make image`.
 
-    It stands in for the job image, which is never pulled from a local cloud's ECR. An existing
-    image with the tag is kept, because tags are immutable.
+    A stand-in is enough, as the job image is never pulled from a local cloud's ECR. An existing
+    image with the same tag is kept, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
     listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})

@@ -1,4 +1,4 @@
-"""Parses option values; an error names the rejected value."""
+"""Parses option values; error messages name the rejected value."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _Options = TypeVar("_Options", bound=Options)
 
 
 def add_options(to: Any, model: type[Options]) -> None:
-    """Add a model's options to a parser or argument group."""
+    """Add a model's options to a parser or an argument group."""
     for name, flag in command_flags(model).items():
         to.add_argument(flag, dest=name, help=_help(schemas(model)[name]))
 
 
 def command_flags(model: type[Options]) -> dict[str, str]:
-    """Return the command-line flags that add_options adds, by option name."""
+    """Return the command-line flags that add_options adds, keyed by option name."""
     return {name: flag for name, flag in flags(model).items() if flag != AXIS}
 
 
 def parse(model: type[_Options], arguments: argparse.Namespace, **more: object) -> _Options:
-    """Build the model from parsed options; `more` are fields that the command line lacks.
+    """Build the model from parsed options; `more` has the fields that aren't on the command line.
 
     Raises:
         InputError: an option is invalid.

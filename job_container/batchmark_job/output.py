@@ -38,9 +38,9 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """Parse an output address; one that ends in "/" is a folder.
+    """Parse an output address, which is a folder if it ends in "/".
 
-    A job outside Batch has no id of its own, so in a local folder it takes the first free number.
+    A job outside Batch has no id, so in a local folder its file gets the first free number.
     """
     if not address.strip():
         raise InputError("--output is empty; specify a file or s3://bucket/key")
@@ -62,7 +62,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
-    """Return a document's file name; ids of array and multi-node children contain ":" or "#"."""
+    """Return a document's file name, replacing ":" and "#" in ids of array and multi-node jobs."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
 
 
@@ -110,7 +110,7 @@ class S3Output:
     def check(self) -> None:
         """Start and abort an upload, which needs write permission but leaves no object.
 
-        A denied request fails at once; if S3 does not respond, it is retried for half a minute.
+        A denied request fails at once; one that gets no response is retried for half a minute.
         """
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
@@ -147,7 +147,7 @@ class S3Output:
 
 
 def _was_written(error: Exception) -> bool:
-    """Return whether an earlier attempt wrote the object, and only its response was lost."""
+    """Return whether an earlier attempt wrote the object but its response was lost."""
     if not isinstance(error, ClientError):
         return False
     is_there = error.response["Error"]["Code"] == "PreconditionFailed"
@@ -155,7 +155,7 @@ def _was_written(error: Exception) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely, or leave it as it is.
+    """Write a file completely, or leave it unchanged.
 
     Raises:
         OSError: the file was not written.

@@ -1,4 +1,4 @@
-"""Describes a measured row for the job's log: one line, and warnings about it."""
+"""Describes a measured row in the job's log: one line of figures, plus any warnings."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def name_and_threads(implementation: Implementation) -> str:
 
 
 def warnings(measurement: Measurement) -> Iterator[str]:
-    """Yield what readers of a row's figures should know, one line each."""
+    """Yield warnings for readers of a row's figures, one line each."""
     for trial in measurement.trials:
         if trial.outcome in {"wrong", "failed"}:
             tried = name_and_threads(trial.implementation)

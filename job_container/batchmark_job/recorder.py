@@ -1,4 +1,4 @@
-"""Keeps a job's rows, and writes its one document."""
+"""Keeps a job's rows, and writes the job's single document."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recorder:
         return EXIT_ROW_FAILED if failed or (nothing and self.settings.job_id == BY_HAND) else 0
 
     def interrupt(self, received: signal.Signals) -> int:
-        """Write the finished and unfinished rows, and return the exit code."""
+        """Write both finished and unfinished rows, and return the exit code."""
         if not self._closing.acquire(blocking=False):
             say(
                 f"batchmark-job: {received.name} arrived while the complete document was being "
@@ -72,7 +72,7 @@ class Recorder:
         return 128 + received
 
     def abandon(self, error: BaseException) -> None:
-        """Write the rows begun before an error elsewhere; unfinished rows count as failed."""
+        """Write the rows begun before an error outside them, counting unfinished rows as failed."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and will end the process
         try:

@@ -1,4 +1,4 @@
-"""A job's settings, from the command line."""
+"""A job's settings, taken from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command-line options of the suites `sharing` and `scaling`, derived from their models.
+"""Command-line options for the suites `sharing` and `scaling`, derived from their models.
 
 All functions except `add` raise an InputError if an option or the environment is invalid.
 """

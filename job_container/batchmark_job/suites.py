@@ -1,4 +1,4 @@
-"""The suites: named grids of workloads and sizes. CPU and GPU targets run the same grid."""
+"""The suites: named grids of workloads and sizes, which are the same for CPU and GPU targets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Grid:
     dtypes: Sequence[str] = ("float32",)
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
-        """Return every combination, varying the dtype fastest; `dtypes` replaces the grid's own.
+        """Return every combination, varying the dtype fastest; `dtypes` overrides the grid's own.
 
         Raises:
             InputError: a workload or axis is unknown, or a value is out of range.
@@ -203,7 +203,7 @@ NAMES = (*SUITES, USER_SUITE)
 
 
 def find_suite(name: str) -> Suite:
-    """Look up a suite by name; the suite of a user's own workloads is built from their files.
+    """Look up a suite by name; the suite for users' own workloads is built from their files.
 
     Raises:
         InputError: there is no such suite, or a user's own workload can't be used.

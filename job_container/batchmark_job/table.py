@@ -1,4 +1,4 @@
-"""Formats a result document as a table that is 80 characters wide."""
+"""Formats a result document as an 80-character-wide table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """Yield the rows with their figures, then remarks on several rows together, and reasons."""
+    """Yield the rows with their figures, then remarks about several rows at once, then reasons."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (

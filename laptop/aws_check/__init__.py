@@ -1,1 +1,1 @@
-"""`make aws-check`: tests a first apply in an AWS account, from quotas to a complete clean-up."""
+"""`make aws-check`: tests a first deployment to an AWS account, from quotas to full clean-up."""

@@ -1,4 +1,4 @@
-"""The account to check, or the local cloud in place of one."""
+"""The account to check, or a local cloud standing in for one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_account(clients: Clients, region: str) -> Account:
 
 
 def _principal(clients: Clients, arn: str) -> str:
-    """Return the ARN of the user, or of the session's role including its path."""
+    """Return the ARN of the user or of the session's role, including the role's path."""
     if arn.endswith(":root"):
         raise LaptopError(
             "these credentials belong to the account's root user, which can't assume Airflow's "
@@ -57,7 +57,7 @@ def _principal(clients: Clients, arn: str) -> str:
 
 
 def refuse_free_plan(clients: Clients) -> None:
-    """Refuse an account on AWS's Free plan, where EC2 starts only a few small instance types.
+    """Refuse an account on AWS's Free plan, on which EC2 starts only a few small instance types.
 
     Args:
         clients: clients for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
@@ -76,7 +76,7 @@ def refuse_free_plan(clients: Clients) -> None:
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Return today's prices of these instance types, or committed ones if AWS does not respond."""
+    """Return these instance types' current prices, or committed ones if AWS does not respond."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

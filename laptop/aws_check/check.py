@@ -1,4 +1,4 @@
-"""State shared by the steps of a check: the account, the Terraform stacks, and their outputs."""
+"""State shared by a check's steps: the account, the Terraform stacks, and their outputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Check:
-    """A check in its own folder, which includes a copy of the Terraform code that it applies."""
+    """A check and its folder, which contains a copy of the Terraform code that it applies."""
 
     account: Account
     folder: Path
@@ -73,7 +73,7 @@ class Check:
 
     @property
     def stacks(self) -> list[Terraform]:
-        """The optional stacks, in the order in which they are applied."""
+        """The optional stacks in the order they are applied."""
         return [self.terraform_of(part.stack) for part in self.parts if part.stack]
 
     @cached_property
@@ -83,7 +83,7 @@ class Check:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment, without settings meant for other uses of Terraform."""
+        """This process's environment, minus settings meant for other uses of Terraform."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -99,12 +99,12 @@ class Check:
         self.pin()
 
     def pin(self, **inputs: Any) -> None:
-        """Set inputs of the core stack, in addition to those of every check."""
+        """Set inputs to the core stack, in addition to those set for every check."""
         more = (part.core_inputs(self.account) for part in self.parts)
         self._pinned.write_text(json.dumps(inputs_of(self.account, more) | inputs, indent=2))
 
     def pinned(self, name: str) -> Any:
-        """Return the value of an input of the core stack."""
+        """Return the value of an input to the core stack."""
         return json.loads(self._pinned.read_text())[name]
 
     @property
@@ -113,7 +113,7 @@ class Check:
 
     @cached_property
     def config(self) -> Config:
-        """Configuration that Terraform published; cached, so use it only after the last apply."""
+        """The configuration Terraform published; cached, so use it only after the last apply."""
         return parse_config(self.published(VARIABLE))
 
     def published(self, variable: str) -> str:
@@ -125,8 +125,8 @@ class Check:
         """Poll until `ask` returns a truthy value, and return that value.
 
         Raises:
-            StepError: `ask` returned none within `seconds`; the message starts with `missing`'s
-                text.
+            StepError: `ask` returned no such value within `seconds`; the message starts with
+                `missing`'s text.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
@@ -136,7 +136,7 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """Return the On-Demand cost of running an instance for this time, or 0 on a local cloud."""
+        """Return the On-Demand cost of running an instance this long, or 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 
@@ -159,7 +159,7 @@ class Part:
 
 
 def judge_answers(answers: Iterable[Answer]) -> Seen:
-    """Turn the results of the environment check into a step's outcome.
+    """Turn the environment check's results into a step's outcome.
 
     Raises:
         StepError: at least one of them failed.

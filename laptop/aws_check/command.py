@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 
 class CheckOptions(NamedTuple):
-    """The user's options, as typed."""
+    """The user's options, exactly as typed."""
 
     region: str | None
     budget: str = "2"
@@ -49,7 +49,7 @@ class CheckOptions(NamedTuple):
 
 
 def aws_check(order: CheckOptions, folder: Path) -> None:
-    """Check an AWS account, and keep the state of each check in `folder`.
+    """Check an AWS account, keeping each check's state in `folder`.
 
     Raises:
         LaptopError: the check is refused, or a step failed; the message says what to do.
@@ -95,7 +95,7 @@ def aws_check(order: CheckOptions, folder: Path) -> None:
 
 
 def begin(check: Check, order: CheckOptions, budget: float) -> None:
-    """Refuse a check that can't run here, show what it creates and costs, and ask for confirmation.
+    """Refuse a check that can't run here; show what it creates and costs, and ask for confirmation.
 
     Raises:
         LaptopError: the check is refused, or the user did not confirm it.
@@ -142,7 +142,7 @@ def refuse_without_programs(parts: Iterable[Part]) -> None:
 
 
 def refuse_beside_another(check: Check) -> None:
-    """Raise LaptopError if the region has resources of another check, or can't be searched."""
+    """Raise LaptopError if the region has another check's resources, or can't be searched."""
     try:
         there = leftovers(check.clients)
     except NO_ANSWER as error:
@@ -205,7 +205,7 @@ def tell(check: Check, state: State, folder: Path) -> None:
 
 
 def end_steps(check: Check) -> list[Step]:
-    """Return the steps that end a check; they run even if they succeeded before."""
+    """Return the steps that end a check, which run even if they succeeded before."""
     told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
@@ -222,7 +222,7 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
 
 
 def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
-    """Raise LaptopError if an unfinished check is in the way, or there is none to continue."""
+    """Raise LaptopError if an unfinished check is in the way, or if there is none to continue."""
     if unfinished is None and (order.resume or order.destroy):
         raise LaptopError(f"there is no unfinished check in {home}: start a new one")
     if unfinished and not (order.resume or order.destroy):
@@ -244,7 +244,7 @@ def even_unheard(say: Say) -> Say:
 
 
 def usual_region() -> str:
-    """Return the region from the user's AWS settings."""
+    """Return the region in the user's AWS settings."""
     try:
         region = boto3.Session().region_name
     except BotoCoreError as error:
@@ -255,7 +255,7 @@ def usual_region() -> str:
 
 
 def parse_budget(text: str) -> float:
-    """Parse the budget, in USD."""
+    """Parse the budget as an amount in USD."""
     try:
         budget = float(text)
     except ValueError:
@@ -268,7 +268,7 @@ def parse_budget(text: str) -> float:
 
 
 def parse_parts(text: str) -> tuple[Part, ...]:
-    """Parse comma-separated names of optional parts."""
+    """Look up the optional parts named in a comma-separated list."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
         raise LaptopError(

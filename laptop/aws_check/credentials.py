@@ -27,10 +27,10 @@ RENEWED = (
 
 
 def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
-    """Refuse fixed credentials that expire within these hours; warn if their expiry is unknown.
+    """Refuse fixed credentials that expire within `hours`; warn if their expiry is unknown.
 
-    Credentials that botocore renews, such as those of a profile with a role or SSO, always pass:
-    botocore does not report when their source expires.
+    Credentials that botocore renews, such as those from a profile with a role or SSO, always pass,
+    because botocore does not report when their source expires.
 
     Raises:
         LaptopError: they expire too soon.
@@ -57,7 +57,7 @@ def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
 
 @contextmanager
 def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
-    """Turn an error within the context into one about expired credentials, if that is the cause.
+    """Turn an error in the context into one about expired credentials if they are the cause.
 
     Raises:
         StepError: the credentials have expired; the message says how to continue.
@@ -73,7 +73,7 @@ def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
 
 
 def _have_ended(clients: Clients) -> bool:
-    """Return whether the credentials have expired, according to a call that needs no permission."""
+    """Return whether the credentials have expired, by making a call that needs no permission."""
     try:
         clients("sts").get_caller_identity()
     except ClientError as error:

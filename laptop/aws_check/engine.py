@@ -16,7 +16,7 @@ BUILD_BYTES = 14e9
 
 
 def docker(*arguments: str, given: str = "") -> str:
-    """Run a docker command with this input, and return its output.
+    """Run a docker command with the given input, and return its output.
 
     Raises:
         LaptopError: Docker is missing, or the command failed.
@@ -39,7 +39,7 @@ def pull(image: str) -> None:
 
 
 def refuse_without_image(image: str | None) -> None:
-    """Refuse if Docker is not available or, unless the user has an image, can't build ours.
+    """Refuse to go on if Docker isn't available or, unless the user has an image, can't build ours.
 
     Raises:
         LaptopError: no engine responds, or the image can't be built; the message says what to do.

@@ -19,7 +19,7 @@ BOOT_SECONDS, IDLE_SECONDS = 300, 600
 
 
 class Use(NamedTuple):
-    """An upper bound on a check's use of an instance type.
+    """An upper bound on how much a check uses an instance type.
 
     `starts` counts every host started for jobs, including after a Spot reclaim; `waiting` is how
     many seconds nodes can spend waiting for another node that never starts.
@@ -62,21 +62,21 @@ class Cost(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The parts of a check's maximum cost, and the source of the prices."""
+    """A check's maximum cost by part, and the source of the prices."""
 
     parts: tuple[Cost, ...]
     prices: str
 
     @property
     def usd(self) -> float:
-        """Total in USD, rounded up to whole cents."""
+        """The total in USD, rounded up to whole cents."""
         return math.ceil(round(100 * sum(part.usd for part in self.parts), 6)) / 100
 
 
 def estimate(
     prices: PriceTable, uses: Iterable[Use] = USES, beside: Iterable[Cost] = ()
 ) -> Estimate:
-    """Estimate a check's maximum cost at On-Demand prices, which Spot never exceeds.
+    """Estimate a check's maximum cost at On-Demand prices, which Spot prices never exceed.
 
     Excludes hosts that Batch starts again and again because they fail to register.
 

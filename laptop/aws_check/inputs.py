@@ -16,7 +16,7 @@ ONCE = {"timeout_seconds": JOB_SECONDS, "attempts": 1}
 
 
 def inputs_of(account: Account, more: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return inputs for one GPU target on Spot first, one CPU target, and the optional parts.
+    """Return inputs for a GPU target that tries Spot first, a CPU target, and the optional parts.
 
     On a local cloud, both targets fit into the smallest pool, and GPU jobs run on its CPU.
     """

@@ -1,4 +1,4 @@
-"""Builds a check's report for an issue: a page and a JSON file that name no account or person."""
+"""Builds a check's report for an issue: a page and a JSON file, naming no account or person."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Files(NamedTuple):
 
 
 def report_of(check: Check, state: State) -> Report:
-    """Build the report, without anything that identifies an account, a person or a machine."""
+    """Build the report, omitting anything that identifies an account, a person or a machine."""
     names = names_here(check.account.principal_arn)
     steps = (
         step.model_copy(update={"seen": scrubbed(step.seen, names)})

@@ -1,4 +1,4 @@
-"""Removes what identifies an account, a person or a machine from a text."""
+"""Removes anything that identifies an account, a person or a machine from text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATTERNS = (
 
 
 def scrubbed(text: str, names: Iterable[str] = ()) -> str:
-    """Remove account ids, e-mail and IP addresses, hosts, keys and these names from a text."""
+    """Remove account ids, e-mail and IP addresses, hosts, keys and these names from text."""
     known = {str(ROOT): "<clone>", str(Path.home()): "<home>"}
     known |= {name: "<name>" for name in names if _names_somebody(name)}
     for name in sorted(known, key=len, reverse=True):
@@ -40,7 +40,7 @@ def scrubbed(text: str, names: Iterable[str] = ()) -> str:
 
 
 def names_here(principal_arn: str) -> list[str]:
-    """Return names that identify the user or this machine, including the name in IAM."""
+    """Return names that identify the user or this machine, including the user's IAM name."""
     return [
         getpass.getuser(),
         socket.gethostname(),

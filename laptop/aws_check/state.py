@@ -18,7 +18,7 @@ FILE = "state.json"
 
 
 class StateFile(Record):
-    """Content of the state file."""
+    """The contents of the state file."""
 
     schema_version: Literal[1] = 1
     began_at: AwareDatetime
@@ -48,7 +48,7 @@ class State:
 
     @classmethod
     def of(cls, folder: Path) -> State | None:
-        """Return the state of an earlier start, or None if there was none.
+        """Return the state saved by an earlier start, or None if there was none.
 
         Raises:
             LaptopError: the file can't be read.
@@ -77,7 +77,7 @@ class State:
         self._update(running=None, outcomes=(*others, outcome))
 
     def is_ending(self) -> None:
-        """Record that destroying has begun, after which the check can't be continued."""
+        """Record that destruction has begun, so that the check can no longer be continued."""
         self._update(ending=True)
 
     def is_over(self) -> None:

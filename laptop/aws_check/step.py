@@ -1,4 +1,4 @@
-"""A step of the check: what it expects, what it saw, what it cost, and what it depends on."""
+"""A step in the check: what it expects, what it saw, what it cost, and what it depends on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class StepError(LaptopError):
-    """A step saw something unexpected; `usd` is what it had cost until then."""
+    """Raised if a step sees something unexpected; `usd` is what it has cost so far."""
 
     def __init__(self, text: str, usd: float = 0.0) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class StepError(LaptopError):
 
 
 class NotCheckedError(LaptopError):
-    """A step can't be checked here; with `passes`, steps that depend on it still run."""
+    """Raised if a step can't be checked here; with `passes`, steps that depend on it still run."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class NotCheckedError(LaptopError):
 
 
 class Outcome(Record):
-    """The result of a step, whether it was run or not."""
+    """A step's result, whether or not it was run."""
 
     step: str
     expected: str
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Log(Protocol):
-    """A record of the steps; each is recorded before it creates anything."""
+    """A record of the steps; each one is recorded before it creates anything."""
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]: ...
@@ -81,7 +81,7 @@ class Log(Protocol):
 
 
 def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
-    """Run steps in order; a failed one stops only those that depend on it.
+    """Run steps in order; if one fails, only the steps that depend on it are skipped.
 
     Steps that were already ok are not repeated, except for those with `again`. An interrupt
     propagates, and leaves its step recorded as unfinished.
@@ -97,7 +97,7 @@ def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
 
 
 def not_run(step: Step, reason: str) -> Outcome:
-    """Return the outcome of a step that was not run."""
+    """Return the outcome for a step that was not run."""
     return _of(step, "not checked", reason)
 
 

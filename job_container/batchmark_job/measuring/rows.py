@@ -1,4 +1,4 @@
-"""Measures one row: candidates enter a trial, then several processes sample warm calls in turns."""
+"""Measures one row: candidates compete in a trial, then processes take turns timing warm calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CRITERIA = ("max_seconds", "max_samples", "precise")
 
 @dataclass
 class RowProcess:
-    """One of the processes that measure a row: its worker, and what it has measured so far."""
+    """A process that measures a row: its worker, and its measurements so far."""
 
     worker: Worker
     turns: list[TurnSamples] = field(default_factory=list)
@@ -46,7 +46,7 @@ class RowProcess:
 
 @dataclass
 class Row(MeasuredRow):
-    """A row of a workload that runs alone; several processes take turns measuring it."""
+    """A row for a workload that runs alone; several processes take turns measuring it."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -61,7 +61,7 @@ class Row(MeasuredRow):
         return [turn for process in self.processes for turn in process.turns]
 
     def take_turn(self, bench: Bench) -> None:
-        """Let the next process measure for one turn; the first turn chooses the implementation."""
+        """Let the next process take its turn; the first turn also chooses the implementation."""
         self.begun = True
         try:
             if self.chosen is None:
@@ -77,7 +77,7 @@ class Row(MeasuredRow):
                 self.close()
 
     def close(self) -> None:
-        """End the workers and free the stored inputs; safe to call more than once."""
+        """End the workers and free the stored inputs; this is safe to call more than once."""
         for worker in (self._worker, *(process.worker for process in self.processes)):
             if worker is not None:
                 worker.end()
@@ -85,7 +85,7 @@ class Row(MeasuredRow):
             self._store.close()
 
     def choose(self, bench: Bench) -> None:
-        """Choose the implementation by a trial, or end the row if no candidate can compute it.
+        """Hold a trial to choose the implementation; end the row if no candidate can compute it.
 
         Raises:
             StepError: the candidates could not be determined.
@@ -128,7 +128,7 @@ class Row(MeasuredRow):
     ) -> tuple[Entry, Candidate | None]:
         """Run the trial, and return the entry with its results and the chosen candidate.
 
-        If the chosen one is slower than the previous size suggests, keep the better of two trials.
+        If the winner is slower than the previous size suggests, keep the better of two trials.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -146,7 +146,7 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """End the row because no candidate can compute it; the worst outcome becomes the reason."""
+        """End the row because no candidate can compute it, with the worst outcome as the reason."""
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -191,7 +191,7 @@ class Row(MeasuredRow):
                 self._finish()
 
     def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
-        """Return the process whose turn it is, started if need be; the trial's winner is first."""
+        """Return the next process, starting it if necessary; the trial's winner goes first."""
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
@@ -205,7 +205,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Record the only candidate's cold call; if its result is wrong, end the row."""
+        """Record the only candidate's cold call, and end the row if its result is wrong."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
@@ -218,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """Return the trials with the chosen candidate's outcome replaced by this failure."""
+        """Return the trials, replacing the chosen candidate's outcome with this failure."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,
@@ -266,7 +266,7 @@ class Row(MeasuredRow):
         self.end(status, reason)
 
     def _waited(self) -> float:
-        """Return the share of time its threads waited for a CPU; 0 for one thread or if unknown."""
+        """Return the share of time threads waited for a CPU, or 0 if unknown or single-threaded."""
         several = self.chosen is not None and (self.chosen.threads or 1) > 1
         return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 
@@ -279,7 +279,7 @@ class Row(MeasuredRow):
         return self._named(status, reason, **found)
 
     def _measured(self) -> dict[str, Any]:
-        """Return the Measurement fields to which all processes contribute."""
+        """Return the Measurement fields that combine the results of all processes."""
         turns = self.turns
         processes = [process for process in self.processes if process.turns]
         looks = [process.last_look for process in processes if process.last_look]

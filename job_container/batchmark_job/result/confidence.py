@@ -1,4 +1,4 @@
-"""The confidence level of all intervals."""
+"""The confidence level used for all intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result document, which is all that a job passes on to the rest of Batchmark.
+"""The result document: everything that a job passes on to the rest of Batchmark.
 
 The job writes it, Airflow reads it, and nothing rewrites it. Every duration is in seconds and every
 size in bytes. `make schema` exports this module as `job_container/result.schema.json`.
@@ -62,7 +62,7 @@ _Row = TypeVar("_Row", bound=Hashable)
 
 
 class ResultError(ValueError):
-    """A result document is unusable; the message says why."""
+    """Raised for an unusable result document; the message says why."""
 
 
 class Device(StrEnum):
@@ -434,7 +434,7 @@ class ResultDocument(Model):
 
 
 def first_twice(rows: Iterable[_Row]) -> _Row | None:
-    """Return the first row that appears a second time, or None."""
+    """Return the first row that repeats an earlier one, or None."""
     seen: set[_Row] = set()
     for row in rows:
         if row in seen:
@@ -478,7 +478,7 @@ def parse_document(text: str | bytes) -> ResultDocument:
 
 
 def _most_keys(value: Any) -> int:
-    """Return the number of keys of the largest object in a JSON value."""
+    """Return how many keys the largest object in a JSON value has."""
     most, left = 0, [value]
     while left:
         value = left.pop()

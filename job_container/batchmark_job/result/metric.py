@@ -1,4 +1,4 @@
-"""Metric lines, with which any job reports metrics in a file or on standard output.
+"""Metric lines, which any job can write to a file or standard output to report metrics.
 
 Each line is a JSON object: in the file named by the variable BATCHMARK_METRICS, or after PREFIX on
 standard output. `make schema` exports MetricLine as `metric-line.schema.json`.
@@ -41,11 +41,11 @@ class MetricLine(Model):
 
 
 class MetricLineError(ValueError):
-    """A metric line is unusable; the message says why."""
+    """Raised for an unusable metric line; the message says why."""
 
 
 def parse_metric_line(text: str) -> MetricLine:
-    """Parse a line without its prefix.
+    """Parse a metric line whose prefix has been removed.
 
     Raises:
         MetricLineError: the line is invalid.

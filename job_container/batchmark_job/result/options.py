@@ -1,4 +1,4 @@
-"""Options declared once as a model; forms, plan records and command lines derive from it."""
+"""Declares options once as a model, from which forms, plan records and command lines derive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def option(
         description: help text shown in the form, or None to hide the option there.
         command: help text on the command line, or None to leave the option out there.
         flag: name on the command line, if it differs from the field's.
-        form: further settings of the form's field: its `section`, a label for each choice (`says`),
+        form: more settings for the form's field: its `section`, a label for each choice (`says`),
             and `must` for a field that users have to fill in although its default is empty.
     """
     extra = {"command": command, "flag": flag, **form}
@@ -42,13 +42,13 @@ class Options(Model):
     """The options of a kind of run, or of one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
-        """Return why options contradict each other, or None; `name` gives a field's public name."""
+        """Return why the options conflict, or None; `name` maps a field to its public name."""
         return None
 
 
 @cache
 def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schema of each option by name, without references.
+    """Return each option's JSON Schema, keyed by name, with references resolved.
 
     If a field is itself a record, each of its fields is an option.
     """
@@ -65,7 +65,7 @@ def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
 
 
 def flags(model: type[Model]) -> dict[str, str]:
-    """Return the command-line flags of a model's options, by option name."""
+    """Return the command-line flags for a model's options, keyed by option name."""
     return {
         name: "--" + schema.get("flag", name).replace("_", "-")
         for name, schema in schemas(model).items()
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """Return options as command-line arguments, without those that are empty by default."""
+    """Return options as command-line arguments, omitting empty ones that are empty by default."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []
@@ -89,12 +89,12 @@ def arguments(options: Options) -> list[str]:
 
 
 def text(value: object) -> str:
-    """Return a value as a command-line argument."""
+    """Format a value as a command-line argument."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
-    """Say which option is invalid and what it accepts; `name` gives an option's public name."""
+    """Say which option is invalid and what it accepts; `name` maps an option to its public name."""
     where = error.errors()[0]["loc"][:2]
     # A union has an error for each of its types.
     *_, first = (each for each in error.errors() if each["loc"][:2] == where)

@@ -1,4 +1,4 @@
-"""Records of a whole job that was not written for Batchmark, observed from outside."""
+"""Records for a whole job that was not written for Batchmark and is observed from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces characters that would break a line or a terminal, in records and in output."""
+"""Replaces characters in records and output that would break a line or disrupt a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PICTURES = {number: 0x2400 + number for number in range(0x20)} | {_DELETE: 0x24
 
 
 def printable(text: str) -> str:
-    """Replace control and format characters by visible ones; the text's length stays the same."""
+    """Replace control and format characters with visible ones, keeping the text's length."""
     if text.isprintable():
         return text
     return "".join(

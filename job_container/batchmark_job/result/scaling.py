@@ -1,4 +1,4 @@
-"""How a result document describes a row that several nodes measured together."""
+"""A result document's records for a row that several nodes measured together."""
 
 from __future__ import annotations
 

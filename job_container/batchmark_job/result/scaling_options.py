@@ -1,4 +1,4 @@
-"""Options of a run of the suite `scaling`, and of each of its jobs."""
+"""Options for runs of the suite `scaling` and for their jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a result document describes tasks that share a device."""
+"""A result document's records for tasks that share a device."""
 
 from __future__ import annotations
 

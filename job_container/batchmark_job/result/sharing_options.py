@@ -1,4 +1,4 @@
-"""Options of a run of the suite `sharing`, and of each of its jobs."""
+"""Options for runs of the suite `sharing` and for their jobs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SharingOptions(Options):
 
     @property
     def separate_replicas(self) -> int | None:
-        """Number of jobs or pods with one replica each; None for processes of one job."""
+        """The number of jobs or pods with one replica each, or None for processes in one job."""
         return None if self.form == "processes" else self.replicas[0]
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:

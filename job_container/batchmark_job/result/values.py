@@ -1,4 +1,4 @@
-"""The types of a result document's values, and their bounds."""
+"""The types and bounds of a result document's values."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ OfSamples = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=MOST_SAMPL
 
 
 class Model(BaseModel):
-    """Base of all records: immutable, and strict about unknown fields."""
+    """Base class of all records: immutable, and strict about unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def optional(description: str, default: tuple[()] | None = None) -> Any:
-    """Return a field that some documents lack; its value is then null, or `default`."""
+    """Return a field that some documents lack, in which case its value is null or `default`."""
     return Field(default=default, description=description)

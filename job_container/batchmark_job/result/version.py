@@ -1,4 +1,4 @@
-"""The version of what is measured, as given by users or their CI."""
+"""The version being measured, as given by users or their CI."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ class GivenVersion(Options):
     )
 
     def over(self, other: GivenVersion | None) -> Self:
-        """Return this version, with missing fields taken from the other."""
+        """Return this version, with missing fields filled in from the other one."""
         own = self.model_dump(exclude_none=True)
         return type(self)(**(other.model_dump(exclude_none=True) if other else {}) | own)

@@ -1,1 +1,1 @@
-"""Measures tasks that run at once on one device: total throughput, and each task's slowdown."""
+"""Measures the total throughput and individual slowdown of tasks that run at once on one device."""

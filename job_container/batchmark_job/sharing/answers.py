@@ -19,12 +19,12 @@ class StartedReplica(NamedTuple):
 
     @property
     def step_seconds(self) -> float:
-        """Duration of its fastest warm step so far, or of its first step if there is none."""
+        """The duration of the replica's fastest warm step, or of its first if no step was warm."""
         return min(self.first.warm_seconds, default=self.first.seconds)
 
 
 class ReplicaRun(NamedTuple):
-    """A replica's steps and memory in one run; memory is None if it shares its process."""
+    """A replica's steps and memory use in one run; memory is None if replicas share a process."""
 
     steps: Steps
     peak_memory_bytes: int | None

@@ -22,7 +22,7 @@ SPIN_CYCLES = 2**62  # of the GPU's clock: longer than any timeout
 
 
 def disturb(disturbance: Disturbance, device: str) -> NoReturn:
-    """Crash, hang, or use up the memory.
+    """Crash, hang or use up all memory, depending on the disturbance.
 
     Raises:
         MemoryError | RuntimeError: out of memory.
@@ -35,7 +35,7 @@ def disturb(disturbance: Disturbance, device: str) -> NoReturn:
 
 
 def _crash(device: str) -> NoReturn:
-    """Crash; on the GPU with an out-of-bounds read, which also destroys the context."""
+    """Crash this process; on a GPU, first destroy the context with an out-of-bounds read."""
     if device == "cuda":
         nowhere = torch.full((1,), 2**40, dtype=torch.int64, device="cuda")
         with contextlib.suppress(RuntimeError):

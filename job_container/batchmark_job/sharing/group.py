@@ -1,4 +1,4 @@
-"""Runs a group: a row's replicas in fresh processes, at once or one after the other."""
+"""Runs a row's replicas as a group in fresh processes, concurrently or one after another."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def measure(
     hear: Hear,
     gpu_uuid: str | None,
 ) -> Group:
-    """Run a group for about `seconds`; all of its processes have ended on return.
+    """Run a group for about `seconds`, and return once all its processes have ended.
 
     Raises:
         StepError: a replica did not start.
@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """Yield the replicas' extra environment variables; run MPS within the context if needed."""
+    """Yield extra environment variables for the replicas, running MPS in the context if needed."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -124,7 +124,7 @@ class _Runner:
         return group
 
     def in_turn(self) -> Group:
-        """Run one replica at a time, each after the previous one's process has ended."""
+        """Run one replica at a time, starting each after the previous one's process has ended."""
         group, count = self._group(), self.point.replicas
         for _ in range(count):
             self._run(group, 1, -(-WINDOWS // count), self.seconds / count)
@@ -134,7 +134,7 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Run replicas at once and add them to the group; retry if one began late."""
+        """Run replicas at the same time and add them to the group; retry if one began late."""
         for lead in LEADS_SECONDS:
             part = self._run_once(len(group.started), replicas, windows, seconds, lead)
             if not part.was_late():
@@ -144,7 +144,7 @@ class _Runner:
     def _run_once(
         self, before: int, replicas: int, windows: int, seconds: float, lead: float
     ) -> Group:
-        """Start replicas numbered from `before`, measure them, and end them."""
+        """Start, measure and end replicas, numbering them from `before`."""
         processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
         self.workers.wait_for_ended()
         part, memory_before = Group(), self._memory_used()
@@ -215,11 +215,11 @@ class _Runner:
         return ran
 
     def _memory_used(self) -> int | None:
-        """Return the GPU memory that all processes use."""
+        """Return the total GPU memory used by all processes."""
         return self._ask_gpu(nvml.Gpu.memory_used_bytes)
 
     def _ask_gpu(self, question: Callable[[nvml.Gpu], _Answer | None]) -> _Answer | None:
-        """Query the GPU; return None if there is none or NVML does not respond."""
+        """Query the GPU; return None if there is no GPU or NVML does not respond."""
         if self.gpu_uuid is not None:
             with contextlib.suppress(Exception):
                 return question(nvml.find_gpu(self.gpu_uuid))
@@ -227,14 +227,14 @@ class _Runner:
 
 
 def _replicas(tell: Tell, *arguments: Any) -> Replicas:
-    """Build a worker's replicas; the libraries are loaded only in the worker."""
+    """Build a worker's replicas, loading the libraries only in the worker."""
     from batchmark_job.sharing.replicas import Replicas
 
     return Replicas(tell, *arguments)
 
 
 def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
-    """Return `seconds`, or longer if steps are slow; both include one window to warm up."""
+    """Return `seconds`, or more if steps are slow; both include a warm-up window."""
     typical = statistics.median(each.step_seconds for each in started)
     at_worst = typical * len(started)  # in which only one of them progresses at a time
     needed = STEPS_IN_WINDOW * (windows + 1) * at_worst
@@ -242,7 +242,7 @@ def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float
 
 
 def _patience(started: Sequence[StartedReplica]) -> float:
-    """Return how long to wait for the last steps after the time is up."""
+    """Return how long to wait for the last steps once time is up."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 
@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Return the final checks by the first process that completed its run, or None."""
+    """Return the final checks from the first process that completed its run, or None."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

@@ -1,6 +1,6 @@
-"""Replicas in separate containers: children of one array job, or pods of one Kubernetes job.
+"""Coordinates replicas in separate containers: an array job's children or a Kubernetes job's pods.
 
-All of them mount a folder of their host, in which the first replica listens on a socket. The others
+They all mount a folder on their host, in which the first replica listens on a socket. The others
 lend it their workers, so that only the first one measures and writes. The first one notices at once
 when another ends.
 """
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
-        """Read the variables that Batch or Kubernetes sets.
+        """Read the environment variables that Batch or Kubernetes sets.
 
         Raises:
             InputError: no folder is set, or the number is out of range.
@@ -68,7 +68,7 @@ class ReplicaRendezvous:
     """Starts each group's first worker in this container, and the rest in the other containers."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
-        """Start listening.
+        """Start listening for the other containers.
 
         Raises:
             InputError: the folder can't be used.
@@ -109,7 +109,7 @@ class ReplicaRendezvous:
         self._here.wait_for_ended()
 
     def close(self) -> None:
-        """Release the others, and tell latecomers that the job is over."""
+        """Release the other containers, and tell latecomers that the job is over."""
         with contextlib.suppress(OSError):
             (self._folder / OVER).touch()
         for connection in list(self._came.values()):
@@ -155,7 +155,7 @@ class RemoteWorker(Worker):
         return self._receive(within_seconds)
 
     def end(self) -> None:
-        """Wait until the worker has freed everything, unless it is lost."""
+        """End the worker, and wait until it has freed everything unless it is lost."""
         self._send("end")
         with contextlib.suppress(StepError):
             self._receive(0.0)
@@ -230,7 +230,7 @@ def _connect(place: Place) -> Connection:
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """Yield a short path to the socket, because an address can have at most 107 bytes."""
+    """Yield a short path to the socket, because socket addresses are limited to 107 bytes."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{handle}/{SOCKET}"

@@ -1,4 +1,4 @@
-"""The rows of the suite `sharing`: how many tasks share the device, and how."""
+"""The rows in the suite `sharing`: how many tasks share the device, and in which way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOW_CALLS = 10  # times slower than the others' steps
 
 @dataclass(frozen=True)
 class MpsLimits:
-    """MPS limits per client; None for no limit."""
+    """MPS limits per client; None means no limit."""
 
     thread_percentage: int | None = None
     memory_mib: int | None = None
@@ -36,7 +36,7 @@ class SharingPoint:
     limits: MpsLimits = MpsLimits()
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that distinguish rows; a default form or disturbance is omitted."""
+        """Return the parameters that distinguish rows, omitting a default form or disturbance."""
         named: dict[str, str | int] = {"mode": self.mode.value, "replicas": self.replicas}
         if self.form != "processes":
             named["form"] = self.form
@@ -48,7 +48,7 @@ class SharingPoint:
 
 
 def sharing_points(options: SharingOptions) -> list[SharingPoint]:
-    """Return the points of the curves, followed by the disturbance experiments."""
+    """Return the curves' points, followed by the disturbance experiments."""
     limits = MpsLimits(options.mps_threads, options.mps_memory_mib)
     points = [
         SharingPoint(mode, replicas, None, options.form, limits)

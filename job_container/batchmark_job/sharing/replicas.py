@@ -1,4 +1,4 @@
-"""Runs the replicas in one worker: a single one, or all of them as threads in streams mode."""
+"""Runs a worker's replicas: just one, or in streams mode all of them as threads."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Replicas:
     def run(
         self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
     ) -> list[ReplicaRun | ReplicaFailure]:
-        """Make steps from `start` to `end`, with all replicas at once.
+        """Run all replicas' steps concurrently from `start` to `end`.
 
         Args:
             disturbance: what the first replica does from `disturb_at` on.
@@ -146,7 +146,7 @@ class Replicas:
 
 
 def _streams(count: int) -> list[torch.cuda.Stream | None]:
-    """Return a stream for each replica if several share the process, or else the default one."""
+    """Return a stream for each replica, or the default stream if there is only one replica."""
     if count == 1:
         return [None]
     return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]
@@ -167,7 +167,7 @@ def _check_limit(limit_bytes: int) -> None:
 
 
 def _gpu(device: str) -> tuple[str | None, int | None]:
-    """Return the GPU's UUID and number of multiprocessors, as CUDA shows them to this process."""
+    """Return the GPU's UUID and number of multiprocessors, as CUDA reports them to this process."""
     if device != "cuda":
         return None, None
     properties = torch.cuda.get_device_properties(0)

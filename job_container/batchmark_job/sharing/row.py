@@ -1,4 +1,4 @@
-"""One row of the suite `sharing`: replicas of a task, in one mode, in several groups."""
+"""One row of the suite `sharing`: a task's replicas in one mode, measured in several groups."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SharingRow(Row):
         self._remark = group.remark or self._limit_that_does_not_show(bench, group)
 
     def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
-        """Return a remark if the driver applies the thread limit without a visible effect."""
+        """Return a remark if the driver's thread limit has no visible effect."""
         asked, all_of_them = self.point.limits.thread_percentage, bench.multiprocessors
         seen = group.started[0].multiprocessors
         if self.point.mode is not SharingMode.MPS or asked in (None, 100) or seen is None:
@@ -159,7 +159,7 @@ class SharingRow(Row):
 
 
 def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
-    """Build the result document's record of what each replica did in all groups."""
+    """Build the result document's record of what each replica did across all groups."""
     memory = [
         group.device_memory_bytes for group in groups if group.device_memory_bytes is not None
     ]

@@ -1,4 +1,4 @@
-"""Derives throughput, step times and gaps from the times at which replicas completed steps.
+"""Derives throughput, step times and gaps from when replicas completed their steps.
 
 Times are from time.perf_counter(), which uses the same clock in all processes of a machine.
 """
@@ -30,7 +30,7 @@ class Steps:
     ends: Sequence[float]
 
     def within(self, window: Window) -> float:
-        """Count the steps in a window; a step that crosses an edge counts by its share inside."""
+        """Count the steps in a window; for one that crosses an edge, add only its share inside."""
         moments = [self.began, *self.ends]
         done = np.interp(window, moments, np.arange(len(moments)))
         return float(done[1] - done[0])
@@ -46,18 +46,18 @@ class Steps:
         return seconds[(ends > window.start) & (ends <= window.end)]
 
     def longest_gap(self, window: Window) -> float:
-        """Return the longest time within a window in which no step ended."""
+        """Return the longest time in a window during which no step ended."""
         inside = [end for end in self.ends if window.start < end < window.end]
         return float(np.diff([window.start, *inside, window.end]).max())
 
 
 def split(window: Window, count: int) -> list[Window]:
-    """Split a window into `count` windows of the same length."""
+    """Split a window into `count` windows of equal length."""
     edges = np.linspace(window.start, window.end, count + 1).tolist()
     return [Window(*pair) for pair in pairwise(edges)]
 
 
 def seconds_per_step(replicas: Sequence[Steps], window: Window) -> float | None:
-    """Return the seconds per step of all replicas together, or None if they made no step."""
+    """Return the replicas' combined seconds per step, or None if they made no steps."""
     made = sum(steps.within(window) for steps in replicas)
     return window.seconds / made if made else None

@@ -1,1 +1,1 @@
-"""Workloads: the built-in ones, one file each, and those that users bring."""
+"""Workloads, one file each: the built-in ones and those written by users."""

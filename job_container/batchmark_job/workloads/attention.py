@@ -1,4 +1,4 @@
-"""Scaled dot-product attention and its gradients; every query attends to every key."""
+"""Scaled dot-product attention and its gradients, with every query attending to every key."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at a time
 
 
 class TorchAttention(TorchImplementation):
-    """Torch's scaled dot-product attention, with the fused kernel that torch chooses."""
+    """Torch's scaled dot-product attention, using the fused kernel that torch chooses."""
 
     name = "torch sdpa"
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory of the backward pass, the larger one, plus a tenth for score blocks."""
+        """Return the backward pass's memory, which is larger, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -42,8 +42,8 @@ class TorchAttention(TorchImplementation):
     def prepare(self, inputs: Tensors) -> Call:
         """Prepare the forward pass or, if a gradient is among the inputs, the backward pass.
 
-        All gradients end up in one tensor, as a joint projection to queries, keys and values needs
-        them. No kernel writes them there directly, so torch copies them.
+        All gradients end up in one tensor, as needed by a joint projection to queries, keys and
+        values. No kernel writes them there directly, so torch copies them.
         """
         import torch
 
@@ -75,12 +75,12 @@ class CudnnAttention(FlashAttention):
 
 
 class ExplicitAttention(TorchAttention):
-    """Two matrix products with a softmax between them; the scores are kept in memory."""
+    """Two matrix products with a softmax in between, keeping the scores in memory."""
 
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory, including that for scores, weights and the gradients of both."""
+        """Return the memory, including that for scores, weights and both their gradients."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
@@ -124,7 +124,7 @@ class AttentionForward(_Attention):
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:
-        """Count the operations of two matrix products, but not those of the softmax."""
+        """Count the operations in two matrix products, but not in the softmax."""
         return 2 * _product_flops(parameters)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -149,15 +149,15 @@ class AttentionBackward(_Attention):
     tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
-        """Count four matrix products; kernels that keep no scores recompute them in a fifth one."""
+        """Count four matrix products, ignoring the fifth in kernels that recompute the scores."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Return the bytes moved; packing the gradients reads and writes them once more."""
+        """Return the bytes moved, including those for packing the gradients afterwards."""
         return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Make queries, keys and values in one tensor, and the gradient of the output."""
+        """Make queries, keys and values in one tensor, and the output's gradient in another."""
         shape = _shape(parameters)
         return torch_calls.normal([(3, *shape), shape], dtype, seed)
 
@@ -217,7 +217,7 @@ def _forward(packed: Float64Array) -> Float64Array:
 
 
 def _backward(packed: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Compute the gradients of queries, keys and values by the chain rule."""
+    """Compute the gradients of queries, keys and values using the chain rule."""
     queries, keys, values = packed
     scale = queries.shape[1] ** -0.5
     gradients: Float64Array = np.zeros_like(packed)

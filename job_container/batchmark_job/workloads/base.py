@@ -1,4 +1,4 @@
-"""Base classes of workloads, which define what is computed, and of their implementations.
+"""Base classes for workloads, which define what is computed, and for their implementations.
 
 Describing a workload must not load torch, OpenCV or SciPy, which takes seconds; only making inputs
 and running may load them. Therefore, this package imports them inside functions.
@@ -26,7 +26,7 @@ TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, 
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter of a workload; it is required unless it has a default."""
+    """A workload parameter, which is required unless it has a default."""
 
     name: str
     minimum: int
@@ -45,14 +45,14 @@ class Implementation(ABC):
     least_row_seconds: ClassVar[float] = 0.0  # not tried in shorter rows, as it starts too slowly
 
     def version(self) -> str:
-        """Return the library's version; only called if `refusal` returns None."""
+        """Return the library's version; this is only called if `refusal` returns None."""
         return str(import_module(self.library).__version__)
 
     def is_for(self, device: str, dtype: str) -> bool:
         return device in self.devices and dtype in self.dtypes
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        """Return why it can't compute this dtype on this device, or None if it can."""
+        """Return why this dtype can't be computed on this device, or None if it can."""
         if device not in self.devices:
             return f"{self.name} does not run on {device}"
         if dtype not in self.dtypes:
@@ -69,36 +69,36 @@ class Implementation(ABC):
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Prepare for arranged inputs on the device, and return the call to time."""
+        """Prepare to run on arranged inputs on the device, and return the call to time."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare a call for each of several input sets of the same shapes."""
+        """Prepare a call for each of several input sets that have the same shapes."""
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """Return a remark on the figures, based on an output; usually None."""
+        """Return a remark about the figures based on an output, or None by default."""
         return None
 
     def plain(self) -> Implementation:
-        """Return the implementation that makes the cold call: the wrapped one, if there is one."""
+        """Return the implementation that makes the cold call: this one, or the one it wraps."""
         return self
 
 
 class BufferedImplementation(Implementation):
-    """An implementation whose calls share output buffers, so that these stay in the cache.
+    """An implementation whose calls share output buffers to keep them in the cache.
 
     A plain library call has the same advantage: the allocator reuses its last output's memory.
     """
 
     def buffers(self, inputs: Tensors) -> Tensors:
-        """Allocate the output, by default shaped like the first input, and any other buffers."""
+        """Allocate the output, shaped like the first input by default, and any other buffers."""
         import torch
 
         return (torch.empty_like(inputs[0]),)
 
     @abstractmethod
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
-        """Prepare a call that uses these buffers, which other calls can overwrite in between."""
+        """Prepare a call that uses these buffers, which other calls may have overwritten since."""
 
     def prepare(self, inputs: Tensors) -> Call:
         return self.prepare_with(inputs, self.buffers(inputs))
@@ -128,22 +128,22 @@ class Workload(ABC):
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of one input set in bytes."""
+        """Return the size of an input set in bytes."""
 
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of the output in bytes, by default that of the inputs."""
+        """Return the output's size in bytes, which by default equals the inputs' size."""
         return self.input_bytes(parameters, dtype)
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:
-        """Return the floating-point operations of one call, or None if counting makes no sense."""
+        """Return a call's floating-point operations, or None if counting them makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
-        """Return how many images a call processes, or None if images per second are meaningless."""
+        """Return how many images a call processes, or None if images per second make no sense."""
         return None
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Return the minimum bytes that a call reads and writes in device memory; None if unknown.
+        """Return the minimum bytes that a call moves to or from device memory, or None if unknown.
 
         By default, inputs are read once and the output is written once; everything else can stay in
         caches.
@@ -162,5 +162,5 @@ class Workload(ABC):
         """
 
     def implementations_for(self, device: str) -> list[Implementation]:
-        """Return the implementations for a device, whatever dtypes they support."""
+        """Return the implementations for a device, regardless of the dtypes they support."""
         return [each for each in self.implementations if device in each.devices]

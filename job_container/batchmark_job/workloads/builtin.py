@@ -1,4 +1,4 @@
-"""The built-in workloads by name, one file each."""
+"""The built-in workloads, one file each, keyed by name."""
 
 from __future__ import annotations
 

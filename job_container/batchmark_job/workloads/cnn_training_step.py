@@ -1,4 +1,4 @@
-"""A training step of a small network on CIFAR-10-sized images."""
+"""A training step for a small network on CIFAR-10-sized images."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CnnTrainingStep(TrainingStep):
         return parameters["batch"] * (sum(n for n, _ in _layers()) + CLASSES)
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two operations per multiply-add, forward and for each layer's two gradients.
+        """Count two operations per multiply-add in the forward pass and each layer's two gradients.
 
         The first layer's input needs no gradient. Bias, ReLU, pooling, loss and update are not
         counted.

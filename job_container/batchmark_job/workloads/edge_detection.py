@@ -1,4 +1,4 @@
-"""Edges of RGB images: magnitude of each channel's 3×3 Sobel gradient, with reflected borders."""
+"""Edges in RGB images: magnitude of each channel's 3×3 Sobel gradient, with reflected borders."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None
 
 
 class OpenCVSobel(OpenCVFilter):
-    """OpenCV's functions, applied one after another to whole images."""
+    """Applies OpenCV's functions one after another to whole images."""
 
     name = "opencv"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, output and two gradients of one image."""
+        """Return the memory for the input, the output and one image's two gradients."""
         gradients = 2 * parameters["size"] * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
@@ -61,12 +61,12 @@ class OpenCVSobel(OpenCVFilter):
 
 
 class OpenCVSobelInBands(OpenCVFilter):
-    """OpenCV on bands of rows, one per thread at a time, whose gradients stay in the cache."""
+    """Runs OpenCV on bands of rows, one at a time per thread, to keep gradients in the cache."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, output and, per thread, two gradients of a band."""
+        """Return the memory for the input, the output and, per thread, one band's two gradients."""
         gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + torch_calls.threads() * gradients
 
@@ -90,7 +90,7 @@ def _band_rows(size: int) -> int:
 
 
 class ScipySobel(images.ScipyFilter):
-    """SciPy computes the gradients, NumPy their magnitude."""
+    """Computes the gradients with SciPy and their magnitude with NumPy."""
 
     batches_written = 3
 
@@ -121,7 +121,7 @@ class TorchSobel(TorchImplementation):
     dtypes = Implementation.dtypes
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, padded input, two gradients, and the last two magnitudes."""
+        """Return the memory for input, padded input, two gradients and the last two magnitudes."""
         padded = dict(parameters, size=parameters["size"] + 2)
         return 6 * images.batch_bytes(padded, dtype)
 
@@ -159,7 +159,7 @@ class EdgeDetection(images.ImageFilter):
     )
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 for magnitude."""
+        """Count 26 operations per element: 6 products and 5 sums per gradient, 4 per magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
     def expected(self, window: Float64Array) -> Float64Array:

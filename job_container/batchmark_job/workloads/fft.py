@@ -1,4 +1,4 @@
-"""Real two-dimensional Fourier transform of a batch of square images."""
+"""Two-dimensional Fourier transform of a batch of real square images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECKED_IMAGES = 2
 
 
 class TorchFft(TorchImplementation):
-    """Torch's FFT: MKL on the CPU, cuFFT on CUDA."""
+    """Torch's FFT, which uses MKL on the CPU and cuFFT on CUDA."""
 
     dtypes = ("float32", "float64")
 
@@ -28,7 +28,7 @@ class TorchFft(TorchImplementation):
         return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """Prepare a call that allocates its output; writing to a given one is slower on the CPU."""
+        """Prepare a call that allocates its output, as reusing a given one is slower on the CPU."""
         import torch
 
         (batch,) = inputs
@@ -36,7 +36,7 @@ class TorchFft(TorchImplementation):
 
 
 class ScipyFft(TorchFft):
-    """SciPy's pocketfft, which computes in the precision of its input."""
+    """SciPy's pocketfft, which computes in its input's precision."""
 
     name = "scipy"
     devices = ("cpu",)
@@ -63,7 +63,7 @@ class Fft(Workload):
         return _spectra_bytes(parameters, dtype)
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 2.5 N log₂ N for N real numbers, the convention of FFTW's own benchmark."""
+        """Count 2.5 N log₂ N for N real numbers, following the convention in FFTW's benchmark."""
         count = parameters["size"] ** 2
         return round(parameters["batch"] * 2.5 * count * math.log2(count))
 
@@ -73,7 +73,7 @@ class Fft(Workload):
         return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare some frequencies of some images with the definition of the transform."""
+        """Compare some frequencies of some images with those from the transform's definition."""
         import torch
 
         (batch,) = inputs
@@ -105,7 +105,7 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
 def _definition(
     image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Float64Array:
-    """Compute rows x columns of the spectrum by its definition; last axis: real, imaginary."""
+    """Compute rows x columns of the spectrum from its definition; last axis: real, imaginary."""
     size = image.shape[0]
     # Phases are reduced as integers, which is exact.
     angles = [

@@ -1,4 +1,4 @@
-"""Gaussian blur of RGB images: 15×15 kernel, σ = 5, with reflected borders."""
+"""Gaussian blur for RGB images: 15×15 kernel, σ = 5, with reflected borders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _opencv_blur(source: Image, target: Image) -> None:
 
 
 class OpenCVBlur(OpenCVFilter):
-    """OpenCV, which itself distributes the rows of large images among threads."""
+    """Runs OpenCV, which itself distributes the rows of large images among threads."""
 
     name = "opencv"
 
@@ -58,12 +58,12 @@ class OpenCVBlur(OpenCVFilter):
 
 
 class OpenCVBlurInBands(OpenCVBlur):
-    """OpenCV on one band of rows per thread, for images that OpenCV itself does not split up."""
+    """Runs OpenCV on one band of rows per thread, for images that OpenCV itself doesn't split."""
 
     name = "opencv in bands"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, output and one image including the halos of its bands."""
+        """Return the memory for the input, the output, and one image including its bands' halos."""
         images_held = 2 * images.batch_bytes(parameters, dtype)
         rows = parameters["size"] + 2 * HALO * torch_calls.threads()
         return images_held + rows * images.row_bytes(parameters, dtype)
@@ -110,9 +110,9 @@ class TorchBlur(TorchImplementation):
         return torch_calls.depthwise_refusal(device, dtype) or super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for input, padded input, half-blurred image, and two results.
+        """Return the memory for the input, padded input, half-blurred image and two results.
 
-        These are the results of this call and the previous one.
+        The results are those of this call and the previous one.
         """
         padded = dict(parameters, size=parameters["size"] + 2 * HALO)
         return 5 * images.batch_bytes(padded, dtype)

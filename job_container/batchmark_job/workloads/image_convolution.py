@@ -30,7 +30,7 @@ class Weights(NamedTuple):
 
 
 class TorchConvolution(TorchImplementation):
-    """Channels-last convolutions without autograd: oneDNN on the CPU, cuDNN on CUDA."""
+    """Channels-last convolutions without autograd, using oneDNN on the CPU and cuDNN on CUDA."""
 
     name = "torch channels-last"
 
@@ -89,7 +89,7 @@ class FusedConvolution(TorchConvolution):
 
 
 class TiledConvolution(BufferedImplementation, TorchConvolution):
-    """Computes both layers tile by tile, so that intermediate values stay in the cache."""
+    """Computes both layers tile by tile to keep intermediate values in the cache."""
 
     name = "torch channels-last in tiles"
     devices = ("cpu",)
@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """Cut the area that pooling reads into tiles with even sides; if possible, one per thread."""
+    """Cut the area read by pooling into tiles with even sides, one per thread if possible."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH
@@ -150,7 +150,7 @@ def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
 
 
 def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) -> None:
-    """Compute one tile's pooled result and write it to its place; the tile's sides must be even."""
+    """Compute and store one tile's pooled result; the tile's sides must be even."""
     import torch
     import torch.nn.functional as F  # noqa: N812
 
@@ -179,12 +179,12 @@ def _convolve_tile(batch: Tensor, tile: Crop, weights: Weights, pooled: Tensor) 
 
 
 def _unfolded_bytes(dtype: str) -> int:
-    """Return the bytes per pixel of patches that torch unfolds for float64, which oneDNN lacks."""
+    """Return the bytes per pixel of the patches torch unfolds for float64, which oneDNN lacks."""
     return 9 * CHANNELS[1] * DTYPE_BYTES[dtype] if dtype == "float64" else 0
 
 
 def _with_buffers(held_bytes: int, dtype: str) -> int:
-    """Add the weights, and a tenth for the library's own buffers."""
+    """Add the weights' size, and a tenth for the library's own buffers."""
     return held_bytes + held_bytes // 10 + WEIGHT_COUNT * DTYPE_BYTES[dtype]
 
 
@@ -228,7 +228,7 @@ class ImageConvolution(Workload):
 
 
 def _reference_crop(batch: Tensor, weights: list[Float64Array], crop: Crop) -> Float64Array:
-    """Compute a crop of the output; zeros pad both the image and the first layer's output."""
+    """Compute a crop of the output, padding the image and the first layer's output with zeros."""
     first, first_bias, second, second_bias = weights
     size = batch.shape[2:]
     halo = 2

@@ -1,4 +1,4 @@
-"""Product of two square matrices."""
+"""The product of two square matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKED_LINES = 16
 
 
 class TorchMatmul(BufferedImplementation, TorchImplementation):
-    """Torch's product: MKL on the CPU, or oneDNN for its 16-bit types, and cuBLAS on CUDA."""
+    """Torch's product, using cuBLAS on CUDA, and MKL or, for 16-bit types, oneDNN on the CPU."""
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
@@ -28,7 +28,7 @@ class TorchMatmul(BufferedImplementation, TorchImplementation):
 
 
 class TorchMatmulViaFloat32(TorchMatmul):
-    """Product in float32, for CPUs without 16-bit arithmetic: torch's own is 100 times slower."""
+    """A float32 product for CPUs without 16-bit arithmetic, where torch's is 100 times slower."""
 
     name = "torch via float32"
     devices = ("cpu",)
@@ -60,7 +60,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
 
 
 class NumpyMatmul(TorchMatmul):
-    """NumPy's product; NumPy's wheels compute it with OpenBLAS."""
+    """NumPy's product, which NumPy's wheels compute with OpenBLAS."""
 
     name = "numpy"
     devices = ("cpu",)
@@ -100,7 +100,7 @@ class Matmul(Workload):
         return parameters["size"] ** 2 * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 2 n³ operations: a multiplication and an addition for each of n³ products."""
+        """Count 2 n³ operations: n³ multiplications and as many additions."""
         return 2 * int(parameters["size"]) ** 3
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -108,7 +108,7 @@ class Matmul(Workload):
         return torch_calls.uniform((shape, shape), dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare the elements where some rows and columns cross, including the first and last."""
+        """Compare elements where some rows and columns cross, including the first and last ones."""
         left, right = inputs
         size = left.shape[0]
         rows, columns = (

@@ -1,4 +1,4 @@
-"""Sum of many numbers."""
+"""The sum of many numbers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHUNK = 1 << 22
 
 
 class TorchSum(TorchImplementation):
-    """Torch's sum: partial sums on all threads of a CPU, CUB's two passes on CUDA."""
+    """Torch's sum: partial sums on all CPU threads, or CUB's two passes on CUDA."""
 
     dtypes: ClassVar[tuple[str, ...]] = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for numbers and sum; on the CPU, torch casts 16-bit numbers first."""
+        """Return the memory for numbers and sum, including torch's cast of 16-bit ones on a CPU."""
         number = DTYPE_BYTES[dtype]
         result = DTYPE_BYTES[_result_dtype(dtype)]
         number += result if result > number else 0
@@ -51,7 +51,7 @@ class NumpySum(TorchSum):
 
 
 class OpencvSum(TorchSum):
-    """OpenCV's single float64 accumulator on one thread, too imprecise for float64 numbers."""
+    """OpenCV's sum on one thread, in one float64 accumulator: too imprecise for float64 numbers."""
 
     name = "opencv"
     devices = ("cpu",)
@@ -74,7 +74,7 @@ class Reduction(Workload):
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
-        """Allow log₂(10¹¹) rounding errors of half a unit in partial sums; the inputs are exact."""
+        """Allow for log₂(10¹¹) rounding errors of half a unit in partial sums of exact inputs."""
         return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -84,7 +84,7 @@ class Reduction(Workload):
         return DTYPE_BYTES[_result_dtype(dtype)]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count one addition fewer than there are numbers."""
+        """Count the additions: one fewer than there are numbers."""
         return parameters["size"] - 1
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -92,7 +92,7 @@ class Reduction(Workload):
         return torch_calls.uniform([(parameters["size"],)], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Compare with the sum in extended precision."""
+        """Compare with a sum computed in extended precision."""
         total = np.longdouble(0)
         for chunk in inputs[0].split(CHUNK):  # type: ignore[no-untyped-call]
             total += np.sum(reference.to_float64(chunk), dtype=np.longdouble)

@@ -1,7 +1,7 @@
-"""ResNet-50 on images of 224 x 224: inference and a training step.
+"""ResNet-50 on 224 x 224 images: inference and a training step.
 
-The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, in which the stride of a stage
-is in the 3 x 3 convolution of its first block. It has 25,557,032 weights and takes 4.09 billion
+The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, in which each stage's stride is
+in the 3 x 3 convolution of its first block. It has 25,557,032 weights and takes 4.09 billion
 multiply-adds per image.
 """
 
@@ -35,7 +35,7 @@ STATISTICS_MOMENTUM = 0.1
 
 
 class Layer(NamedTuple):
-    """A convolution without bias, then batch normalisation."""
+    """A convolution without bias, followed by batch normalisation."""
 
     inputs: int
     outputs: int
@@ -48,7 +48,7 @@ class Layer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Three layers and a parallel shortcut, which has a layer of its own if the shape changes."""
+    """Three layers and a parallel shortcut, which includes a layer if the shape changes."""
 
     reduce: Layer
     spatial: Layer
@@ -90,7 +90,7 @@ STATISTICS_SHAPES: tuple[Shape, ...] = tuple((layer.outputs,) for layer in LAYER
 
 
 def layer_outputs() -> list[tuple[Layer, int]]:
-    """Return each layer with its number of outputs per image."""
+    """Return each layer along with its number of outputs per image."""
     size = IMAGE_SIZE // STEM.stride
     found = [(STEM, STEM.outputs * size**2)]
     size //= 2  # max-pooling
@@ -103,7 +103,7 @@ def layer_outputs() -> list[tuple[Layer, int]]:
 
 
 def multiply_adds() -> int:
-    """Count the multiply-adds of convolutions and classifier in one image's forward pass."""
+    """Count the multiply-adds in one image's forward pass, in convolutions and the classifier."""
     return CLASSES * FEATURES + sum(
         numbers * math.prod(layer.shape[1:]) for layer, numbers in layer_outputs()
     )
@@ -130,7 +130,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """Fold the normalisation into the convolution, which is possible in inference."""
+    """Fold the normalisation into the convolution, as is possible in inference."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])
@@ -170,15 +170,15 @@ def build(
 
 
 class TorchResNet50(TorchImplementation):
-    """Torch, layer by layer: oneDNN on the CPU, cuDNN on CUDA."""
+    """Runs torch layer by layer, with oneDNN on the CPU and cuDNN on CUDA."""
 
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for all inputs twice, the output, and four of the largest activations.
+        """Return the memory for the inputs twice, the output, and four of the largest activations.
 
-        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three more
-        of these.
+        For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three times
+        the largest activation.
         """
         largest = max(numbers for _, numbers in layer_outputs())
         activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)
@@ -251,7 +251,7 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two operations per multiply-add of convolutions and classifier, and no others."""
+        """Count two operations per multiply-add in convolutions and classifier, and no others."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:
@@ -304,7 +304,7 @@ class ResNet50Training(TrainingStep):
         return parameters["batch"] * (CLASSES + sum(numbers for _, numbers in layer_outputs()))
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two operations per multiply-add, forward and for each layer's two gradients.
+        """Count two operations per multiply-add in the forward pass and each layer's two gradients.
 
         The images need no gradient. Normalisation, ReLU, pooling, loss and update are not counted.
         """
@@ -322,7 +322,7 @@ def _build_flat(
     statistics: Tensor,
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """Build from a tensor of all weights (convolutions channels-last) and one of all statistics."""
+    """Build from one tensor of weights (channels-last for convolutions) and one of statistics."""
     return build(
         views(weights, SHAPES, channels_last=True),
         views(statistics, STATISTICS_SHAPES, channels_last=True),

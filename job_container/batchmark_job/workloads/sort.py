@@ -1,4 +1,4 @@
-"""Sorting of random keys."""
+"""Sorts random keys."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NumpySort(BufferedImplementation):
-    """NumPy's sort on one thread, with AVX-512 or AVX2 if the CPU has them.
+    """NumPy's sort on one thread, using AVX-512 or AVX2 if the CPU has it.
 
-    Sorting two halves on two threads and merging them by NumPy's stable sort took 1.2 to 1.9 times
-    as long.
+    Sorting two halves on two threads and merging them with NumPy's stable sort took 1.2 to 1.9
+    times as long.
     """
 
     name = "numpy"
@@ -52,13 +52,13 @@ class NumpySort(BufferedImplementation):
 
 
 class TorchSort(BufferedImplementation, TorchImplementation):
-    """Torch's sort, by CUB's radix sort on CUDA; it also moves indices, which costs bandwidth."""
+    """Torch's sort, which is CUB's radix sort on CUDA; moving indices as well costs bandwidth."""
 
     dtypes = Implementation.dtypes
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for keys, output and a buffer, all with indices, as CUB sorts pairs."""
+        """Return the memory for keys, output and a buffer, with indices because CUB sorts pairs."""
         pair = DTYPE_BYTES[dtype] + INDEX_BYTES
         return parameters["size"] * 3 * pair
 
@@ -82,7 +82,7 @@ class Sort(Workload):
     implementations = (NumpySort(), TorchSort())
 
     def tolerance(self, dtype: str) -> float:  # noqa: ARG002
-        """Return practically zero, since keys are moved but never changed."""
+        """Allow practically no error, since keys are moved but never changed."""
         return sys.float_info.min
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -95,7 +95,7 @@ class Sort(Workload):
         return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Return 0 if the output holds the input's keys in ascending order, else its error."""
+        """Return 0 if the output is the input's keys in ascending order, or else an error."""
         (keys,) = inputs
         ascends = bool((output[1:] >= output[:-1]).all())
         if ascends and _fingerprint(output) == _fingerprint(keys):
@@ -106,7 +106,7 @@ class Sort(Workload):
 
 
 def _fingerprint(keys: Tensor) -> int:
-    """Sum scrambled bit patterns; the sum is the same for the same keys in any order."""
+    """Sum scrambled bit patterns, so that the result doesn't depend on the keys' order."""
     total = 0
     for chunk in keys.split(CHUNK):  # type: ignore[no-untyped-call]
         # Adding 0 turns -0 into 0, which sorts alike.

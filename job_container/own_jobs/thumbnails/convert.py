@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
 
 
 def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
-    """Make, shrink and write all pictures; return the seconds spent on shrinking and writing."""
+    """Make, shrink and write all pictures; return the seconds spent shrinking and writing."""
     seconds = 0.0
     with ThreadPoolExecutor(CPUS) as threads:
         for first in range(0, pictures, BATCH):
@@ -132,13 +132,13 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
 
 
 def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
-    """Return a metric as a line in Batchmark's format."""
+    """Format a metric as a Batchmark metric line."""
     line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
     return json.dumps(line)
 
 
 def check(folder: Path, pictures: int, seed: int) -> int:
-    """Return 0 if every thumbnail has its mosaic's colours, else 1; removes the folder."""
+    """Remove the folder, and return 0 if every thumbnail had its mosaic's colours, or else 1."""
     wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:

@@ -1,1 +1,1 @@
-"""The steps of a check, grouped by area; each checks one thing and reports what it saw."""
+"""A check's steps, grouped by area; each checks one thing and reports what it saw."""

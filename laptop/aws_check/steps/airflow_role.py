@@ -1,4 +1,4 @@
-"""Provides credentials of Airflow's role to an Airflow on this machine."""
+"""Provides an Airflow on this machine with credentials for Airflow's role."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CONFIG, CREDENTIALS = "config", "credentials.json"
 
 
 class AirflowRole:
-    """Credentials of Airflow's role, in a file that clients read again before they expire.
+    """Credentials for Airflow's role, in a file that clients reread before the credentials expire.
 
-    This way Airflow gets neither the user's own credentials nor any of the user's profiles.
+    As a result, Airflow sees neither the user's own credentials nor the user's profiles.
     """
 
     def __init__(self, check: Check) -> None:
@@ -32,7 +32,7 @@ class AirflowRole:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that make AWS clients act as the role, once `renew` has been called."""
+        """Variables that make AWS clients act as the role after `renew` has been called."""
         region = self._check.account.region
         variables = {
             "AWS_CONFIG_FILE": str(self._folder / CONFIG),
@@ -45,7 +45,7 @@ class AirflowRole:
         return variables
 
     def renew(self) -> None:
-        """Assume the role, unless that was done recently.
+        """Assume the role, unless it was assumed recently.
 
         Raises:
             ClientError, BotoCoreError: AWS refused or did not respond.
@@ -68,7 +68,7 @@ class AirflowRole:
         self._renewed_at = now
 
     def session(self) -> boto3.Session:
-        """Return a session with freshly assumed credentials of the role."""
+        """Return a session with fresh credentials for the role."""
         found = self._assumed()
         return boto3.Session(
             aws_access_key_id=found["AccessKeyId"],

@@ -82,7 +82,7 @@ WITHOUT_NAMES = {
 
 
 def destroy(check: Check) -> Seen:
-    """Destroy everything that a check created, whatever state it is in.
+    """Destroy everything that a check created, whatever state the check is in.
 
     Raises:
         StepError: something is left; the message says how to continue.
@@ -107,7 +107,7 @@ def destroy(check: Check) -> Seen:
 
 
 def _destroy(check: Check, terraform: Terraform) -> TerraformError | None:
-    """Destroy a stack, retrying once; return the second error, if any."""
+    """Destroy a stack, retrying once; return the second error if both attempts fail."""
     try:
         _destroy_once(terraform)
     except TerraformError as first:
@@ -127,7 +127,7 @@ def _destroy_once(terraform: Terraform) -> None:
 
 
 def end_jobs(check: Check) -> None:
-    """End all jobs of the check, however they were started."""
+    """End all of the check's jobs, however they were started."""
     batch = check.clients("batch")
     for queue in all_pages(batch, "describe_job_queues", "jobQueues"):
         if queue["jobQueueName"].startswith(NAME):
@@ -136,7 +136,7 @@ def end_jobs(check: Check) -> None:
 
 
 def nothing_left(check: Check) -> Seen:
-    """Remove logs that AWS wrote late, and look for leftovers by tag and by name."""
+    """Remove logs that AWS wrote late, and look for leftovers by tag and name."""
     found: list[str] = []
 
     def gone() -> bool:
@@ -161,7 +161,7 @@ def nothing_left(check: Check) -> Seen:
 
 
 def leftovers(clients: Clients) -> list[str]:
-    """List what a check has left in an account, by name or ARN; hosts and networks by id."""
+    """List what checks have left in an account by name or ARN, or by id for hosts and networks."""
     return sorted({*_named(clients), *_tagged(clients), *_in_ec2(clients)})
 
 

@@ -1,4 +1,4 @@
-"""Puts the job image into the installation's repository: a new build, or the user's own image."""
+"""Puts the job image, either a new build or the user's own, into the installation's repository."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OWN_JOB = "sum"
 
 
 class Images(NamedTuple):
-    """Tags or digests of the images for GPU targets and, if different, for CPU targets."""
+    """Tags or digests of the images for GPU targets and, if they differ, for CPU targets."""
 
     gpu: str
     cpu: str | None
 
 
 def image(check: Check) -> Seen:
-    """Push the job image; a local cloud needs only a stand-in."""
+    """Push the job image, or just a stand-in to a local cloud."""
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     if not check.account.on_aws:
         publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")
@@ -48,7 +48,7 @@ def image(check: Check) -> Seen:
 
 
 def apply_images(check: Check) -> Seen:
-    """Apply Terraform with the pushed images, and with an own job that uses them."""
+    """Apply Terraform with the pushed images and an own job that uses them."""
     images = Images(*json.loads((check.folder / FILE).read_text()))
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     check.pin(
@@ -79,7 +79,7 @@ def _uri(repository: str, tag: str) -> str:
 
 
 def _published(check: Check, repository: str) -> Images:
-    """Build the GPU and CPU variants of the image from the current commit, and push them."""
+    """Build the image's GPU and CPU variants from the current commit, and push them."""
     log = check.processes.log_of("image")
     check.say(f"building the job image (10 to 30 minutes); log: {log}")
     argv = [str(PUBLISH), "--repository", repository]
@@ -107,8 +107,7 @@ def digests(said: str) -> Images:
 def _copied(check: Check, repository: str) -> Images:
     """Pull the user's image and push it for all targets.
 
-    If an earlier start of the check has pushed an image, that one is kept, because tags are
-    immutable.
+    An image already pushed by an earlier start of the check is kept, because tags are immutable.
     """
     if (pushed := _pushed(check, repository)) is None:
         pull(str(check.image))
@@ -120,7 +119,7 @@ def _copied(check: Check, repository: str) -> Images:
 
 
 def _pushed(check: Check, repository: str) -> str | None:
-    """Return the digest of the image with our tag in ECR, or None if there is none."""
+    """Return the digest of the ECR image with our tag, or None if there is none."""
     found = none_if_missing(
         check.clients("ecr").describe_images,
         repositoryName=repository.partition("/")[2],

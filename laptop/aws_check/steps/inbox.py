@@ -14,7 +14,7 @@ QUEUE = f"{NAME}-inbox"
 
 
 def open_inbox(check: Check) -> Seen:
-    """Create the queue, let the topic send to it, and subscribe it."""
+    """Create the queue, let the topic send to it, and subscribe it to the topic."""
     sqs, topic = check.clients("sqs"), check.config.topic_arn
     url = sqs.create_queue(QueueName=QUEUE, tags={"Project": NAME})["QueueUrl"]
     arn = _arn(sqs, url)
@@ -47,7 +47,7 @@ def messages(check: Check) -> list[str]:
 
 
 def remove_inbox(check: Check) -> None:
-    """Delete the queue, if it exists; deleting the topic ends its subscription."""
+    """Delete the queue if it exists; its subscription ends when the topic is deleted."""
     sqs = check.clients("sqs")
     with suppress(sqs.exceptions.QueueDoesNotExist):
         sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"])

@@ -1,4 +1,4 @@
-"""Steps that submit jobs directly to Batch, and check what these jobs leave behind."""
+"""Steps that submit jobs directly to Batch and check what the jobs leave behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EMPTY_SECONDS = 1500
 
 
 def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> Seen:
-    """Submit a job to a target, and check its result document, its log and its host."""
+    """Submit a job to a target, and check the job's result document, log and host."""
     name, target = _target(check, device)
     queue = target.on_demand_queue if purchase == "on_demand" else target.job_queue
     ended, host = _run(check, name, target, str(queue), f"{device}-{purchase}", suite="smoke")
@@ -75,7 +75,7 @@ def job(check: Check, device: Literal["cpu", "cuda"], purchase: Purchase) -> See
 def _unexpected(
     check: Check, device: str, purchase: Purchase, actual: str, host: JobHost
 ) -> str | None:
-    """Describe what differs from the request; on a local cloud, GPU jobs run on the CPU."""
+    """Describe any difference from the request; on a local cloud, GPU jobs may run on the CPU."""
     if check.account.on_aws and actual != device:
         return f"it ran on {actual}, not {device}"
     if host.purchase_option not in (None, purchase):
@@ -116,7 +116,7 @@ def message(check: Check) -> Seen:
 
 
 def sharing(check: Check) -> Seen:
-    """Run two jobs at once on a target's only host, whose GPU they share."""
+    """Run two jobs at once on a target's only host so that they share its GPU."""
     target = check.config.targets[SHARED]
     ended, _ = _run(
         check, SHARED, target, str(target.on_demand_queue), "shared", suite="smoke", size=2
@@ -136,7 +136,7 @@ def sharing(check: Check) -> Seen:
 
 
 def telemetry(check: Check) -> Seen:
-    """Wait until CloudWatch lists metrics from jobs of the last three hours."""
+    """Wait until CloudWatch lists metrics from jobs in the last three hours."""
     cloudwatch, space = check.clients("cloudwatch"), f"Batchmark/{NAME}"
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 
@@ -172,9 +172,9 @@ def _run(
     suite: str,
     size: int | None = None,
 ) -> tuple[JobDescription, JobHost]:
-    """Run a job, or an array job of this size, to completion.
+    """Run a job, or an array job of `size` children, to completion.
 
-    A live job that an earlier start of the check submitted is reused. No job is left running.
+    A live job submitted by an earlier start of the check is reused. No job is left running.
 
     Raises:
         StepError: the job did not start or end in time; the message gives the reason.
@@ -235,7 +235,7 @@ def _run(
 
 
 def _target(check: Check, device: str) -> tuple[str, Target]:
-    """Return the only target of this device whose jobs don't share a GPU."""
+    """Return the only target for this device whose jobs don't share a GPU."""
     targets = check.config.targets.items()
     return next(
         (name, target)
@@ -275,7 +275,7 @@ def _last_lines(check: Check, ended: JobDescription) -> list[str]:
 
 
 def _document(check: Check, target: str, ended: JobDescription) -> dict[str, Any] | None:
-    """Read the result document of a job that belongs to no run; return None if there is none."""
+    """Read the result document of a job outside any run; return None if there is no document."""
     bucket = Bucket(check.clients("s3"), check.config.bucket)
     begins = document_prefix(ended["jobId"])
     for key in bucket.keys(f"raw/manual/{target}/"):

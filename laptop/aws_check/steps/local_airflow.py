@@ -44,7 +44,7 @@ REFUSED = "refused"
 
 
 class ForbiddenCall(NamedTuple):
-    """A call that must be denied to Airflow's role; if allowed, it creates nothing permanent."""
+    """A call that Airflow's role must be denied; if allowed, it creates nothing permanent."""
 
     service: str
     operation: str
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
 
 class LocalAirflow:
-    """Steps that use an Airflow on this machine; all except `start` need it to be running."""
+    """Steps that use an Airflow on this machine; for all but `start`, it must be running."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -133,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run an own job, and require that its check passes in each of its jobs."""
+        """Run an own job, and require its check to pass in every job of the run."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
@@ -157,7 +157,7 @@ class LocalAirflow:
         return Seen(found.summary)
 
     def rights(self) -> Seen:
-        """Check that AWS refused no call of these runs, but refuses three forbidden calls."""
+        """Check that AWS refused none of these runs' calls but refuses three forbidden ones."""
         self.refuse_denied()
         if not self._check.account.on_aws:
             raise NotCheckedError("a local cloud does not enforce policies")
@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused a call made by these runs; `usd` is the runs' cost."""
+        """Raise StepError if AWS refused any of these runs' calls; `usd` is the runs' cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -221,14 +221,14 @@ class LocalAirflow:
         return Run(run_id, self._usd(run_id), failure)
 
     def _end(self, client: AirflowClient, dag_id: str, run_id: str) -> None:
-        """Stop a run and its jobs after a timeout, so that it starts no more jobs."""
+        """Stop a run and its jobs after a timeout so that the run starts no more jobs."""
         with suppress(httpx.HTTPError):
             client.change("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
         with suppress(*NO_ANSWER):
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, and check for its report; return the run and a summary."""
+        """Run a DAG that submits jobs, and check for the report; return the run and a summary."""
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)

@@ -1,6 +1,6 @@
-"""Times a call on the GPU alone, a call until the host has its result, and data transfers.
+"""Times a call's work on the GPU, a call until the host has its result, and data transfers.
 
-A sample's duration is between the first two: on an idle GPU, it includes launching kernels but not
+A sample's duration lies between the first two: on an idle GPU, it includes kernel launches but not
 the host's wait for the result.
 """
 
@@ -30,10 +30,10 @@ TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
-    """Return the median latency and kernel time of a call, keyed by the fields of Phases.
+    """Return a call's median latency and kernel time, keyed by the corresponding Phases fields.
 
     Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
-    that none waits for the host. If the queue ran empty, there is no kernel time. Calls that
+    that none waits for the host. If the queue runs empty, kernel time is omitted. Calls that
     themselves wait for the GPU can't be queued.
     """
     calls = max(min(CALLS, int(ROUND_SECONDS / call_seconds)), LEAST_CALLS)
@@ -49,11 +49,11 @@ def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
 
 
 class _RanEmptyError(Exception):
-    """The GPU finished before the host had queued all calls."""
+    """Raised if the GPU finishes before the host has queued all calls."""
 
 
 def _queued(rotation: Rotation, calls: int) -> float:
-    """Return the GPU time per call of several calls that were queued together."""
+    """Queue several calls together, and return the GPU time per call."""
     began = time.perf_counter()
     for _ in range(calls):
         rotation.take()()
@@ -76,10 +76,9 @@ def _queued(rotation: Rotation, calls: int) -> float:
 def time_transfers(
     host_inputs: Tensors, device_inputs: Tensors, output: Tensor
 ) -> dict[str, float]:
-    """Return the median times of allocating and copying, keyed by the fields of Phases.
+    """Return the median times for allocating and copying, keyed by the corresponding Phases fields.
 
-    Copies are between pinned host memory and the device. Those that memory has no room for are left
-    out.
+    Copies are between pinned host memory and the device. Times are left out if memory runs out.
     """
     timer = MonotonicTimer("cuda")
 

@@ -47,7 +47,7 @@ class MedianInterval(NamedTuple):
 
 
 def median_interval(samples: Sequence[float]) -> MedianInterval | None:
-    """Return the median and its confidence interval, for samples of any distribution.
+    """Return the median and its confidence interval, whatever the samples' distribution.
 
     The interval's ends are order statistics. The number of samples below the true median is
     binomially distributed, which gives their ranks; the normal approximation with continuity
@@ -71,7 +71,7 @@ def stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
 
 
 def outliers(samples: Sequence[float]) -> tuple[int, ...]:
-    """Return the indexes of the samples that are far from the median, on either side."""
+    """Return the indexes of samples that are far from the median in either direction."""
     values = np.asarray(samples)
     median = np.median(values)
     distances = np.abs(values - median)
@@ -81,15 +81,14 @@ def outliers(samples: Sequence[float]) -> tuple[int, ...]:
 
 
 def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
-    """Return whether a valley separates the samples into two modes, or None if there are too few.
+    """Return whether a valley separates the samples into two modes, or None for too few samples.
 
-    `resolution` is that of the timer, in the samples' unit: between its ticks there is always a
-    valley.
+    `resolution` is the timer's, in the samples' unit; there is always a valley between its ticks.
 
-    The samples are split in two so that the distances to each part's median are smallest. With a
+    The samples are split into two parts, minimising the distances to each part's median. With a
     single mode, however skewed, samples are at least as dense halfway between the two medians as
-    around the sparser median. So of the samples in these two windows, which are equally wide, at
-    least half are expected halfway; far fewer indicate a valley.
+    around the sparser median. So at least half of the samples in these two equally wide windows
+    are expected halfway; far fewer indicate a valley.
     """
     if len(samples) < MODE_SAMPLES:
         return None
@@ -111,7 +110,7 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
 
 
 def _best_split(ordered: NDArray[np.float64]) -> int:
-    """Return where to split in two so that the sum of distances to each part's median is least."""
+    """Return the split that minimises the sum of distances to each part's median."""
     count = len(ordered)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     least = max(2, ceil(MODE_SHARE * count))
@@ -129,7 +128,7 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 
 def drift(samples: Sequence[float]) -> str | None:
-    """Describe how the last third of the samples differs from the first, or return None.
+    """Return how the last third of the samples differs from the first, or None if it doesn't.
 
     They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
     with too few samples for an interval uses its range. With fewer than 18 samples, halves are
@@ -151,7 +150,7 @@ def drift(samples: Sequence[float]) -> str | None:
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
-    """Return why the median is unknown, or None if the ends of its interval are close enough."""
+    """Return why the median is too uncertain, or None if its interval is narrow enough."""
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None

@@ -1,4 +1,4 @@
-"""Times calls: the timers, the warm-up, and the rule that decides when to stop sampling."""
+"""Times calls: timers, the warm-up, and the rule for when to stop sampling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_QUEUED = 100  # beyond about a thousand queued kernels the host waits for t
 
 
 class Rotation:
-    """Calls prepared for different inputs, returned one after another in a cycle."""
+    """Calls prepared for different inputs, to be taken in rotation."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = tuple(calls)
@@ -53,7 +53,7 @@ class Rotation:
 
 
 class Timer(ABC):
-    """Times calls one by one, or several in a row if a single one is too short."""
+    """Times calls one by one, or several in a row if a single one is too short to time."""
 
     name: Literal["monotonic", "cuda_events"]
     clock_resolution_seconds = 0.0
@@ -77,7 +77,7 @@ class Timer(ABC):
 
     @property
     def resolution_seconds(self) -> float:
-        """Resolution of a sample."""
+        """The resolution of a sample's duration."""
         return self.clock_resolution_seconds / self.calls_per_sample
 
     def fit(self, call_seconds: float) -> None:  # noqa: B027 - a host clock has no queue
@@ -85,7 +85,7 @@ class Timer(ABC):
 
 
 class MonotonicTimer(Timer):
-    """The host's monotonic clock; waits for the device before and after a call."""
+    """Times calls with the host's clock, waiting for the device before and after each one."""
 
     name = "monotonic"
 
@@ -101,14 +101,14 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """Times calls by CUDA events, from before the first kernel's launch to the last one's end."""
+    """Times calls with CUDA events, from before the first kernel's launch to the last one's end."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Reserve a buffer of `evicted_bytes` to write before each call, if there is memory for it.
+        """Reserve `evicted_bytes` for a buffer to write before each call, if memory allows.
 
         Raises:
             RuntimeError: CUDA reported an error.
@@ -123,9 +123,9 @@ class CudaEventTimer(Timer):
         torch.cuda.synchronize()
 
     def fit(self, call_seconds: float) -> None:
-        """Take several short calls per sample, as a single one would show the host's launch time.
+        """Take several short calls per sample, as timing just one would include host launches.
 
-        Take a single call if data must be written before each one.
+        Take a single call if the cache must be cleared before each one.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -149,7 +149,7 @@ def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Turn off garbage collection; when a nested context ends, it stays off."""
+    """Turn off garbage collection within the context; a nested context does not turn it back on."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -195,9 +195,9 @@ def warm_up(
 
 
 class StoppingRule:
-    """Decides after every sample whether to stop.
+    """Decides after each sample whether to stop sampling.
 
-    To keep this cheap, the interval is recomputed only when there are an eighth more samples.
+    To keep this cheap, the interval is recomputed only after the samples have grown by an eighth.
     """
 
     def __init__(self, limits: RowLimits) -> None:
@@ -205,10 +205,10 @@ class StoppingRule:
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Return why sampling ends now, after `seconds`, or None to continue.
+        """Return why sampling should stop after `seconds`, or None to continue.
 
-        If the samples are precise when their maximum number or time is reached, precision is the
-        reason.
+        If the samples are precise enough when they reach their maximum number or time, precision
+        is the reason.
         """
         limits, count = self._limits, len(samples)
         if count < limits.minimum_samples:
@@ -242,7 +242,7 @@ class StoppingRule:
 class Sampled:
     """A series of samples: when each began (time.perf_counter), why it ended, and the last output.
 
-    `calls` includes the calls between samples that are not recorded.
+    `calls` also counts the unrecorded calls between samples.
     """
 
     starts: Sequence[float]
@@ -263,7 +263,7 @@ def sample(
     samples: list[float],
     report: Callable[[list[float]], None] = lambda _: None,
 ) -> Sampled:
-    """Append to `samples` until a limit is reached, reporting them from time to time."""
+    """Append to `samples` until the stopping rule applies, reporting them periodically."""
     rule = StoppingRule(limits)
     starts: list[float] = []
     unrecorded = 0

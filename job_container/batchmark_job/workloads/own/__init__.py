@@ -1,1 +1,1 @@
-"""Reads and checks the files of users' own workloads, and runs their code."""
+"""Reads and checks users' own workload files, and runs their code."""

@@ -1,4 +1,4 @@
-"""Finds the line of a user's own file that raised an error, and a hint for fixing it."""
+"""Finds the line in a user's own file that raised an error, and gives a hint for fixing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from batchmark_job.workloads.own.implementations import NUMPY_CODE
 
 
 def where_raised(error: BaseException) -> str:
-    """Return the file, line and a hint, or an empty string if no user's file raised the error."""
+    """Return the file, line and any hint, or an empty string if no user's file raised the error."""
     frames = [
         (frame.f_code, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -25,7 +25,7 @@ def where_raised(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, functions: set[str]) -> str | None:
-    """Return a hint on the usual cause of such an error in these functions, or None."""
+    """Return a hint about the usual cause of such an error in these functions, or None."""
     if isinstance(error, ModuleNotFoundError):
         return "install it where the job runs; see own_workloads/README.md"
     if "step" in functions and isinstance(error, TypeError | AttributeError):

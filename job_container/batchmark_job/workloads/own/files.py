@@ -47,7 +47,7 @@ _workloads: dict[tuple[Path, str], UserWorkload] = {}
 
 
 def find_workload(name: str) -> Workload:
-    """Return the built-in workload or user's own workload of this name.
+    """Return the built-in or user's own workload with this name.
 
     Raises:
         InputError: there is no such workload, or its file can't be used.
@@ -64,7 +64,7 @@ def find_workload(name: str) -> Workload:
 
 
 def refuse_name_clash(name: str) -> None:
-    """Refuse the name of a built-in workload that a user's own workload has as well.
+    """Refuse a built-in workload's name if a user's own workload has the same name.
 
     Raises:
         InputError: a file has the same name.
@@ -74,7 +74,7 @@ def refuse_name_clash(name: str) -> None:
 
 
 def user_folder() -> Path:
-    """Return the folder set by the user, or else the one shipped with this program.
+    """Return the folder set by the user, or the one shipped with this program if none is set.
 
     Raises:
         InputError: the folder does not exist.
@@ -129,7 +129,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants, and yield what is wrong with them."""
+    """Fill in the constants, and yield a description of anything wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:
@@ -153,7 +153,7 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names assigned at the module's top level, annotated or not, with their values."""
+    """Yield names and values assigned at the module's top level, annotated or not."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -188,7 +188,7 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
 
 
 def _is_tolerance(limit: Any) -> bool:
-    """Return whether this is a valid tolerance; None stands for the dtype's own."""
+    """Return whether this is a valid tolerance; None means the dtype's default."""
     return limit is None or (type(limit) in {int, float} and math.isfinite(limit) and limit > 0)
 
 
@@ -217,7 +217,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest renaming a function whose name is similar."""
+    """Suggest renaming a function with a similar name."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -228,7 +228,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
 
 
 class UserWorkload(Workload):
-    """A workload read from a file, whose code runs only once inputs are made."""
+    """A workload read from a file; the file's code doesn't run until inputs are made."""
 
     about_tolerance = (
         "; if the step can't be more precise, raise the limit in the file, for example TOLERANCE = "
@@ -264,7 +264,7 @@ class UserWorkload(Workload):
         self._formulas: dict[tuple[object, ...], int | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
-        """Pickle only the path, so that another process reads the file itself."""
+        """Pickle only the path; other processes read the file themselves."""
         return read_workload, (self.path,)
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -280,14 +280,14 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """Return an optional function's result if already known, as running the file may fail."""
+        """Return an optional function's result if already known, as running the file might fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the size of the inputs, making them once to find out."""
+        """Return the inputs' size, making them once to find out."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
@@ -344,7 +344,7 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """Convert an optional function's result to an integer, as logarithms give fractions."""
+    """Convert an optional function's result to an integer, since logarithms give fractions."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Implementations that run a user's own code, and the conversion of its inputs."""
+"""Implementations that convert inputs and run a user's own code on them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the file's own figure, or else ASSUMED_SETS times the size of the inputs."""
+        """Return the file's own figure, or ASSUMED_SETS times the inputs' size if it has none."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """Return a remark if NumPy made the output: its memory is not torch's or an input's."""
+        """Return a remark if the output came from NumPy: its memory isn't torch's or an input's."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, with NumPy, pandas, scikit-learn or the like."""
+    """The user's step on NumPy arrays, written with NumPy, pandas, scikit-learn or similar."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -107,7 +107,7 @@ class UserArrays(UserCode):
 
 
 def as_tensor(made: object, dtype: str) -> Tensor:
-    """Convert an input to a tensor; floating-point arrays are converted to the row's dtype.
+    """Convert an input to a tensor, with floating-point arrays converted to the row's dtype.
 
     Raises:
         TypeError: it is neither a tensor in host memory nor an array.

@@ -1,1 +1,1 @@
-"""Code that workloads share: torch, OpenCV, SciPy, Triton, CUDA graphs, training, references."""
+"""Code shared by workloads: torch, OpenCV, SciPy, Triton, CUDA graphs, training, references."""

@@ -20,7 +20,7 @@ class Compiled(TorchImplementation):
 def compile_network(network: Network) -> Network:
     """Return the network as one graph of fused kernels, compiled on its first call.
 
-    It is compiled in this process, because helper processes would outlive a worker or be stopped
+    It is compiled in this process, because helper processes would outlive the worker or be stopped
     with it.
     """
     import torch

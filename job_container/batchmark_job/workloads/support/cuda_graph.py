@@ -1,4 +1,4 @@
-"""Runs another implementation's call as a CUDA graph, for sizes at which launches dominate."""
+"""Runs another implementation's call as a CUDA graph, for sizes where launch time dominates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return twice the call's memory: the graph keeps its own, torch caches the warm-up's."""
+        """Return twice the call's memory, as torch also caches what the warm-up needed."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:
@@ -58,8 +58,8 @@ def captured(calls: Iterable[Call]) -> Iterator[Call]:
     """Capture calls on one stream, and yield their replays.
 
     A single stream is used because each stream that calls cuBLAS keeps a workspace. Calls are also
-    prepared on it, because autograd launches a backward pass on its forward pass's stream. They
-    share a memory pool, as only one of them runs at a time.
+    prepared on this stream, because autograd launches a backward pass on its forward pass's
+    stream. Calls share a memory pool, as only one of them runs at a time.
     """
     import torch
 
@@ -84,7 +84,7 @@ def captured(calls: Iterable[Call]) -> Iterator[Call]:
 
 @dataclass(frozen=True)
 class _Replay:
-    """Replays a graph, keeping the call's tensors alive: a graph stores only their addresses."""
+    """Replays a graph and keeps the call's tensors alive, as graphs store only their addresses."""
 
     graph: torch.cuda.CUDAGraph
     output: Tensor

@@ -1,4 +1,4 @@
-"""Code that the image workloads share: batches of square RGB images, N × 3 × size × size."""
+"""Code shared by image workloads: batches of square RGB images, N × 3 × size × size."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def channels_last(tensor: Tensor) -> Tensor:
 
 
 class ScipyFilter(BufferedImplementation):
-    """An image filter from scipy.ndimage, which runs on one thread and sums in float64."""
+    """An image filter from scipy.ndimage, running on one thread and summing in float64."""
 
     name = library = "scipy"
     devices = ("cpu",)
@@ -56,7 +56,7 @@ class ScipyFilter(BufferedImplementation):
     batches_written: ClassVar[int]  # the output and temporaries
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for the input and for everything written."""
+        """Return the memory for the input, the output and any temporaries."""
         return (1 + self.batches_written) * batch_bytes(parameters, dtype)
 
     def buffers(self, inputs: Tensors) -> Tensors:
@@ -66,13 +66,13 @@ class ScipyFilter(BufferedImplementation):
 
 
 class ImageFilter(Workload):
-    """A filter from image to image, with reflected borders."""
+    """A filter that turns images into images, with reflected borders."""
 
     halo: int  # how many pixels away its result depends on
 
     @abstractmethod
     def expected(self, window: Float64Array) -> Float64Array:
-        """Compute the result for a window of channels that includes its halo."""
+        """Compute the result for a window, given its channels with a halo around them."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)

@@ -1,4 +1,4 @@
-"""Applies OpenCV's filters to the tensors' own memory, as whole images or bands of rows."""
+"""Applies OpenCV's filters directly to tensors' memory, as whole images or bands of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def views(batch: Tensor) -> list[Image]:
 
 
 class Band(NamedTuple):
-    """A band of an image's rows, and the place for its result in the output."""
+    """A band of an image's rows, and where to put the band's result in the output."""
 
     source: Image  # including the rows around it that the filter reads, as far as they exist
     target: Image
@@ -42,7 +42,7 @@ class Band(NamedTuple):
 def in_bands(
     batch: Tensor, output: Tensor, rows: int, *, halo: int, work: Callable[[Band], None]
 ) -> Call:
-    """Return a call in which all threads filter bands that together make up the output."""
+    """Return a call that uses all threads to filter the bands that make up the output."""
     return work_sharing.filling(output, bands(views(batch), views(output), rows, halo), work)
 
 

@@ -1,4 +1,4 @@
-"""Float64 references for parts of the output, in plain NumPy and independent of measured code."""
+"""Float64 references for parts of the output, in plain NumPy, independent of measured code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANDOM_CROPS = 4
 
 
 class Crop(NamedTuple):
-    """A window of one image of a batch."""
+    """A window in one image of a batch."""
 
     image: int
     top: int
@@ -40,7 +40,7 @@ def crops(batch: int, height: int, width: int, rng: np.random.Generator) -> list
 
 
 def to_float64(tensor: Tensor) -> Float64Array:
-    """Copy a tensor to the host as float64; torch converts it, as NumPy has no bfloat16."""
+    """Copy a tensor to the host as float64, converted by torch because NumPy has no bfloat16."""
     import torch
 
     array: Float64Array = tensor.detach().to("cpu", torch.float64).numpy()
@@ -67,7 +67,7 @@ def reflect(indices: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
-    """Return a crop with a halo around it, extending the image by reflection."""
+    """Return a crop with a halo around it, reflecting the image at its borders."""
     height, width = images.shape[2:]
     rows = np.arange(crop.top - halo, crop.top + crop.height + halo)
     columns = np.arange(crop.left - halo, crop.left + crop.width + halo)

@@ -1,4 +1,4 @@
-"""Code that the torch implementations share, and torch calls that take names of dtypes."""
+"""Code shared by torch implementations, and torch calls that take dtype names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENSOR_CORES_OF_AMPERE = (8, 0)
 
 
 class TorchImplementation(Implementation):
-    """Base class of implementations that use torch, by default on both devices."""
+    """Base class of implementations that use torch, on both devices by default."""
 
     name = "torch"
     library = "torch"
@@ -33,14 +33,14 @@ class TorchImplementation(Implementation):
 
 
 def threads() -> int:
-    """Return how many threads the job allows each library to use."""
+    """Return how many threads the job lets each library use."""
     import torch
 
     return torch.get_num_threads()
 
 
 def native_refusal(device: str, dtype: str) -> str | None:
-    """Return why a device has no native arithmetic for a dtype, or None if it has.
+    """Return why a device has no native arithmetic for a dtype, or None if it does.
 
     Without it, torch computes 16-bit types on the CPU element by element, and treats tf32 and
     bfloat16 on older GPUs like float32.
@@ -92,7 +92,7 @@ def depthwise_refusal(device: str, dtype: str) -> str | None:
 
 
 def torch_dtype(dtype: str) -> torch.dtype:
-    """Return the type of the tensors that hold this dtype: tf32 is stored as float32."""
+    """Return the type of tensors that store this dtype; tf32 is stored as float32."""
     import torch
 
     found: torch.dtype = getattr(torch, "float32" if dtype == "tf32" else dtype)
@@ -101,7 +101,7 @@ def torch_dtype(dtype: str) -> torch.dtype:
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
-    """Let float32 products and convolutions on CUDA use tf32 only if that is the dtype."""
+    """Let float32 products and convolutions on CUDA use tf32 only if the dtype is tf32."""
     import torch
 
     allowed = dtype == "tf32"
@@ -115,7 +115,7 @@ def precision(dtype: str) -> Iterator[None]:
 
 @contextmanager
 def cudnn_search() -> Iterator[None]:
-    """Let cuDNN try all its algorithms on shapes that it has not seen yet, and keep the fastest."""
+    """Let cuDNN try all its algorithms on each new shape and keep the fastest."""
     import torch
 
     cudnn = torch.backends.cudnn

@@ -1,7 +1,7 @@
-"""Code that the training workloads share: one step of SGD with momentum on a batch of images.
+"""Code shared by training workloads: one step of SGD with momentum on a batch of images.
 
-A single tensor holds all weights, with those of convolutions channels-last if the images are. It is
-both an input of the network and, updated in place, its output.
+A single tensor holds all weights, with convolution weights channels-last if the images are. It is
+both an input to the step and, updated in place, its output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def weight_dtype(dtype: str) -> str:
 
 
 def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
-    """Draw weights: He initialisation for matrices and convolutions, 0.5 to 1 for vectors."""
+    """Draw weights: He initialisation for matrices and convolutions, and 0.5 to 1 for vectors."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -48,7 +48,7 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
 
 
 def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> list[Tensor]:
-    """Return each weight as a separate tensor on the same memory."""
+    """Return each weight as a separate tensor sharing the same memory."""
     found, start = [], 0
     for shape in shapes:
         part = weights[start : start + math.prod(shape)]
@@ -62,7 +62,7 @@ def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> l
 
 
 def in_channels_last_order(weights: Tensor, shapes: Sequence[Shape]) -> Tensor:
-    """Copy the weights, rearranging those of convolutions to channels-last."""
+    """Copy the weights, rearranging convolution weights to channels-last."""
     import torch
 
     ordered = torch.empty_like(weights)
@@ -81,7 +81,7 @@ def _are_channels_last(batch: Tensor) -> bool:
 class SgdStep(TorchImplementation):
     """A training step in channels-last layout with torch's fused optimiser.
 
-    16-bit types use autocast. float16, which is for tensor cores without bfloat16, also uses loss
+    16-bit types use autocast. float16, meant for tensor cores without bfloat16, also uses loss
     scaling.
     """
 
@@ -97,7 +97,7 @@ class SgdStep(TorchImplementation):
         return super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for weights four times, inputs twice, and all activations thrice.
+        """Return the memory for four copies of weights, two of inputs and three of activations.
 
         Each weight has a gradient, a momentum and a cast copy. A layer keeps its output before and
         after normalisation, and one gradient. For float64, which oneDNN lacks, torch unfolds a
@@ -123,7 +123,7 @@ class SgdStep(TorchImplementation):
         return self.step(inputs)[0]
 
     def step(self, inputs: Tensors) -> tuple[Call, Callable[[], None]]:
-        """Return the step, and a call that undoes all steps taken so far."""
+        """Return a step, and a call that undoes all steps taken so far."""
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -182,7 +182,7 @@ class GraphedSgdStep(CudaGraph):
     inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare calls; undo the real steps that capturing makes, including their momentum."""
+        """Prepare calls, undoing the real steps taken while capturing and their momentum."""
         steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
@@ -191,7 +191,7 @@ class GraphedSgdStep(CudaGraph):
 
 
 class TrainingStep(Workload):
-    """A training step: forward pass, cross-entropy, backward pass and update of all weights."""
+    """A training step: forward pass, cross-entropy, backward pass, and an update of all weights."""
 
     shapes: tuple[Shape, ...]
     image_size: ClassVar[int]
@@ -214,7 +214,7 @@ class TrainingStep(Workload):
 
     @abstractmethod
     def activations(self, parameters: Parameters) -> int:
-        """Return the number of outputs of all layers that have weights."""
+        """Return the total number of outputs from all layers with weights."""
 
     def weight_count(self) -> int:
         return sum(map(math.prod, self.shapes))
@@ -231,7 +231,7 @@ class TrainingStep(Workload):
         return parameters["batch"]
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Count reading images, and reading and writing weights and momentum.
+        """Count the bytes for reading images, and for reading and writing weights and momentum.
 
         Activations are not counted, as they can stay in caches.
         """
@@ -240,7 +240,7 @@ class TrainingStep(Workload):
         return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """Make a batch that repeats each of a few different images."""
+        """Make a batch of a few different images, each of them repeated."""
         batch = parameters["batch"]
         distinct = self._distinct(batch)
         few, labels = self.few_images(distinct, dtype, seed)
@@ -249,7 +249,7 @@ class TrainingStep(Workload):
         return few.repeat_interleave(repeats, 0), labels.repeat_interleave(repeats), weights
 
     def few_images(self, count: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
-        """Make different images, each labelled with its index."""
+        """Make `count` different images, each labelled with its index."""
         import torch
 
         shape = (count, images.CHANNELS, self.image_size, self.image_size)

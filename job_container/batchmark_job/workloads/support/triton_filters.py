@@ -1,4 +1,4 @@
-"""Image filters that consist of one Triton kernel each.
+"""Image filters, each implemented as a single Triton kernel.
 
 Only torch's CUDA build comes with triton, so it is imported where it is used.
 """
@@ -25,7 +25,7 @@ STRIP_ROWS = range(8, 257, 8)
 
 
 class TritonFilter(Implementation):
-    """Base class of the filters, which are channels-first and sum in float32 for every dtype."""
+    """Base class of the filters; they are channels-first and always sum in float32."""
 
     library = "triton"
     devices = ("cuda",)
@@ -74,7 +74,7 @@ def missing() -> str | None:
 
 
 def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
-    """Return a call that runs the kernel on all planes of a batch, reusing one result tensor."""
+    """Return a call that runs the kernel on all of a batch's planes, reusing one result tensor."""
     import torch
 
     triton_stub.install()
@@ -103,9 +103,9 @@ def held_programs() -> int:
 
 
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
-    """Return the fastest number of rows per strip for a GPU that holds `held` programs at once.
+    """Return the fastest number of rows per strip for a GPU that runs `held` programs at once.
 
-    Taller strips reread less of their halos; shorter ones give a small image more programs.
+    Taller strips reread fewer halo rows; shorter ones split a small image into more programs.
     """
 
     def seconds(rows: int) -> float:

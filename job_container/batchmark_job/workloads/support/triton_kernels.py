@@ -1,4 +1,4 @@
-"""Triton kernels of the image filters; import this module only where triton is installed.
+"""Triton kernels for the image filters; import this module only where triton is installed.
 
 A program walks down a strip of one plane, row by row. Each lane owns `vector` neighbouring columns,
 and loads these and its neighbours' columns as aligned vectors, so that columns are combined in
@@ -20,7 +20,7 @@ AHEAD = tl.constexpr(3)
 
 @triton.jit
 def _reflect(index, length):
-    """Mirror indices at the borders; far outside, where nothing is stored, any index will do."""
+    """Mirror indices at the borders; any index will do far outside, where nothing is stored."""
     index = tl.where(index < 0, -index, index)
     index = tl.where(index >= length, 2 * (length - 1) - index, index)
     return tl.maximum(index, 0)
@@ -43,7 +43,7 @@ def _load(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """Load a row's vectors: the lanes' own, or those `step` vectors to the right."""
+    """Load a row's vectors: the lanes' own, or the ones `step` vectors to the right."""
     columns = _columns(first, lanes, vector) + vector * step
     if not inside:
         columns = _reflect(columns, width)
@@ -85,7 +85,7 @@ def _first_rows(
     vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """Load the lanes' own vectors of AHEAD rows, starting with `row`."""
+    """Load the lanes' own vectors for AHEAD rows, starting with `row`."""
     ahead = ()
     for place in tl.static_range(AHEAD):
         loaded = _load(source, row + place, first, height, width, 0, lanes, vector, inside)

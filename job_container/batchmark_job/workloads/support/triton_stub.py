@@ -1,4 +1,4 @@
-"""Triton's driver stub, which is compiled with the image so that a job needs no compiler."""
+"""Triton's driver stub, compiled when the image is built so that jobs need no compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = "BATCHMARK_TRITON_STUB"
 
 
 def shipped() -> Path | None:
-    """Return the Triton cache that ships with the image, or None if there is none."""
+    """Return the Triton cache shipped with the image, or None if it has none."""
     folder = Path(os.environ.get(FOLDER) or os.devnull)
     return folder if folder.is_dir() else None
 

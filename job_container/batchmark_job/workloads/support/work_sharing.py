@@ -1,4 +1,4 @@
-"""Runs tasks on several threads, each of which computes single-threaded."""
+"""Runs tasks on several threads, each of which does single-threaded work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def share_out(
 ) -> Callable[[], None]:
     """Return a call in which each worker, in its own thread, takes tasks until none are left.
 
-    This suits work that releases the GIL, as functions of OpenCV, NumPy and torch do.
+    This suits work that releases the GIL, as OpenCV, NumPy and torch functions do.
     """
     workers = workers[: len(tasks)]
     pool = _pool(len(workers))
@@ -37,7 +37,7 @@ def share_out(
 
 
 def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None]) -> Call:
-    """Return a call in which all threads do `work` on the tasks, which write to `output`."""
+    """Return a call that does `work` on the tasks in all threads and returns `output`."""
     fill = share_out(tasks, [work] * torch_calls.threads())
 
     def call() -> Tensor:
@@ -49,12 +49,12 @@ def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None])
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads that sleep between calls and are shared by all prepared calls."""
+    """Return a pool of threads that sleep between calls, shared by all prepared calls."""
     return ThreadPoolExecutor(threads, "sharing", _compute_alone)
 
 
 def _compute_alone() -> None:
-    """Limit this thread to one OpenMP thread; OpenMP, and so torch, keeps this limit per thread."""
+    """Limit OpenMP, and therefore torch, to one thread when called from the current thread."""
     import threadpoolctl
     import torch
 
