@@ -165,7 +165,7 @@ class Candidates(PerRow):
 
     @cached_property
     def stand_out(self) -> Array:
-        """The largest distance of a mean of later runs from the level, in standard errors.
+        """The largest distance between a mean of later runs and the level, in standard errors.
 
         Negative if below the level; shape (q,).
         """
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield the row and length of stretches that prove a new level, the strongest per end."""
+        """Yield rows and lengths of stretches that prove a new level: the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
