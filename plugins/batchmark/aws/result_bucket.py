@@ -53,7 +53,7 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table; calibration runs also keep a copy each."""
+    """Return the key of a target's current noise table. Calibration runs also store their own."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
@@ -95,7 +95,7 @@ class Bucket:
     def put(
         self, key: str, body: str | bytes, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store text or bytes, optionally on a condition such as `IfMatch`; return the key."""
+        """Store text or bytes, optionally under a condition such as `IfMatch`; return the key."""
         if isinstance(body, str):
             body, content_type = body.encode(), f"{content_type}; charset=utf-8"
         self._s3.put_object(
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether the folder's booking or collected run names this run; old plans don't."""
+        """Whether the folder's booking or collected run names this run (old plans don't)."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)

@@ -187,7 +187,7 @@ def _clipped(logs: Array) -> Array:
 def controlled_false_discoveries(
     p_values: Sequence[float], tests: int, rate: float
 ) -> NDArray[np.bool_]:
-    """Select results such that at most a fraction `rate` of them is expected to be false.
+    """Select results so that at most a fraction `rate` of them is expected to be false.
 
     Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); tests
     without a p-value here, up to `tests` in total, count as p = 1.

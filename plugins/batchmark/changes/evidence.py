@@ -66,7 +66,7 @@ AGAINST = 1.5  # evidence of its first or last runs by which these are not on a 
 
 @dataclass
 class Search:
-    """The state of the search through one series."""
+    """The state of a search through one series."""
 
     values: Array
     prior: Prior

@@ -1,4 +1,4 @@
-"""Models a series' noise from its earlier runs, and how well it explains later ones.
+"""Models a series' noise from its earlier runs, and how well this noise explains later ones.
 
 Values are natural logs, so a difference is a relative change. The density of a run about its level
 is a mixture: a normal core; a second one of the same width if the series alternates between two
@@ -46,7 +46,7 @@ GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
 
 @dataclass(frozen=True)
 class Prior:
-    """The noise assumed before a window's runs are seen; best taken from a calibration."""
+    """The noise assumed before a window's runs are seen, ideally taken from a calibration."""
 
     log_sd: float = EXPECTED_LOG_SD  # standard deviation of the logs
     runs: float = EXPECTED_RUNS  # how many runs this knowledge counts as
@@ -75,7 +75,7 @@ class NoiseDensity(PerRow):
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """Estimate the noise in windows (NaN: a missing run) from priors of shape (q,)."""
+        """Estimate the noise in windows, NaN where runs are missing, with priors of shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = median_of_rows(windows, runs)
         about = windows - center[:, None]
@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Return the density of later runs (q, n) by Student's t with the given degrees (q, 1)."""
+        """Return later runs' density (q, n) by Student's t with these degrees of freedom (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))

@@ -48,7 +48,7 @@ class LeakAges(Record):
 
 
 class RunName(Record):
-    """The Airflow run that a resource names; the DAG is None if only the run is named."""
+    """The Airflow run named by a resource; the DAG is None if only the run is named."""
 
     dag_id: str | None
     run_id: str
@@ -91,12 +91,12 @@ class GuardReport(Record):
 
     @property
     def summary(self) -> str:
-        """Return the number of resources by verdict, the worst verdict first."""
+        """Return the number of resources for each verdict, starting with the worst."""
         counts = [f"{len(self.of(verdict))} {verdict}" for verdict in VERDICTS if self.of(verdict)]
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """Return one line per leak with the action taken, or an empty text if there are none."""
+        """Return one line per leak with the action taken, or an empty string if there are none."""
         return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

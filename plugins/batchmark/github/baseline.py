@@ -25,7 +25,7 @@ def find(place: str, event: Event, into: Path) -> Baseline | None:
     """Find the baseline, downloading it to `into` if needed; return None if there is none yet.
 
     Raises:
-        GitHubError: the place is invalid or can't be read.
+        GitHubError: the baseline's location is invalid or can't be read.
     """
     if place.startswith(S3):
         if not re.fullmatch(r"s3://[^/]+/.+", place):
@@ -69,6 +69,6 @@ def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
 
 
 def _is_of_main(run: Mapping[str, Any], event: Event) -> bool:
-    """Return whether a run is of our own main branch, not of a fork's branch of that name."""
+    """Return whether a run is from our own main branch, not a fork's branch with the same name."""
     is_ours = run["head_repository_id"] == run["repository_id"]
     return bool(is_ours and run["head_branch"] == event.main)

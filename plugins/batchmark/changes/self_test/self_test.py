@@ -1,4 +1,4 @@
-"""Tests the detector on real histories: on copies with inserted steps, and unmodified.
+"""Tests the detector on real histories, both unmodified and in copies with inserted steps.
 
 The detector is called as a schedule would call it: after every run, with all series of the suite up
 to that run. Fresh jobs can't be replayed, so the results reflect the history alone.
