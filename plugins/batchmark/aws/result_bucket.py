@@ -68,7 +68,7 @@ def is_aws(client: Any) -> bool:
 
 
 def browser_endpoint(client: Any) -> str:
-    """Return the URL at which a browser reaches the client's local cloud.
+    """Return the URL that a browser uses to reach the client's local cloud.
 
     If containers use a different hostname for it, an environment variable holds the browser's URL.
     """

@@ -47,7 +47,7 @@ class Shift(NamedTuple):
 
 
 def common_series(histories: Sequence[Series]) -> list[Common]:
-    """Build the common series of each machine with enough rows, from histories of times.
+    """Build each machine's common series from histories of times, if it has enough rows.
 
     Rows far younger than the others are left out, because their median reflects only their newest
     level. So are metrics reported by own jobs, which need not move as times do.

@@ -1,4 +1,4 @@
-"""Computes the evidence that a series has a new level from a candidate run on.
+"""Computes the evidence that a series has a new level starting at a candidate run.
 
 The runs are weighed against the noise of up to WINDOW earlier runs (`noise_model`), by the
 likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's sequential test.

@@ -60,7 +60,7 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
 
 
 def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
-    """Return ECR's details of an image, or None if it or its repository does not exist.
+    """Return ECR's details about an image, or None if it or its repository does not exist.
 
     Raises:
         ClientError, BotoCoreError: ECR rejected the request or did not respond.

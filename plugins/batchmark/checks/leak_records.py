@@ -1,4 +1,4 @@
-"""The leak guard's report: each resource that may be billed, and whether a run needs it."""
+"""The leak guard's report: each resource that might be billed, and whether a run needs it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RunName(Record):
 
 
 class Resource(Record):
-    """A resource that may be billed, with the guard's verdict and the reason for it."""
+    """A resource that might be billed, with the guard's verdict and the reason for it."""
 
     kind: LeakKind
     id: str

@@ -126,7 +126,7 @@ def two_digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a duration that has no interval."""
+    """Format a duration without an interval."""
     if value == 0:
         return "0 s"
     scale, unit = _time_unit(value)
@@ -177,7 +177,7 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def point(values: Mapping[str, Parameter], dtype: str | None) -> str:
-    """Format a row's parameters and its number format, if known."""
+    """Format a row's parameters and, if known, its number format."""
     return ", ".join(filter(None, (parameters(values), _known_dtype(dtype))))
 
 

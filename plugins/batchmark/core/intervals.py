@@ -161,7 +161,7 @@ def known_median(values: Iterable[float | None]) -> float | None:
 
 
 def interval_of(draws: NDArray[np.float64]) -> Interval:
-    """Return the central interval that contains a share CONFIDENCE of the draws, of shape (n,)."""
+    """Return the central interval containing a share CONFIDENCE of the draws, of shape (n,)."""
     low, high = np.quantile(draws, ENDS)
     return Interval(low=float(low), high=float(high))
 

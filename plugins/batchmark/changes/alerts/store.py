@@ -33,7 +33,7 @@ class AlertStore:
         self._store = store
 
     def alerts(self) -> list[Alert]:
-        """Return all alerts, open or closed, in the order in which they were opened."""
+        """Return all alerts, open or closed, sorted by when they were opened."""
         keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
         alerts = [self._read(key, Alert) for key in keys]
         return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))

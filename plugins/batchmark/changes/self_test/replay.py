@@ -1,4 +1,4 @@
-"""Replays histories run by run, with or without a step in some of them."""
+"""Replays histories run by run, optionally with steps in some of them."""
 
 from __future__ import annotations
 

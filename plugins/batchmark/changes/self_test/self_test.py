@@ -171,7 +171,7 @@ def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
 
 
 def _delays(replay: Replay, together: Sequence[Step], detector: Detector) -> dict[Step, int | None]:
-    """Return the number of runs until each step of a round was found; None if it was missed."""
+    """Return how many runs it took to find each step in a round; None for missed steps."""
     put = {step.series: (step.first, 1 + step.size) for step in together}
     waiting = {step.series: step for step in together}
     delays: dict[Step, int | None] = dict.fromkeys(together)

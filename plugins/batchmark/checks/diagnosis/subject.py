@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Return how many instances a job, or a definition without overrides, needs at once."""
+    """Return how many instances a job, or an unmodified job definition, needs at once."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))
