@@ -136,7 +136,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _sides(*paths: Path) -> list[Chosen]:
-    """Read both sides; workloads measured individually count as rows of the other side's suite.
+    """Read both sides, counting individually measured workloads as rows of the other side's suite.
 
     Raises:
         CollectError: a side can't be read, or both contain documents of the same job.
@@ -205,7 +205,7 @@ def _measured(side: Chosen) -> str:
 
 
 def _repeats(documents: Sequence[ResultDocument]) -> str:
-    """Say how many repeats there are, by size for own jobs, each of which measures one size."""
+    """Say how many repeats there are, by size for own jobs because each measures only one size."""
     own = [row for each in documents if each.own_job for row in each.measurements[:1]]
     sizes = Counter(size_of(row.parameters) for row in own)
     if len(sizes) < 2:

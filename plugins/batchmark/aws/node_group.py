@@ -1,4 +1,4 @@
-"""Scales the EKS node group, whose single node exists only while a run needs it."""
+"""Scales the EKS node group so that its single node exists only while a run needs it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def describe(eks: Any, cluster: Cluster) -> NodeGroup:
 
 
 def start(eks: Any, cluster: Cluster, *, dag_id: str, run_id: str) -> None:
-    """Request the node and tag its group with the run, so the leak guard can end it afterwards."""
+    """Request the node and tag its group with the run, so that the leak guard can end it later."""
     tags = {DAG_TAG: dag_id, RUN_ID_TAG: run_id}
     eks.tag_resource(resourceArn=describe(eks, cluster).arn, tags=tags)
     _resize(eks, cluster, 1)

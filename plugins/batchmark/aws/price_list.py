@@ -43,7 +43,7 @@ CLIENT_CONFIG = ClientConfig(
 
 
 def price_clients(region: str) -> tuple[Any, Any]:
-    """Create clients for the Price List API and the region's EC2."""
+    """Create clients for the Price List API and for EC2 in the region."""
     return (
         client("pricing", PRICE_LIST_REGION, CLIENT_CONFIG),
         client("ec2", region, CLIENT_CONFIG),
@@ -53,7 +53,7 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Fetch current prices of some instance types; the table's notes name those without a price.
+    """Fetch current prices for some instance types; the table's notes name those without a price.
 
     Raises:
         PriceError: no type was given, or AWS lists no price for any of them.
@@ -150,12 +150,12 @@ def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> lis
 
 
 def _clause(error: Exception) -> str:
-    """Turn an error message into a clause."""
+    """Return an error's message without a final full stop, for use within a sentence."""
     return (str(error) or repr(error)).rstrip(".")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Update a region's committed table with current prices; return 1 if they can't be obtained."""
+    """Update a region's committed price table; return 1 if current prices can't be obtained."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="table to write (default: the committed one)")

@@ -1,4 +1,4 @@
-"""Access to the result bucket: the jobs' raw documents and a folder for each run."""
+"""Reads and writes the result bucket: the jobs' raw documents, and a folder for each run."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table; calibration runs also keep their own."""
+    """Return the key of a target's current noise table. Calibration runs also store their own."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
 def dated_key(folder: str, day: date, run_id: str, ending: str) -> str:
-    """Return the key of a report that belongs to no benchmark run; `ending` is json or html."""
+    """Return the key of a report that isn't from a benchmark run; `ending` is json or html."""
     return f"{folder}/{day:%Y-%m-%d}/{slug(run_id)}.{ending}"
 
 
@@ -68,9 +68,9 @@ def is_aws(client: Any) -> bool:
 
 
 def browser_endpoint(client: Any) -> str:
-    """Return the URL at which a browser reaches the client's local cloud.
+    """Return the URL that a browser uses to reach the client's local cloud.
 
-    If containers reach it under another name, an environment variable has the URL for browsers.
+    If containers use a different hostname for it, an environment variable holds the browser's URL.
     """
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
@@ -83,7 +83,7 @@ class _Naming(BaseModel):
 
 
 class Bucket:
-    """The objects of the result bucket. Writing an existing key replaces its object."""
+    """The objects in the result bucket. Writing to an existing key replaces its object."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
@@ -95,7 +95,7 @@ class Bucket:
     def put(
         self, key: str, body: str | bytes, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store text or bytes, optionally on a condition such as `IfMatch`; return the key."""
+        """Store text or bytes, optionally under a condition such as `IfMatch`; return the key."""
         if isinstance(body, str):
             body, content_type = body.encode(), f"{content_type}; charset=utf-8"
         self._s3.put_object(
@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace this version of an object, or create it if None; return False on a conflict."""
+        """Replace an object's `version`, or create it if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -155,7 +155,7 @@ class Bucket:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """Read an object and its version; None if missing. Oversized content is left empty."""
+        """Return an object's content, empty if oversized, and version; None if it doesn't exist."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -203,7 +203,7 @@ class RunStore(Bucket):
 
     @cached_property
     def name(self) -> str:
-        """The run's name in keys: its slug, or the url_safe name if release 0.1 started it."""
+        """The run's name in keys: its slug, or its url_safe name if release 0.1 started it."""
         name, earlier = slug(self._run_id), url_safe(self._run_id)
         return earlier if earlier != name and self._has_begun_in(f"runs/{earlier}/") else name
 
@@ -212,7 +212,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether the folder's booking or collected run names this run; old plans name no run."""
+        """Whether the folder's booking or collected run names this run (old plans don't)."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)
@@ -227,12 +227,12 @@ class RunStore(Bucket):
         return self.put(self.prefix + name, text, content_type)
 
     def plan(self, name: str = PLAN) -> RunPlan:
-        """Read the plan of the run or of a rerun round; without one, return a plan without jobs."""
+        """Read the run's or a rerun round's plan; if there is none, return one without jobs."""
         text = self.read_if_there(self.prefix + name)
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
-        """Return a browser link: to the S3 console in AWS, else a URL presigned for a week."""
+        """Return a browser link: the S3 console in AWS, otherwise a URL presigned for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (
@@ -246,5 +246,5 @@ class RunStore(Bucket):
 
     @property
     def bucket_url(self) -> str:
-        """URL prefix of all objects in a local cloud."""
+        """URL prefix shared by all the bucket's objects in a local cloud."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"

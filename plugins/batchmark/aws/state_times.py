@@ -1,6 +1,6 @@
 """Finds when jobs became RUNNABLE and STARTING, which DescribeJobs does not report.
 
-Batch's events report these times, and Terraform's EventBridge rule logs the events.
+Batch's events do report it, and an EventBridge rule created by Terraform logs them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def state_times(
     """Return when each job last became RUNNABLE and STARTING, to the second, as StoredJob fields.
 
     The times come from EventBridge's log group. If an event is missing, its time is None, because
-    reports can do without it. `created_at` is when the first job was created, `stopped_at` when the
-    last one stopped.
+    reports can do without it. `created_at` is when the first job was created, and `stopped_at` is
+    when the last one stopped.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:

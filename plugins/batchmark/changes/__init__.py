@@ -1,1 +1,1 @@
-"""Detects changes in series over many runs, and finds suspects and causes."""
+"""Detects changes in series across many runs, flags suspects, and finds likely causes."""

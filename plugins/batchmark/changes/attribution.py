@@ -71,11 +71,11 @@ def group_changes(
     measured: Iterable[SeriesKey],
     confirmations: Iterable[Confirmation] = (),
 ) -> tuple[Change, ...]:
-    """Group change points, with regressions first, then by kind, environments first, then by size.
+    """Group change points; sort the changes by kind (regressions first), environment and size.
 
-    `runs` are those of `runs_around`, some of which may be missing. `measured` lists all series, to
-    determine what share of a target's rows changed. A confirmation is attached to the change of its
-    series and run.
+    `runs` contains the runs from `runs_around`, except that some can be missing. `measured` lists
+    all series, to determine what share of a target's rows changed. Each confirmation is attached to
+    the change that involves its series and run.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:
@@ -105,7 +105,7 @@ def runs_around(points: Iterable[ChangePoint]) -> set[str]:
 
 
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
-    """Check whether both changes may begin with the same run."""
+    """Check whether both changes could have begun with the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
@@ -126,10 +126,10 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 
 
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
-    """Return the changes of times that explain a change of a speedup.
+    """Return the changes in times that explain a change in a speedup.
 
-    The GPU time moved in the same direction as the speedup (better or worse), the CPU time in the
-    opposite one.
+    The GPU time moved in the same direction as the speedup (better or worse), and the CPU time
+    moved in the opposite one.
     """
     if speedup.metric != Metric.SPEEDUP:
         return []
@@ -148,7 +148,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Yield clusters of points: those near the most common first run, then likewise the rest."""
+    """Yield clusters of points, each around the most common first run of the points left."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -182,7 +182,7 @@ def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Itera
 def _add_speedups(
     groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
 ) -> None:
-    """Add each changed speedup to the groups of the times that explain it."""
+    """Add each changed speedup to the groups with the time changes that explain it."""
     group_of = {point: group for group in groups for point in group.points}
     for speedup, times in explained.items():
         for group in {id(group_of[time]): group_of[time] for time in times}.values():
@@ -190,7 +190,7 @@ def _add_speedups(
 
 
 def _join(group: _Group, groups: list[_Group]) -> None:
-    """Add a group, merging it with another target's group of the same time and cause."""
+    """Add a group, merging it with another target's group if their time and cause match."""
     for other in groups:
         if (
             group.points[0].metric in {Metric.TIME, Metric.NOISE}
@@ -207,10 +207,10 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """List differences at the run where most points begin, or else at the nearest run with any.
+    """List differences at the run where most points begin, or at the nearest run that has some.
 
-    A version can change with every run, so other nearby differences are searched for as well. A row
-    property, such as the implementation, must differ for half of the points.
+    A version can change with every run, so nearby runs are searched for other differences as well.
+    A row property, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
     at_change = named[0][0]
@@ -276,7 +276,7 @@ def _fell_back(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> 
 
 
 def _named_causes(group: _Group) -> tuple[Cause, ...]:
-    """List the causes shared by all targets, then each target's own causes with its name."""
+    """List the causes shared by all targets, then each target's own, labelled with its name."""
     shared = group.shared
     first = next(iter(group.causes.values()))
     common = [cause for cause in first if cause.difference in shared]
@@ -290,7 +290,7 @@ def _named_causes(group: _Group) -> tuple[Cause, ...]:
 
 
 def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float | None]:
-    """Return each target's USD per hour at the change; None outside EC2 or if not recorded."""
+    """Return each target's hourly price in USD at the change; None outside EC2 or if unrecorded."""
     prices: dict[str, float | None] = {}
     for point in points:
         target = point.series.target

@@ -1,4 +1,4 @@
-"""Finds changes of level in series of logs, run by run as a schedule would.
+"""Finds level changes in series of logarithms, run by run, as a schedule would.
 
 A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans. Autom. Control 21
 (1976) 108; Lai, J. R. Stat. Soc. B 57 (1995) 613): after each run, every earlier run is a candidate
@@ -25,7 +25,7 @@ AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 @dataclass(frozen=True)
 class Newest:
-    """Evidence in a series' newest figures for a slower level that is not a change yet."""
+    """Evidence in a series' newest figures of a slower level that isn't counted as a change yet."""
 
     index: int  # first figure of the level that they speak for most
     gathered: float  # evidence that there is, counted as that of few figures
@@ -58,8 +58,8 @@ def search(
     """Find the changes in each series.
 
     Series are finite logs in run order, each of shape (n,). `fresh` says which series include fresh
-    jobs, and `evidence` how much each series needs. Shifts below `least_log_shift` are not changes
-    and, with `hindsight`, neither are those that later runs do not confirm.
+    jobs, and `evidence` says how much each series needs. Shifts below `least_log_shift` are not
+    changes and, with `hindsight`, neither are those that later runs do not confirm.
     """
     searches = chain.from_iterable(_searched(series, priors, fresh, evidence, least_log_shift))
     return [still_shown(one.values, one.found) if hindsight else one.found for one in searches]
@@ -71,7 +71,7 @@ def newest(
     fresh: Sequence[bool],
     evidence: Sequence[float],
 ) -> list[Newest | None]:
-    """Weigh each series' newest figures; None if its last level is too recent.
+    """Weigh each series' newest figures; the result is None if its last level is too recent.
 
     Takes the same arguments as `search`.
     """

@@ -47,7 +47,7 @@ class Shift(NamedTuple):
 
 
 def common_series(histories: Sequence[Series]) -> list[Common]:
-    """Build the common series of each machine with enough rows, from histories of times.
+    """Build each machine's common series from histories of times, if it has enough rows.
 
     Rows far younger than the others are left out, because their median reflects only their newest
     level. So are metrics reported by own jobs, which need not move as times do.
@@ -95,7 +95,7 @@ def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
 def shifts_of(
     common: Timeline, shown: Sequence[LevelChange], least_log_shift: float
 ) -> list[Shift]:
-    """Return a common series' changes with their current size in logs, without small ones."""
+    """Return a common series' changes, except small ones, with their current sizes in logs."""
     if not shown:
         return []
     borders = [0, *(change.index for change in shown), common.logs.size]
@@ -110,7 +110,7 @@ def shifts_of(
 def with_common(
     own: Sequence[LevelChange], line: Timeline, shifts: Sequence[Shift]
 ) -> list[LevelChange]:
-    """Add the common changes that a row moved with to its own changes, by the row's figures.
+    """Combine a row's own changes with the common changes that its figures followed.
 
     A common change replaces the row's own change to the same level, which noise may have delayed.
     """

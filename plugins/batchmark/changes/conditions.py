@@ -1,4 +1,4 @@
-"""The conditions that a target's jobs ran under, and their differences between two runs."""
+"""The conditions that a target's jobs ran under, and how they differ between two runs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RunConditions:
 
     @property
     def version(self) -> Version:
-        """The version that the jobs measured, in the fields on which they agree."""
+        """The measured version, with only the fields on which the jobs agree."""
         return Version.agreed(self.of_jobs)
 
     def values(self, name: str, row: str = "") -> tuple[str, ...]:
@@ -102,9 +102,9 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 
 
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
-    """Collect conditions by run ID and target, without fresh jobs, as in the series.
+    """Collect conditions by run ID and target, leaving out fresh jobs, as the series do.
 
-    Each of the history's rows has `COLUMNS`; any value can be missing.
+    `rows` are from the history and have its `COLUMNS`; any value can be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -114,9 +114,9 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
 
 
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
-    """List properties that are known in both runs and differ, the likeliest cause first.
+    """Yield properties that are known in both runs and differ, with the likeliest cause first.
 
-    Two Spot prices are not compared, as they change all the time.
+    Spot prices are not compared with each other, as they change all the time.
     """
     spot = before.values("purchase_option") == after.values("purchase_option") == ("spot",)
     images = before.values("image"), after.values("image")

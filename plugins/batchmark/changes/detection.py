@@ -1,4 +1,4 @@
-"""Detects changes of level, and recoveries, in the histories of many series.
+"""Detects level changes and recoveries in the histories of many series.
 
 Runs call `detect_changes`. `detect` does the same for plain numbers, for harnesses that evaluate
 detectors. The search itself is in `change_points`, `noise_model` and `steps`.
@@ -50,7 +50,7 @@ def detect_changes(
     settings: DetectorSettings | None = None,
     priors: Mapping[SeriesKey, Prior] | None = None,
 ) -> list[ChangePoint]:
-    """Find all changes of level, in both directions, that later runs do not refute.
+    """Find all level changes, in both directions, that later runs don't refute.
 
     The more series there are, the more evidence each needs, to keep false alerts as rare as the
     settings demand. Priors are the calibrated noise of times.
@@ -135,7 +135,7 @@ def _points(
 
 
 def change_point(history: Series, line: Timeline, start: int, index: int, end: int) -> ChangePoint:
-    """Build the record of a series' change.
+    """Build the record for one change in a series.
 
     In `line`, the old level's figures begin at `start`, and the new level's begin at `index` and
     stop before `end`.
@@ -161,7 +161,7 @@ def change_point(history: Series, line: Timeline, start: int, index: int, end: i
 
 
 def p_value(before: Array, after: Array) -> float:
-    """Return the probability that equal levels differ as much as these logs, (m,) and (n,).
+    """Return the probability that equal levels would differ as much as these logs, (m,) and (n,).
 
     Uses Student's t between the runs nearest to the change, with clipped outliers, multiplied by
     the number of lengths that the search tries (Bonferroni).
@@ -187,7 +187,7 @@ def _clipped(logs: Array) -> Array:
 def controlled_false_discoveries(
     p_values: Sequence[float], tests: int, rate: float
 ) -> NDArray[np.bool_]:
-    """Select results such that at most a fraction `rate` of them is expected to be false.
+    """Select results so that at most a fraction `rate` of them is expected to be false.
 
     Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); tests
     without a p-value here, up to `tests` in total, count as p = 1.
@@ -198,10 +198,10 @@ def controlled_false_discoveries(
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Yield a change point for each series of times that is back at its level before an alert.
+    """Yield a change point for each series of times that has returned to its level before an alert.
 
-    `slower` are change points of open alerts. Common shifts are left to the search, because one
-    row's noise alone can bring it back for three runs.
+    `slower` contains the change points of open alerts. Common shifts are left to the search,
+    because one row's noise alone can bring it back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):

@@ -1,4 +1,4 @@
-"""Computes the evidence that a series has a new level from a candidate run on.
+"""Computes the evidence that a series has a new level starting at a candidate run.
 
 The runs are weighed against the noise of up to WINDOW earlier runs (`noise_model`), by the
 likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's sequential test.
@@ -66,7 +66,7 @@ AGAINST = 1.5  # evidence of its first or last runs by which these are not on a 
 
 @dataclass
 class Search:
-    """The state of the search through one series."""
+    """The state of a search through one series."""
 
     values: Array
     prior: Prior
@@ -165,7 +165,7 @@ class Candidates(PerRow):
 
     @cached_property
     def stand_out(self) -> Array:
-        """The largest distance of a mean of later runs from the level, in standard errors.
+        """The largest distance between a mean of later runs and the level, in standard errors.
 
         Negative if below the level; shape (q,).
         """
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield the row and length of stretches that prove a new level, the strongest per end."""
+        """Yield rows and lengths of stretches that prove a new level: the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

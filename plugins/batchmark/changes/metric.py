@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """A series' metric; the values are the names in records, settings and URLs."""
+    """A series' metric; the values are the names used in records, settings and URLs."""
 
     TIME = "time"
     PRICE = "price"

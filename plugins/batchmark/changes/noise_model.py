@@ -1,4 +1,4 @@
-"""Models a series' noise from its earlier runs, and how well it explains later ones.
+"""Models a series' noise from its earlier runs, and how well this noise explains later ones.
 
 Values are natural logs, so a difference is a relative change. The density of a run about its level
 is a mixture: a normal core; a second one of the same width if the series alternates between two
@@ -46,7 +46,7 @@ GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
 
 @dataclass(frozen=True)
 class Prior:
-    """The noise assumed before a window's runs are seen; best taken from a calibration."""
+    """The noise assumed before a window's runs are seen, ideally taken from a calibration."""
 
     log_sd: float = EXPECTED_LOG_SD  # standard deviation of the logs
     runs: float = EXPECTED_RUNS  # how many runs this knowledge counts as
@@ -75,7 +75,7 @@ class NoiseDensity(PerRow):
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """Estimate the noise in windows, with NaN where runs are missing; priors: shape (q,)."""
+        """Estimate the noise in windows, NaN where runs are missing, with priors of shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = median_of_rows(windows, runs)
         about = windows - center[:, None]
@@ -96,7 +96,7 @@ class NoiseDensity(PerRow):
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
     def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
-        """Return the log density of later runs, relative to their windows' centers; (rows, ...)."""
+        """Return log densities of later runs, relative to their windows' centers; (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
         # In place: half of the search's time is spent here.
@@ -131,7 +131,7 @@ class NoiseDensity(PerRow):
 
     @cached_property
     def _table(self) -> tuple[Array, Array]:
-        """The grid's unit, shape (q,), and the log density on it, shape (q, grid)."""
+        """The grid's unit, shape (q,), and the log density on the grid, shape (q, grid)."""
         there = ~np.isnan(self.windows)
         about = np.where(there, self.windows, 0.0)
         one, explained = self._fit(about, there, _Cores.single(self.scale))
@@ -162,7 +162,7 @@ class NoiseDensity(PerRow):
         return width, np.log(density)
 
     def _split(self, about: Array, there: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], _Cores]:
-        """Find windows that may have two speeds, and estimate the speeds by the best split."""
+        """Find windows that might have two speeds, and estimate the speeds from the best split."""
         ordered = np.sort(np.where(there, about, np.inf), axis=1)  # absent runs last
         sums = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
         total = sums[:, -1]
@@ -232,7 +232,7 @@ class _Cores(PerRow):
         return cls(zero, width, zero, zero, np.full(width.size, FLAT_SHARE))
 
     def parts(self, about: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-        """Return the densities of both cores, (q, w), 0 for missing runs, and of the flat part."""
+        """Return both cores' densities, (q, w) with 0 for missing runs, and the flat part's."""
         height = there * ((1 - self.flat) / (self.width * np.sqrt(2 * np.pi)))[:, None]
 
         def core(at: Array, share: Array) -> Array:
@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Return the density of later runs (q, n) by Student's t with the given degrees (q, 1)."""
+        """Return later runs' density (q, n) by Student's t with these degrees of freedom (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))

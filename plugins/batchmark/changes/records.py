@@ -44,7 +44,7 @@ BETTER: dict[Metric, ChangeKind] = {
 
 
 class SeriesKey(Record):
-    """Identifies a series: a suite's row on one target and machine, by the history's columns.
+    """A series' identity: a suite's row on one target and machine, as columns of the history.
 
     A price belongs to a target, so its workload, parameters and dtype are empty.
     """
@@ -66,7 +66,7 @@ class SeriesKey(Record):
 
     @property
     def is_metric(self) -> bool:
-        """Whether its figures are a metric reported by an own job instead of seconds."""
+        """Whether its figures are values of an own job's metric rather than seconds."""
         return ToldMetric.of(self.values) is not None
 
     @property
@@ -145,7 +145,7 @@ class Level(Record):
 
 
 class ChangePoint(Record):
-    """A series that moved from one level to another."""
+    """A series' move from one level to another."""
 
     series: SeriesKey
     metric: Metric
@@ -182,7 +182,7 @@ class ChangePoint(Record):
 
 
 class Confirmation(Record):
-    """The verdict of fresh jobs on a suspect."""
+    """The verdict on a suspect, based on fresh jobs."""
 
     series: SeriesKey
     kind: Literal["run", "level"] = Field(

@@ -1,7 +1,7 @@
 """Compares each series' newest run with its current level, and judges the difference.
 
-The level is that of the runs since the last change. A single run beyond the noise may be an outlier
-or the first run of a new level, so its verdict stays open.
+The level is based on the runs since the last change. A single run beyond the noise could be an
+outlier or the first run of a new level, so its verdict stays open.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Word = Literal["a change", "within the noise", "beyond the noise", "not known ye
 
 
 class Standing(NamedTuple):
-    """How a series' newest run compares with its level."""
+    """A verdict on how a series' newest run compares with its level."""
 
     # "a change" if a level begins with it; None for a price, which has no noise to stand out from.
     word: Word | None = None
@@ -45,9 +45,9 @@ def standings(
     settings: DetectorSettings | None = None,
     alerted: Iterable[ChangePoint] = (),
 ) -> dict[SeriesKey, Standing]:
-    """Judge the newest runs of a metric's series, controlling false discoveries over all of them.
+    """Judge the newest runs of a metric's series, controlling the overall false discovery rate.
 
-    `alerted` are the metric's changes in alerts, which count in addition to those still detected.
+    `alerted` contains the metric's changes from alerts; they count alongside those still detected.
     """
     chosen = settings or DetectorSettings()
     points = _points(detect_changes(histories, chosen), alerted)
@@ -67,7 +67,7 @@ def standings(
 def _points(
     detected: Iterable[ChangePoint], alerted: Iterable[ChangePoint]
 ) -> dict[SeriesKey, list[ChangePoint]]:
-    """Return changes by series; one that is both detected and in an alert appears only once."""
+    """Return changes by series, listing those that are both detected and in an alert only once."""
     points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
     for point in detected:
         points[point.series].append(point)

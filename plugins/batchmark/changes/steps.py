@@ -1,4 +1,4 @@
-"""Classifies the steps of a search: a bump that has ended, a drift, or a lasting change.
+"""Classifies the steps that a search finds as ended bumps, drifts or lasting changes.
 
 Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is").
 The others are judgment.
@@ -25,7 +25,7 @@ LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 @dataclass(frozen=True)
 class LevelChange:
-    """The start of a level, or of a drift: a level that moves a little with each run."""
+    """The start of a level, or of a drift (a level that moves a little with each run)."""
 
     index: int  # first run of the new level
     shown_after: int  # number of runs of the series after which the change showed, at most
@@ -50,7 +50,7 @@ def is_back(last: Step, step: Step) -> bool:
 
 
 def drift_of(values: Array, last: Step, step: Step, scale: float) -> float | None:
-    """Return the slope of the logs if a ramp explains them better than two steps, else None.
+    """Return the logs' slope if a ramp explains them better than two steps, otherwise None.
 
     Uses Schwarz's criterion, as two steps have two more parameters than a ramp.
     """
@@ -93,7 +93,7 @@ def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange
 
 
 def _strength(before: Array, after: Array) -> float:
-    """Return Student's t between two levels, outliers clipped, over the t that a change needs."""
+    """Return Student's t between two levels, with outliers clipped, divided by the t required."""
     if after.size < SETTLED_AFTER:
         return np.inf
     degrees = before.size + after.size - 2

@@ -1,4 +1,4 @@
-"""Selects series for fresh jobs to measure again, and judges their results.
+"""Selects series to be measured again by fresh jobs, and judges the results.
 
 A run is a suspect if noise hardly explains it, or if it and the runs before it provide much of the
 evidence that a slower level needs. Its fresh jobs add figures to its series, which the search
@@ -43,7 +43,7 @@ COUNTER_EVIDENCE = 3.0  # log likelihood ratio of the old level that refutes a s
 
 
 class Suspect(Record):
-    """One or more consecutive runs that may be on a slower level."""
+    """One or more consecutive runs that might be at a slower level."""
 
     series: SeriesKey
     run_id: str = Field(description="ID of the run, or of the first one if there are several")
@@ -71,14 +71,14 @@ class Suspects(Record):
 
 
 def too_early(runs: int) -> str | None:
-    """Return why no change can be found if the longest series has `runs` runs; None if one can."""
+    """Explain why no change can be found in a series of only `runs` runs; None if one can."""
     if (missing := runs_missing(runs)) is None:
         return None
     return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
 
 
 def runs_missing(runs: int) -> str | None:
-    """Return how many more runs an alert needs and how to shorten that; None if it needs none."""
+    """Say how many more runs an alert needs and how to need fewer; None if it needs no more."""
     more, if_measured_again = LEAST_HISTORY - runs, LEAST_BEFORE + 1 - runs
     if more <= 0:
         return None
@@ -99,8 +99,8 @@ def weigh(
 ) -> dict[SeriesKey, Newest]:
     """Weigh the evidence for a slower level in each series that ends with this run.
 
-    Histories are of times; `evidence` is the amount that a change in them needs. Series whose
-    newest level has too few runs are left out.
+    `histories` contains series of times; `evidence` is the amount that a change in them needs.
+    Series whose newest level has too few runs are left out.
     """
     lines = [(one, ledger(one)) for one in histories]
     ending = [(one, line) for one, line in lines if line.run_ids[-1:] == [run_id]]
@@ -136,8 +136,8 @@ def suspects_among(
 ) -> list[Suspect]:
     """Find the series to measure again, limiting false suspects per target.
 
-    `weighed` comes from `weigh`, without the run's fresh jobs. The uncertainty is the relative
-    half-width of the interval of a run's own median, from its samples.
+    `weighed` comes from `weigh`, without the run's fresh jobs. `uncertainty` is the relative
+    half-width of the interval around a run's own median, computed from its samples.
     """
     tails: dict[str, list[tuple[float, Suspect]]] = defaultdict(list)
     for history in histories:
@@ -157,7 +157,7 @@ def suspects_among(
 
 
 def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float, Suspect]:
-    """Return the probability that noise alone yields the newest figures, and these as a suspect."""
+    """Return the newest figures' probability under noise alone, and those figures as a suspect."""
     line = ledger(history)
     value = float(line.logs[-1])
     shift = value - one.log_level
@@ -182,7 +182,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
 def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:
     """Check whether a suspect's first fresh job was inconclusive or left no figure.
 
-    `now` is the evidence of all figures, including the fresh job's.
+    `now` is the evidence from all figures, including the fresh job's.
     """
     return not reruns or (now is not None and now.gathered >= EVIDENCE * MORE)
 
@@ -199,9 +199,9 @@ def verdict(
 ) -> Confirmation:
     """Judge a suspect by its fresh jobs' figures, in seconds.
 
-    `before` is the evidence without them, `shown` the changes found with them. `hosts` is the
-    number of instances they ran on, `other_hosts` how many of these the run did not use; None if
-    unknown.
+    `before` is the evidence without those figures, and `shown` are the changes found with them.
+    `hosts` is the number of instances that the jobs ran on, and `other_hosts` is how many of these
+    the run did not use; each is None if unknown.
     """
     outcome, reason = _outcome(suspect, reruns, before, shown)
     return Confirmation(

@@ -1,4 +1,4 @@
-"""Builds timelines: the figures of a series' runs and fresh jobs in time order, as logs."""
+"""Builds timelines: logs of the figures from a series' runs and fresh jobs, in time order."""
 
 from __future__ import annotations
 

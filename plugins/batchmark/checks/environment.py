@@ -103,7 +103,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that queues are VALID, ENABLED, and try the published environments in order."""
+    """Check that queues are VALID and ENABLED and try the published environments in order."""
     for target_name, target in environment.targets.items():
         environments = published_environments(target)
         orders = {target.job_queue: list(environments.values())}
@@ -124,7 +124,7 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that definitions are ACTIVE, are the newest revision, and request what is published."""
+    """Check that definitions are ACTIVE and up to date, and match the published configuration."""
     for target_name, target in environment.targets.items():
         check = partial(Check, name="job definition", target=target_name)
         described = environment.job_definitions.get(target.job_definition)
@@ -147,7 +147,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check the jobs' roles and the compute environments' instance profiles, unless foreign.
+    """Check the jobs' roles and compute environments' instance profiles, except foreign ones.
 
     Airflow has no permission to read foreign roles.
     """

@@ -16,7 +16,7 @@ from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, MultiNode
 def file_system_resources(
     name: str, judge: Judge, *, live_jobs: int, nodes: MultiNode | None = None
 ) -> Iterator[Resource]:
-    """List the file systems, and also the SSM parameter if it names one that does not exist."""
+    """List the file systems, plus the SSM parameter if it names one that doesn't exist."""
     found = file_systems.of_installation(judge.client("fsx"), name)
     for described in found:
         yield _judge(described, live_jobs, judge)
@@ -26,7 +26,7 @@ def file_system_resources(
 
 
 def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resource:
-    """Judge a file system: in use while its run or, if it names none, any of our jobs is live."""
+    """Judge a file system: in use while its run is live, or any of our jobs if it has no run."""
     run, limits = run_of(file_systems.tags_of(described)), judge.limits
     seen = Resource(
         kind="file system",
@@ -76,7 +76,7 @@ def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[R
 def end_file_system(client: Clients, file_system_id: str, nodes: MultiNode | None) -> str:
     """Delete a file system, and prevent nodes that boot later from mounting it.
 
-    Because it is billed, it is deleted even if the parameter can't be changed.
+    The file system is deleted even if the parameter can't be changed, because it is billed.
     """
     problem = ""
     if nodes:

@@ -25,7 +25,7 @@ SERIOUS = ("CRITICAL", "HIGH")
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
     """Check, for each image, that it exists and that its scan found nothing serious.
 
-    On a local cloud, which scans no images, the second check is omitted.
+    The second check is omitted on a local cloud, because it doesn't scan images.
     """
     # Batchmark's job, which `make` builds.
     is_ours = not (environment.foreign or environment.own_jobs)
@@ -60,7 +60,7 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
 
 
 def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
-    """Return ECR's details of an image, or None if it or its repository does not exist.
+    """Return ECR's details about an image, or None if it or its repository does not exist.
 
     Raises:
         ClientError, BotoCoreError: ECR rejected the request or did not respond.
@@ -75,7 +75,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
-    """Check the image's scan. DescribeImages would not report the newer kinds of scan."""
+    """Check the image's scan. DescribeImages would not report newer kinds of scans."""
     check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(

@@ -1,4 +1,4 @@
-"""Judges the resources that the leak guard found, by their age and the run that they name."""
+"""Judges resources found by the leak guard, based on their age and the run that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AskRun = Callable[[RunName], RunState]
 
 @dataclass(frozen=True)
 class Judge:
-    """What is needed to judge resources: clients, run lookup, age limits and the current time."""
+    """Judges whether resources leaked, given clients, a run lookup, age limits and the time."""
 
     client: Clients
     ask_run: AskRun
@@ -49,7 +49,7 @@ class Judge:
         return seen.judged("leaked", reason, endable)
 
     def running_instances(self, name: str, **tags: str) -> Iterator[Resource]:
-        """List the installation's running instances; each counts as in use until it is judged."""
+        """List the installation's running instances, each marked as in use until it is judged."""
         tagged = {INSTALLATION_TAG: name} | tags
         filters = [{"Name": f"tag:{tag}", "Values": [value]} for tag, value in tagged.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
@@ -57,7 +57,7 @@ class Judge:
 
 
 def run_of(tags: Mapping[str, str]) -> RunName | None:
-    """Return the run that a resource's tags name, if any."""
+    """Return the run named by a resource's tags, or None if they don't name one."""
     run_id = tags.get(RUN_ID_TAG)
     return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
 

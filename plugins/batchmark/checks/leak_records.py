@@ -1,4 +1,4 @@
-"""The leak guard's report: each resource that may be billed, and whether a run needs it."""
+"""The leak guard's report: each resource that might be billed, and whether a run needs it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class LeakAges(Record):
 
 
 class RunName(Record):
-    """The Airflow run that a resource names; the DAG is None if only the run is named."""
+    """The Airflow run named by a resource; the DAG is None if only the run is named."""
 
     dag_id: str | None
     run_id: str
 
 
 class Resource(Record):
-    """A resource that may be billed, with the guard's verdict and the reason for it."""
+    """A resource that might be billed, with the guard's verdict and the reason for it."""
 
     kind: LeakKind
     id: str
@@ -91,12 +91,12 @@ class GuardReport(Record):
 
     @property
     def summary(self) -> str:
-        """Return the number of resources by verdict, the worst verdict first."""
+        """Return the number of resources for each verdict, starting with the worst."""
         counts = [f"{len(self.of(verdict))} {verdict}" for verdict in VERDICTS if self.of(verdict)]
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """Return one line per leak with the action taken, or an empty text if there are none."""
+        """Return one line per leak with the action taken, or an empty string if there are none."""
         return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

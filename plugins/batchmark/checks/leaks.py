@@ -1,6 +1,6 @@
 """Finds billed resources that no Airflow run needs, and ends them where allowed.
 
-Only resources with the installation's tag are ever ended, and none before its grace period is over.
+Only resources with the installation's tag are ended, and only after their grace period.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def find_leaks(
     nodes: MultiNode | None = None,
     queues: Collection[str] = (),
 ) -> GuardReport:
-    """List and judge everything that runs for this installation, including any EKS cluster.
+    """List and judge everything running for this installation, including any EKS cluster.
 
-    With the multi-node stack, `config` must include its target. The `queues` belong to others, so
-    only jobs with the installation's tag are considered in them.
+    With the multi-node stack, `config` must include its target. `queues` belong to others, so only
+    those of their jobs with the installation's tag are considered.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Failures to list instances or file
@@ -133,7 +133,7 @@ def _end_instance(client: Clients, instance_id: str) -> str:
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """List each queue's jobs: live and array jobs as in DescribeJobs, others as in ListJobs."""
+    """List each queue's jobs: live and array jobs from DescribeJobs, others from ListJobs."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
@@ -146,7 +146,7 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
 
 
 def _jobs_elsewhere(config: Config, judge: Judge, queue: str) -> Iterator[Resource]:
-    """List our live jobs in a queue that belongs to others and may no longer exist."""
+    """List our live jobs in another owner's queue, which might no longer exist."""
     batch = judge.client("batch")
     there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
     named = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
@@ -198,8 +198,8 @@ def _instances(
 ) -> Iterator[Resource]:
     """Judge the installation's instances, except the nodes of its EKS cluster.
 
-    An instance is in use while any job of its target runs, on any instance. If its target is not
-    published, for example because Terraform removed it, only jobs on the instance itself count.
+    An instance is in use while any job of its target is running, on any instance. If its target is
+    not published, for example because Terraform removed it, only jobs on the instance itself count.
     """
     of_none = []
     for seen in judge.running_instances(config.name):
@@ -221,7 +221,7 @@ def _instances(
 
 
 def _clusters(config: Config, client: Clients) -> list[str]:
-    """List the ECS clusters of all compute environments of the installation, published or not."""
+    """List the ECS clusters of all the installation's compute environments, published or not."""
     found = all_pages(client("batch"), "describe_compute_environments", "computeEnvironments")
     return [
         environment["ecsClusterArn"]

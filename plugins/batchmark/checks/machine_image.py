@@ -23,8 +23,9 @@ _WITHOUT_MPS = "2026-08-20"
 def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
     """Check each AMI that Terraform chose; user-supplied and foreign AMIs are skipped.
 
-    The check fails if jobs share a GPU through MPS and the AMI lacks the MPS daemon's folder, as
-    they would measure nothing. Batch reports `batchImageStatus` only for AMIs that it chose itself.
+    The check fails if jobs share a GPU through MPS and the AMI lacks the MPS daemon's folder,
+    because the jobs would measure nothing. Batch reports `batchImageStatus` only for AMIs that it
+    chose itself.
     """
     for (image_type, used), targets in _chosen_by_terraform(environment).items():
         recommended, own = (_PARAMETERS[image_type] + name for name in ("recommended", used))
@@ -75,6 +76,6 @@ def _dated(ami: str, image: dict[str, str] | None) -> str:
 
 
 def _day(image: dict[str, str] | None) -> str:
-    """Return the date in an AMI's name, or an empty text if it is unknown."""
+    """Return the date in an AMI's name, or an empty string if it is unknown."""
     day = _DAY.search(image["image_name"]) if image else None
     return "-".join(day.groups()) if day else ""

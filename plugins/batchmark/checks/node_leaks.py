@@ -1,4 +1,4 @@
-"""Checks whether a run needs the EKS cluster's GPU node, which is billed while it exists."""
+"""Checks whether any run needs the EKS cluster's GPU node, because it is billed while it exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.core.names import TARGET_TAG
 
 
 def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
-    """List the control plane and the node or, if its group's size is 0, any leftover instances."""
+    """List the control plane and the node, or any leftover instances if the group's size is 0."""
     eks = judge.client("eks")
     described = eks.describe_cluster(name=cluster.cluster)["cluster"]
     found = Resource(

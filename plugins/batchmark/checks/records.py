@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the wors
 
 
 class Check(Record):
-    """One question, what AWS returned, and the remedy if something is wrong."""
+    """One question, with what AWS returned and a remedy if something is wrong."""
 
     name: str
     target: str = Field(description="one or more targets, or 'all'")
@@ -42,12 +42,12 @@ class EnvironmentCheck(Record):
 
     @property
     def summary(self) -> str:
-        """Return the number of checks by status, the worst status first."""
+        """Return the number of checks for each status, starting with the worst."""
         counts = Counter(check.status for check in self.checks)
         return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
 
     def failures(self) -> str:
-        """Return the failed checks with their remedies, one per line, or an empty text."""
+        """Return failed checks and their remedies, one per line; empty if none failed."""
         return in_lines(
             f"{check.name} of {check.target}: {check.seen}"
             + (f" Remedy: {check.remedy}" if check.remedy else "")

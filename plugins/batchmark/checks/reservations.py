@@ -15,10 +15,10 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 
 
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each one exists, is active, fits the target, and is configured as the right kind.
+    """Check that each reservation exists, is active, fits its target, and has the right kind.
 
     A Capacity Block's id looks like any reservation's, but instances start in it only if it is
-    requested as a block, and start in no other reservation then. Resource groups are not resolved.
+    requested as a block, and then in no other reservation. Resource groups are not resolved.
     """
     for name, target in environment.targets.items():
         wanted = target.capacity_block or target.capacity_reservation

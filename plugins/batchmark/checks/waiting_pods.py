@@ -1,4 +1,4 @@
-"""Explains why a Kubernetes job's pods do not start or have failed, and what to do about it.
+"""Explains why a Kubernetes job's pods aren't starting or have failed, and what to do about it.
 
 Pods, nodes and events are JSON objects as in the Kubernetes API.
 """
@@ -25,7 +25,7 @@ MANIFESTS = (
 
 
 class Waiting(NamedTuple):
-    """A pod that has not started, the reason, and since when it has waited."""
+    """A pod that hasn't started, with the reason and the time when it began waiting."""
 
     name: str
     since: datetime
@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(pods: Iterable[Object]) -> list[Waiting]:
-    """List pods that wait for a node or for their container to start."""
+    """List pods that are waiting for a node or for their container to start."""
     return [_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending"]
 
 

@@ -12,7 +12,7 @@ def error_summary(error: BaseException) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Build the end of an error message that suggests the closest known name and lists them all."""
+    """Build the end of an error message: suggest the closest known name, and list all of them."""
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1)
     asked = f" (did you mean {close[0]}?)" if close else ""

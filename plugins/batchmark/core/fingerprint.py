@@ -43,7 +43,7 @@ class Fingerprint(Record):
         )
 
     def named(self) -> dict[str, str | int | None]:
-        """Return the values by display name."""
+        """Return the fingerprint's values by display name."""
         return {
             "instance type": self.instance_type,
             "CPU model": self.cpu_model,

@@ -73,7 +73,7 @@ def rate(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Format an amount that has no interval to three digits, such as 1.25 GHz."""
+    """Format an amount without an interval to three digits, such as 1.25 GHz."""
     scale, prefix = _prefix(value)
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
 
@@ -84,7 +84,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def multiple(value: float) -> str:
-    """Format a ratio that has no interval to three digits."""
+    """Format a ratio without an interval to three digits."""
     return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
 
 
@@ -93,7 +93,7 @@ def percent(share: float) -> str:
 
 
 def difference_text(change: float) -> str:
-    """Format how far apart figures may be: as a percentage below 100 %, otherwise as a factor."""
+    """Format how far apart figures can be: as a percentage below 100 %, otherwise as a factor."""
     return percent(change) if change < 1 else f"{two_digits(1 + change)}{TIMES}"
 
 
@@ -103,7 +103,7 @@ def noise(share: float) -> str:
 
 
 def change(share: float) -> str:
-    """Format a relative change with its sign, unless it rounds to 0."""
+    """Format a relative change, with a sign unless it rounds to 0."""
     text = percent(abs(share))
     sign = "+" if share > 0 else MINUS
     return text if text == percent(0) else sign + text
@@ -126,7 +126,7 @@ def two_digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a duration that has no interval."""
+    """Format a duration without an interval."""
     if value == 0:
         return "0 s"
     scale, unit = _time_unit(value)
@@ -134,7 +134,7 @@ def seconds(value: float) -> str:
 
 
 def usd(value: float) -> str:
-    """Format an amount in USD; below $1, to two significant digits."""
+    """Format an amount in USD, rounding amounts below $1 to two significant digits."""
     if value == 0:
         return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
@@ -177,7 +177,7 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def point(values: Mapping[str, Parameter], dtype: str | None) -> str:
-    """Format a row's parameters and its number format, if known."""
+    """Format a row's parameters and, if known, its number format."""
     return ", ".join(filter(None, (parameters(values), _known_dtype(dtype))))
 
 
@@ -212,7 +212,7 @@ def _figure(
     scale: float = 1.0,
     visibly_not: float | None = None,
 ) -> Figure:
-    """Format an estimate in units of `scale`, rounded to the same digit as the figures near it."""
+    """Format an estimate in units of `scale`, rounded to the same digit as similar figures."""
     alike = [one.scaled(1 / scale) for one in _alike(estimate, beside)]
     last = min(_own_last_digit(one, digits_without_interval, visibly_not) for one in alike)
     shown = estimate.scaled(1 / scale)
@@ -224,7 +224,7 @@ def _figure(
 
 
 def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
-    """Select the figures of similar size, sorted: each is less than ten times the previous one."""
+    """Select figures of similar size, sorted, each less than ten times the previous one."""
     found: list[Estimate] = []
     known = [estimate, *(one for one in beside if one)]
     for one in sorted(known, key=lambda one: abs(one.value)):

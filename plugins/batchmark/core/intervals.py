@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure with its interval or the reason why it has none, in the unit of its field."""
+    """A figure with its interval, or the reason why it has none, in the field's unit."""
 
     value: float
     interval: Interval | None
@@ -62,7 +62,7 @@ class Estimate(Record):
 
 
 def overlap(first: Estimate, second: Estimate) -> bool:
-    """Whether two figures' intervals overlap; true if either has none."""
+    """Whether two figures' intervals overlap; True if either figure has none."""
     ours, theirs = first.interval, second.interval
     return not (ours and theirs) or (ours.low <= theirs.high and theirs.low <= ours.high)
 
@@ -85,7 +85,7 @@ class Median:
         seed: str,
         turns: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> None:
-        """Compute the median of all samples; the bootstrap runs when first needed.
+        """Compute the median of all samples; the bootstrap runs only once it is needed.
 
         Args:
             jobs_samples: each job's samples, positive, in any unit.
@@ -161,7 +161,7 @@ def known_median(values: Iterable[float | None]) -> float | None:
 
 
 def interval_of(draws: NDArray[np.float64]) -> Interval:
-    """Return the central interval that contains a share CONFIDENCE of the draws, of shape (n,)."""
+    """Return the central interval containing a share CONFIDENCE of the draws, of shape (n,)."""
     low, high = np.quantile(draws, ENDS)
     return Interval(low=float(low), high=float(high))
 

@@ -1,4 +1,4 @@
-"""The table of Batchmark's DAGs, used by the pages, cost accounting and the leak guard."""
+"""A table of Batchmark's DAGs, used by the pages, cost accounting and the leak guard."""
 
 from __future__ import annotations
 

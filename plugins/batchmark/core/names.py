@@ -28,7 +28,7 @@ RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
 
 
 def slug(run_id: str) -> str:
-    """Convert a run id for S3 keys and tags: Airflow's '+' and ':' would be escaped in URLs.
+    """Make a run ID suitable for S3 keys and tags: Airflow's '+' and ':' would be escaped in URLs.
 
     If characters are replaced, a digest keeps similar ids distinct.
     """
@@ -39,7 +39,7 @@ def slug(run_id: str) -> str:
 
 
 def target_order(target: str) -> list[str | float]:
-    """Return the sort key for targets that is used everywhere; numbers sort by value.
+    """Return the sort key used everywhere for targets; numbers sort by value.
 
     Within an instance family, `xlarge` sorts as `1xlarge`.
     """
@@ -58,7 +58,7 @@ def _by_value(number: str, text: str) -> list[str | float]:
 
 
 def run_name(run_id: str, when: str, of: str = "") -> str:
-    """Describe a run: its subject, when it ran and, if its id shows this, why it started."""
+    """Describe a run: its subject, when it ran and, if its ID reveals it, why it started."""
     return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 
@@ -70,7 +70,7 @@ def cut_to_length(text: str, longest: int) -> str:
 
 
 def url_safe(text: str) -> str:
-    """Replace characters unfit for keys and file names; different texts may become the same.
+    """Replace characters unfit for keys and file names; different texts can become the same.
 
     Release 0.1 named run folders this way; readers accept such names until release 0.3.
     """
@@ -93,9 +93,9 @@ def full_name(job_name: str, run_id: str, number: int) -> str:
 
 
 def document_prefix(job_id: str) -> str:
-    """Return the name prefix of a job's result documents (batchmark_job/output.py).
+    """Return the name prefix for a job's result documents (batchmark_job/output.py).
 
-    The ":" in the id of an array job's child is replaced.
+    The ":" in an array child's job ID is replaced.
     """
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}."
 
@@ -109,7 +109,7 @@ def generation_of(full: str) -> int:
 def is_of_task(full: str, prefix: str) -> bool:
     """Whether a full name is exactly `prefix` followed by a generation.
 
-    `prefix` is what names_of_task returns.
+    `prefix` must come from `names_of_task`.
     """
     return full == f"{prefix}{generation_of(full)}"
 

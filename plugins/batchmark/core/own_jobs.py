@@ -1,4 +1,4 @@
-"""Own jobs, which were not written for Batchmark: their published configuration and plans."""
+"""Published configuration and plans of own jobs, which are jobs not written for Batchmark."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class OwnJob(Record):
 
     @property
     def version(self) -> GivenVersion:
-        """The version that its runs measure, unless a run overrides it."""
+        """The version that the job's runs measure, unless a run overrides it."""
         return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
 
 

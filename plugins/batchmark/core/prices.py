@@ -30,7 +30,7 @@ UsdPerHour = Annotated[float, Field(gt=0)]
 
 
 def price_file(region: str) -> Path:
-    """Return the path of a region's committed price table; the file may not exist."""
+    """Return the path of a region's committed price table; the file might not exist."""
     return Path(__file__).with_name(f"prices.{region}.json")
 
 
@@ -47,7 +47,7 @@ class SpotPrice(Record):
 
     @property
     def usd_per_hour(self) -> float:
-        """The median across the zones."""
+        """The median price across the zones."""
         return median(self.zones.values())
 
     def in_zone(self, zone: str | None) -> float | None:
@@ -93,7 +93,7 @@ class PriceTable(Record):
         return self.model_copy(update=kept)
 
     def without_old_spot(self, now: datetime) -> PriceTable:
-        """Return a copy without Spot prices if they are too old to be used."""
+        """Return a copy of the table, without its Spot prices if they are too old to use."""
         if not self.spot or self.age_days(now) <= SPOT_DAYS:
             return self
         note = f"The committed Spot prices from {self.as_of} are too old to use."
@@ -130,7 +130,7 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
     """Return the committed table for a run in `region` that could not get current prices.
 
     Prices differ between regions, so a region without a committed table gets an empty one. `reason`
-    becomes a clause of the table's note. Spot prices older than a day are dropped.
+    becomes a clause in the table's note. Spot prices older than a day are dropped.
     """
     missing = f"Current prices are unavailable: {reason}."
     if price_file(region).exists():
@@ -147,7 +147,7 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
 def on_demand_price(offers: Iterable[str]) -> float | None:
     """Return an instance type's hourly On-Demand price from its offers; None if there is none.
 
-    The offers are the JSON texts of GetProducts' PriceList.
+    The offers are JSON texts from the PriceList that GetProducts returns.
 
     Raises:
         PriceError: there are several prices, or an offer has an unknown format.
@@ -199,5 +199,5 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
 
 
 def exact(usd: float) -> Fraction:
-    """Convert a float to the decimal number that it prints as, so 0.1 becomes exactly one tenth."""
+    """Convert a float to exactly the decimal number it prints as, so 0.1 becomes one tenth."""
     return Fraction(str(usd))

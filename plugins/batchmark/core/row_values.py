@@ -19,7 +19,7 @@ WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
 
 
 class ToldMetric(NamedTuple):
-    """The metric of an own job that a row measures."""
+    """An own job's metric, as measured by a row."""
 
     name: str
     unit: str
@@ -60,7 +60,7 @@ def text(parameters: Mapping[str, Parameter], sample: float) -> str:
 
 
 def figure(parameters: Mapping[str, Parameter], sample: Estimate, beside: Others = ()) -> Figure:
-    """Like `text`, but with an interval; `beside` are the row's other figures."""
+    """Like `text`, but with an interval; `beside` contains the row's other figures."""
     told = ToldMetric.of(parameters)
     if told is None:
         return formatting.time(sample, beside)
@@ -69,7 +69,7 @@ def figure(parameters: Mapping[str, Parameter], sample: Estimate, beside: Others
 
 
 def change(parameters: Mapping[str, Parameter], share: float) -> float:
-    """Convert a relative change of a row's samples to that of its values; both are above -1."""
+    """Convert a relative change in a row's samples to one in its values; both are above -1."""
     told = ToldMetric.of(parameters)
     return 1 / (1 + share) - 1 if told and told.higher_is_better else share
 

@@ -41,7 +41,7 @@ class JobLimits(Record):
 
 
 class PlannedJob(Record):
-    """One Batch job of a run: the n-th repeat of a suite on a target."""
+    """One of a run's Batch jobs: the n-th repeat of a suite on a target."""
 
     target: Shown
     device: Literal["cpu", "cuda"] = Field(description="device that the target measures")
@@ -83,12 +83,12 @@ class PlannedJob(Record):
 
     @property
     def name(self) -> str:
-        """Name that is unique among a target's jobs in a run."""
+        """A name that is unique among a target's jobs in a run."""
         return f"{self.measures}-{self.repeat}"
 
     @property
     def measures(self) -> str:
-        """What it measures: suite and any size, node count, or number of sharing jobs or pods."""
+        """The measured suite, with any size, node count, or number of sharing jobs or pods."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -120,13 +120,13 @@ class TargetWorst(JobLimits):
 
     @property
     def seconds(self) -> int:
-        """Worst-case seconds of all instances together."""
+        """The worst-case total for all instances, in seconds."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
     @property
     def counted(self) -> int:
-        """Number of instances that its jobs are charged for."""
+        """Number of instances that the target's jobs are charged for."""
         return self.jobs if self.instances is None else self.instances
 
     @property
@@ -138,7 +138,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """Text for the idle seconds to add to the timeouts; empty if there are none."""
+        """Text that adds any idle seconds to the timeouts; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ class WorstCase(Record):
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """Return the worst-case cost of one of a target's jobs; None without jobs or a price."""
+        """Return the worst-case cost of one of a target's jobs; None if it has no jobs or price."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -192,7 +192,7 @@ class WorstCase(Record):
 
 
 class RunPlan(Record):
-    """All jobs of a run, in the order of its mapped tasks."""
+    """A run's jobs, in the order of its mapped tasks."""
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
@@ -220,7 +220,7 @@ class RunPlan(Record):
 
     @property
     def own_job(self) -> str | None:
-        """Name of the own job or comparison that it runs; None for other kinds."""
+        """Name of the own job or comparison that the plan runs; None for other kinds of run."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 
@@ -311,7 +311,7 @@ class StoredJob(Record):
 
     @property
     def batch_seconds(self) -> float | None:
-        """Run time according to Batch; None if its times are impossible."""
+        """Run time according to Batch; None if Batch's times are impossible."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 
@@ -319,7 +319,7 @@ class StoredJob(Record):
     def charged_seconds(self) -> float | None:
         """Instance seconds of all attempts, including a replaced job's; None if unknown.
 
-        Each node counts with the main node's run time, because all exist from its start to its end.
+        Each node counts for the main node's run time, because all nodes exist throughout it.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:
@@ -344,7 +344,7 @@ class CollectedJob(StoredJob):
 
 
 class LostJob(Record):
-    """A planned job without a result, and the reason why."""
+    """A planned job without a result, and the reason why it has none."""
 
     planned: PlannedJob
     job_id: str | None
@@ -375,7 +375,7 @@ class LostJob(Record):
 
     @property
     def why(self) -> str:
-        """The reason's first line; the following lines may quote the end of the job's log."""
+        """The reason's first line; the following lines can quote the end of the job's log."""
         return self.reason.partition("\n")[0]
 
     @property
@@ -384,7 +384,7 @@ class LostJob(Record):
 
 
 class StoredRun(Record):
-    """All jobs of a run, as stored in `collected.json`."""
+    """A run's jobs, as stored in `collected.json`."""
 
     run_id: str
     jobs: tuple[StoredJob, ...]
@@ -398,7 +398,7 @@ class StoredRun(Record):
         return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
 
     def joined(self, other: StoredRun) -> Self:
-        """Add the jobs of another part of the run."""
+        """Add the jobs from another part of the run."""
         lists = ("jobs", "lost", "superseded")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return self.model_copy(update=both)
@@ -421,9 +421,9 @@ def job_limits(target: Target) -> JobLimits:
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
-    """Return how a job's instance was purchased; None if it is unknown.
+    """Return how a job's instance was purchased; None if that is unknown.
 
-    It is known only in the target's own compute environments, and never outside Batch.
+    It is known only for the target's own compute environments, and never outside Batch.
     """
     ours = target.compute_environments
     if compute_environment is None:

@@ -37,7 +37,7 @@ def suite_names(suites: Iterable[str]) -> str:
 
 
 def is_own_job(suite: str) -> bool:
-    """Whether the suite belongs to an own job, a job not written for Batchmark."""
+    """Whether the suite belongs to an own job, i.e. one that was not written for Batchmark."""
     return suite.startswith(OWN_JOB)
 
 

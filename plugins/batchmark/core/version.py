@@ -33,7 +33,7 @@ class Version(GivenVersion):
 
     @classmethod
     def agreed(cls, values: Mapping[str, Iterable[str | None]]) -> Self:
-        """Keep the fields whose known values all agree, given all values by field."""
+        """Build a version from each field's values, keeping fields whose known values all agree."""
         known = {name: {one for one in values.get(name, ()) if one} for name in NAMES}
         return cls(
             **{
@@ -54,7 +54,7 @@ class Version(GivenVersion):
 def since(before: Version, after: Version) -> str:
     """Describe the change from one version to the next; empty if they agree.
 
-    A field that is unknown in either of them does not count as a difference.
+    A field that is unknown in either version doesn't count as a difference.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)
@@ -69,7 +69,7 @@ def matches(name: str, wanted: str, value: str) -> bool:
 
 
 def shortened(name: str, value: str) -> str:
-    """Shorten a value for use in a sentence; digests are recognised in any field."""
+    """Shorten a value for use in a sentence, recognising digests in any field."""
     if value.startswith(DIGEST):
         return value[: len(DIGEST) + DIGITS_OF_DIGEST]
     if name == "commit" and _HASH.fullmatch(value):

@@ -1,1 +1,1 @@
-"""Accesses GitHub for action.yml: fetches main's results and comments on the pull request."""
+"""Accesses GitHub for action.yml: fetches main's results, and comments on pull requests."""

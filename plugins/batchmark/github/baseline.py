@@ -25,7 +25,7 @@ def find(place: str, event: Event, into: Path) -> Baseline | None:
     """Find the baseline, downloading it to `into` if needed; return None if there is none yet.
 
     Raises:
-        GitHubError: the place is invalid or can't be read.
+        GitHubError: the baseline's location is invalid or can't be read.
     """
     if place.startswith(S3):
         if not re.fullmatch(r"s3://[^/]+/.+", place):
@@ -53,7 +53,7 @@ def is_artifact(place: str) -> bool:
 
 
 def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
-    """Download the artifact of the newest successful run on the main branch that has one."""
+    """Download the artifact from the main branch's newest successful run that has one."""
     found = programs.api(f"repos/{event.repository}/actions/artifacts?name={name}&per_page=100")
     newest_first = sorted(found["artifacts"], key=lambda one: str(one["created_at"]), reverse=True)
     for one in newest_first:
@@ -69,6 +69,6 @@ def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
 
 
 def _is_of_main(run: Mapping[str, Any], event: Event) -> bool:
-    """Return whether a run is of our own main branch, not of a fork's branch of that name."""
+    """Return whether a run is from our own main branch, not a fork's branch with the same name."""
     is_ours = run["head_repository_id"] == run["repository_id"]
     return bool(is_ours and run["head_branch"] == event.main)

@@ -1,4 +1,4 @@
-"""Tells whether a workflow runs for a pull request, the main branch, or neither."""
+"""Determines whether a workflow run is for a pull request, the main branch, or neither."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _take(measured: Path, folder: Path) -> None:
     """Copy existing results to the folder and file names that jobs on the runner use.
 
     Raises:
-        CollectError: they can't be read as one side of a comparison.
+        CollectError: the results can't be read as one side of a comparison.
     """
     documents = read_documents(measured)
     folder.mkdir()
@@ -188,7 +188,7 @@ def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare)
 
 
 def _without(begun: Begun) -> tuple[int, str]:
-    """Return an exit code and a summary, like `_compared`, for a run without a baseline."""
+    """Return an exit code and a summary, as `_compared` does, for a run without a baseline."""
     told = (
         "There is **no baseline yet**, so nothing was compared. The next successful run on "
         f"{markdown(begun.event.main)} will create one.\n"

@@ -1,4 +1,4 @@
-"""Runs programs installed on the runner, with its job's token and credentials."""
+"""Runs programs installed on the runner, with the job's token and credentials."""
 
 from __future__ import annotations
 

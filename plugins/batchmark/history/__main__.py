@@ -45,7 +45,7 @@ EXPORTS = {"asv": asv.files, "bencher": bencher.files, "pyperf": pyperf.files}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; on failure print the reason in one line and return 1."""
+    """Run one command; on failure, print a one-line reason and return 1."""
     options = _parser().parse_args(arguments)
     try:
         options.run(client("s3", options.region), options)
@@ -173,7 +173,7 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
 
 
 def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
-    """Yield the steps; if there are many, print progress after every tenth of them."""
+    """Yield the steps, printing progress after every tenth of them if there are many."""
     tenth = count // 10 if count >= LONG else count + 1
     for number, step in enumerate(steps, 1):
         yield step
@@ -228,7 +228,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 def _refuse_pooling(
     history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
 ) -> None:
-    """Reject figures that a series would pool as if they were repeats of the same run.
+    """Reject figures that a series would pool as though they were repeats in the same run.
 
     Raises:
         HistoryError: a file's figure for a benchmark and run differs from the one in the history
@@ -337,7 +337,7 @@ def _text(path: Path) -> str:
 
 
 def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[str]:
-    """Return the requested suites, or all.
+    """Return the requested suites, or all of them if none were requested.
 
     Raises:
         HistoryError: a suite is unknown, or the history is empty.

@@ -1,1 +1,1 @@
-"""Stores one alert for each change in the result bucket, and sends one message for each run."""
+"""Stores an alert in the result bucket for each change, and sends one message per run."""

@@ -1,4 +1,4 @@
-"""Delivers messages. Each attempt is recorded before and after, so no message is sent twice."""
+"""Delivers messages, recording each attempt before and after it so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Send = Callable[[str, RunMessage], str]
 
 
 class UnsureError(AlertError):
-    """A message may or may not have been sent."""
+    """It is unknown whether a message was sent."""
 
 
 def deliver(
@@ -34,9 +34,9 @@ def deliver(
 ) -> RunMessage:
     """Send a run's message to the channels that still need it; return the updated message.
 
-    `send` returns a channel's receipt. It raises UnsureError if the message may have been sent, and
-    another AlertError if it certainly was not. An attempt without an outcome that began more than
-    `longest_try` ago is considered dead.
+    `send` returns a channel's receipt. It raises UnsureError if the message might have been sent,
+    and another AlertError if it certainly was not. An attempt that began more than `longest_try`
+    ago and has no outcome is considered dead.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
@@ -67,7 +67,7 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:
-    """Mark attempts that began by then and have no outcome as unsure."""
+    """Mark attempts that began by `begun_until` and have no outcome as unsure."""
     for one in message.of("sending"):
         if one.at and one.at <= begun_until:
             unsure = one.model_copy(update={"state": "unsure", "reason": DIED})

@@ -1,4 +1,4 @@
-"""Compares a run's changes with existing alerts: which are new, and which series recovered."""
+"""Compares a run's changes with existing alerts to find new changes and recovered series."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from batchmark.changes.records import Change, ChangePoint
 
 @dataclass
 class Merged:
-    """What a run adds to the alerts. An alert can be opened and recover in the same run.
+    """A run's additions to the alerts. An alert can open and recover in the same run.
 
     Series join an alert before any of its series recover, so they count towards its recovery.
     """
@@ -72,7 +72,7 @@ class _Merger:
         self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
 
     def add_regression(self, change: Change) -> None:
-        """Open an alert, or add new series to the alert that the change already has."""
+        """Open an alert, or add new series to the change's existing alert."""
         relevant = self._settings.worth_telling(change)
         if relevant is None:
             return
@@ -94,7 +94,7 @@ class _Merger:
                 return
 
     def add_improvement(self, change: Change) -> None:
-        """Record an improvement and its recoveries; without any, only if it is worth announcing."""
+        """Record an improvement that brings recoveries or, failing that, is worth announcing."""
         found = tuple(
             recovery
             for alert in self.watched.values()
@@ -127,7 +127,7 @@ class _Merger:
 
 
 class KnownChanges:
-    """Changes that are already recorded, by series, metric and direction."""
+    """The changes already recorded, by series, metric and direction."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self._points: dict[Hashable, list[ChangePoint]] = {}
@@ -136,11 +136,11 @@ class KnownChanges:
                 self._points.setdefault(_moved(point), []).append(point)
 
     def has(self, change: Change) -> bool:
-        """Check whether any of the change's points is known, at the same run or one nearby."""
+        """Check whether any of the change's points is already known at the same or a nearby run."""
         return len(self.missing(change)) < len(change.points)
 
     def missing(self, change: Change) -> tuple[ChangePoint, ...]:
-        """Return the change's points that no earlier change includes."""
+        """Return the change's points that aren't part of any known change."""
         return tuple(
             point
             for point in change.points
@@ -153,7 +153,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """Return the recovery of an alert's series that an improvement brings, or None without one."""
+    """Return an improvement's recovery of an alert's series, or None if none of them recovers."""
     worse = {(point.series, point.metric): point for point in alert.change.points}
     points = tuple(
         point
@@ -185,5 +185,5 @@ def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
 
 
 def _begins(change: Change) -> tuple[datetime, bool]:
-    """Return a sort key: the start, with changes for the worse first at the same time."""
+    """Return a sort key: the start time, then regressions before improvements."""
     return change.points[0].first_recorded_at, not change.points[0].worse

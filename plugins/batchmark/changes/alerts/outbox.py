@@ -1,6 +1,6 @@
-"""A run's message: what the run decided and announces, and its delivery on each channel.
+"""A run's message: the run's decisions, their announcement, and its delivery on each channel.
 
-The message is stored once, before any of its decisions is carried out. If a task dies in between,
+The message is stored once, before any of its decisions are carried out. If a task dies in between,
 the next attempt finds the message and completes the rest.
 """
 
@@ -71,7 +71,7 @@ class RunMessage(Record):
 
     @property
     def alert_ids(self) -> list[str]:
-        """IDs of all its alerts: those opened and those with recoveries."""
+        """IDs of the message's alerts, both those opened and those with recoveries."""
         ids = (*(one.id for one in self.opened), *(one.alert_id for one in self.recoveries))
         return list(dict.fromkeys(ids))
 
@@ -88,7 +88,7 @@ class RunMessage(Record):
         return tuple(one for one in self.deliveries if one.state in states)
 
     def with_delivery(self, delivery: Delivery) -> RunMessage:
-        """Return the message with the same channel's delivery replaced by this one."""
+        """Return the message with its delivery on the same channel replaced by this one."""
         deliveries = tuple(
             delivery if one.channel == delivery.channel else one for one in self.deliveries
         )
@@ -102,7 +102,7 @@ class RunMessage(Record):
 
 
 def unsure_runs(messages: Sequence[RunMessage]) -> tuple[str, ...]:
-    """Return the runs whose messages may not have arrived and that no later message mentions."""
+    """Return runs whose messages might not have arrived, unless a later message mentions them."""
     mentioned = {run_id for message in messages for run_id in message.mentions}
     return tuple(
         message.run_id

@@ -1,4 +1,4 @@
-"""Stored alerts and improvements, and the transitions that an alert's state allows."""
+"""Stored alerts and improvements, and an alert's allowed state transitions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Transition(Record):
 
 
 class Recovery(Record):
-    """Series of an alert that a run found to be back at their old level."""
+    """The return of some of an alert's series to their old level, as found by a run."""
 
     alert_id: str
     run_id: str
@@ -74,7 +74,7 @@ class Recovery(Record):
 
 
 class Joined(Record):
-    """Series that a later run found to have changed together with an alert's series."""
+    """Additional series that a later run found to have changed along with an alert's series."""
 
     alert_id: str
     run_id: str
@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """A change for the worse. Each has only one alert, even if later runs see it differently."""
+    """A regression's alert. Each regression has only one, even if later runs see it differently."""
 
     id: Shown
     change: Change
@@ -120,10 +120,10 @@ class Alert(Record):
     def become(
         self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
     ) -> Alert:
-        """Return the alert in another state; unchanged if the same DAG run already did that.
+        """Return the alert in another state, or unchanged if the same DAG run already did that.
 
         Raises:
-            AlertError: an alert in the current state can't change to this one.
+            AlertError: the alert can't change from its current state to this one.
         """
         if any((one.run_id, one.state) == (run_id, state) for one in self.transitions[1:]):
             return self
@@ -137,7 +137,7 @@ class Alert(Record):
         return self.model_copy(update={"transitions": (*self.transitions, following)})
 
     def join(self, joined: Joined) -> Alert:
-        """Return the alert with the series that joined its change, or unchanged if it has them.
+        """Return the alert with the series that joined it, or unchanged if it already has them.
 
         The other series get the later run's figures, so that all are based on the same runs.
         """
@@ -166,7 +166,7 @@ class Alert(Record):
         return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with its recovered series; if a person closed it, it stays closed."""
+        """Return the alert with its recovered series; an alert closed by a person stays closed."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})
@@ -180,7 +180,7 @@ def _by_series(points: Iterable[ChangePoint]) -> dict[tuple[SeriesKey, Metric], 
 
 
 class Improvement(Record):
-    """A change for the better; stored so that it is announced only once."""
+    """A change for the better, stored so that it is announced only once."""
 
     id: str
     change: Change

@@ -1,4 +1,4 @@
-"""Alert settings from the JSON in the optional Airflow variable `batchmark_alerts`."""
+"""Alert settings, read from JSON in the optional Airflow variable `batchmark_alerts`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SeriesMatch(Record):
     dtype: str | None = None
 
     def matches(self, series: SeriesKey) -> bool:
-        """Check whether a series matches; a missing field, such as a price's workload, is empty."""
+        """Check whether a series matches; missing fields, such as a price's workload, are empty."""
         return all(
             fnmatchcase(getattr(series, name) or "", pattern) for name, pattern in self if pattern
         )
@@ -53,9 +53,9 @@ class SeriesRule(Record):
 
 
 class AlertSettings(Record):
-    """Which changes are announced as alerts and improvements, and where.
+    """Settings for which changes to announce as alerts and improvements, and where.
 
-    Settings apply to new changes: an existing alert can recover even if its series are muted now.
+    They apply only to new changes: an existing alert can recover even if its series are now muted.
     """
 
     minimum_change: Minimum = Field(
@@ -87,7 +87,7 @@ class AlertSettings(Record):
     )
 
     def worth_telling(self, change: Change) -> Change | None:
-        """Return the change without series that are not announced, or None if none is left."""
+        """Return the change without series that aren't announced, or None if no series are left."""
         points = tuple(point for point in change.points if self._announces(point))
         return change.model_copy(update={"points": points}) if points else None
 

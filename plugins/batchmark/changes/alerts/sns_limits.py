@@ -1,4 +1,4 @@
-"""The limits of Amazon SNS: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
+"""Amazon SNS limits: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def subject_line(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Return a text's size in bytes as the provider's hook sends it: JSON, where 'µ' takes six."""
+    """Return a text's size in bytes when the provider's hook sends it as JSON: 'µ' takes six."""
     return len(json.dumps(text))
 
 
 def cut(text: str) -> str:
-    """Truncate a text so that it fits into a message."""
+    """Truncate text to fit into one message."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text

@@ -1,6 +1,6 @@
-"""Stores alerts, improvements and messages in the result bucket, one object each, in `alerts/`.
+"""Stores alerts, improvements and messages as objects under `alerts/` in the result bucket.
 
-Several tasks can change an object at once, so each write depends on the version that it read.
+Several tasks can change an object at once, so a write succeeds only if nothing else has changed it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AlertStore:
         self._store = store
 
     def alerts(self) -> list[Alert]:
-        """Return all alerts, open or closed, in the order in which they were opened."""
+        """Return all alerts, open or closed, sorted by when they were opened."""
         keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
         alerts = [self._read(key, Alert) for key in keys]
         return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))
@@ -47,7 +47,7 @@ class AlertStore:
         return sorted(messages, key=lambda message: message.created_at)
 
     def message_key(self, run_id: str) -> str:
-        """Return the key of a run's message, stored or not; a key from release 0.1 is kept."""
+        """Return the key of a run's message, stored or not; keys from release 0.1 are kept."""
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
@@ -61,14 +61,14 @@ class AlertStore:
         return None if text is None else _parse(key, text, RunMessage)
 
     def create(self, message: RunMessage) -> RunMessage:
-        """Store a run's message unless it has one; return the stored one."""
+        """Store a run's message unless one is already stored; return the stored one."""
         key = self.message_key(message.run_id)
         if self._store.swap(key, message.model_dump_json(indent=2), None):
             return message
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
-        """Carry out the message's decisions that have not been carried out yet."""
+        """Carry out those of the message's decisions that haven't been carried out yet."""
         for alert in message.opened:
             self._store.swap(_alert_key(alert.id), alert.model_dump_json(indent=2), None)
         for improvement in message.improvements:
@@ -78,10 +78,11 @@ class AlertStore:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
     def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
-        """Change an alert, even if others do at the same time; `change` can be called repeatedly.
+        """Change an alert, even while others change it; `change` might be called several times.
 
         Raises:
-            AlertError: there is no such alert, others keep changing it, or `change` raised this.
+            AlertError: there is no such alert, others keep changing it, or `change` raised the
+                error.
         """
         try:
             return self._change(_alert_key(alert_id), Alert, change)
@@ -94,7 +95,7 @@ class AlertStore:
             ) from None
 
     def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:
-        """Change a run's message in the way that `change_alert` changes an alert."""
+        """Change a run's message, just as `change_alert` changes an alert."""
         return self._change(self.message_key(run_id), RunMessage, change)
 
     def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:

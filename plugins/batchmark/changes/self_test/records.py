@@ -26,7 +26,7 @@ class Machine(Record):
 
 
 class Steps(Record):
-    """How many steps of one size were found; each was inserted at a known run of a copy."""
+    """Counts of detected steps of one size, each inserted at a known run in a copied history."""
 
     machine: Machine | None = Field(description="null for all of the part's machines together")
     size: float = Field(
@@ -98,7 +98,7 @@ class SuiteTest(Record):
 
 
 class SelfTest(Record):
-    """How well the detector performs on this installation's own histories."""
+    """A report on how well the detector performs on this installation's own histories."""
 
     schema_version: Literal[1] = 1
     created_at: AwareDatetime

@@ -1,4 +1,4 @@
-"""Replays histories run by run, with or without a step in some of them."""
+"""Replays histories run by run, optionally with steps in some of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlacedSeries:
     def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
         """Return the series up to and including a position.
 
-        A step consists of a run's index in the series and a factor for the values from there on.
+        A step consists of a run's index in the series and a factor for the values from that run on.
         """
         end, whole = bisect_right(self.places, place), self.series
         values = whole.values[:end]
@@ -52,9 +52,9 @@ class Replay:
         self._numbers = {one.key: number for number, one in enumerate(self.series)}
 
     def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[Series]:
-        """Return the series after the run at `place`, without those that have no run yet.
+        """Return the series as of the run at `place`, omitting any that have no run yet.
 
-        `steps` maps a series' number to the step that `PlacedSeries.until` takes.
+        `steps` maps series numbers to steps in the form that `PlacedSeries.until` takes.
         """
         found = [one.until(place, steps.get(number)) for number, one in enumerate(self.series)]
         return [one for one in found if one.run_ids]
@@ -64,7 +64,7 @@ class Replay:
         return [one.until(place) for one in self.series if place in one.places]
 
     def find(self, point: ChangePoint) -> tuple[int, int]:
-        """Return the number of a point's series and the index of its first run in that series."""
+        """Return the number of a point's series and the index of the point's first run in it."""
         number = self._numbers[point.series]
         return number, self.series[number].places.index(self._place[point.first_run_id])
 

@@ -1,4 +1,4 @@
-"""Tests the detector on real histories: on copies with inserted steps, and unmodified.
+"""Tests the detector on real histories, both unmodified and in copies with inserted steps.
 
 The detector is called as a schedule would call it: after every run, with all series of the suite up
 to that run. Fresh jobs can't be replayed, so the results reflect the history alone.
@@ -39,7 +39,7 @@ Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 
 
 class Step(NamedTuple):
-    """A slow-down to insert into a series from one of its runs on."""
+    """A slow-down to insert into a series, starting at one of its runs."""
 
     series: int  # its number in the replay
     first: int  # index of that run in the series
@@ -53,8 +53,8 @@ def try_suite(
     """Insert steps into a suite's histories of times and count how many the detector finds.
 
     Machines whose histories are too short get synthetic ones with the noise of their own series.
-    `steps` is the number of steps for each size and machine if there is room, at places chosen by
-    `seed`.
+    `steps` is the number of steps for each size and machine, space permitting. `seed` determines
+    where they are inserted.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
@@ -124,7 +124,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """Yield where steps can begin, by series number and run index: far from any change."""
+    """Yield possible starts of steps, far from any change, as series numbers and run indexes."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -138,7 +138,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Plan steps of each size for each machine, at few start runs so that many share a replay."""
+    """Plan steps of each size for each machine, starting at few runs so that they share replays."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
@@ -155,7 +155,7 @@ def _plan(
 
 
 def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
-    """Group steps that can share a replay: same run, different series, no more than `most`."""
+    """Group steps that can share a replay: at the same run, in up to `most` different series."""
     waiting: dict[int, list[Step]] = defaultdict(list)
     for step in planned:
         waiting[step.place].append(step)
@@ -171,7 +171,7 @@ def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
 
 
 def _delays(replay: Replay, together: Sequence[Step], detector: Detector) -> dict[Step, int | None]:
-    """Return the number of runs until each step of a round was found; None if it was missed."""
+    """Return how many runs it took to find each step in a round; None for missed steps."""
     put = {step.series: (step.first, 1 + step.size) for step in together}
     waiting = {step.series: step for step in together}
     delays: dict[Step, int | None] = dict.fromkeys(together)
@@ -203,7 +203,7 @@ def _steps(machine: Machine | None, size: float, delays: Sequence[int | None]) -
 
 
 def _alarms(replay: Replay, detector: Detector) -> Alarms:
-    """Count alarms in the unmodified histories, each change once, with a Poisson interval."""
+    """Count alarms in the unmodified histories, once per change, with a Poisson interval."""
     start = max(RUNS_BEFORE_ALARMS, replay.runs - MOST_RUNS_OF_ALARMS)
     known: list[tuple[int, int]] = []
     alarms: list[tuple[int, int]] = []
@@ -229,7 +229,7 @@ def _alarms(replay: Replay, detector: Detector) -> Alarms:
 
 
 def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
-    """Return the exact Poisson interval of the alarm count, per 1,000 runs of a series."""
+    """Return the alarm count's exact Poisson interval, per 1,000 runs of a series."""
     if not series_runs:
         return 0.0, None
     per_run, tail = 1000 / series_runs, (1 - CONFIDENCE) / 2

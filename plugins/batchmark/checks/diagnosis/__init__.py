@@ -1,1 +1,1 @@
-"""Diagnoses why a Batch job does not start, with one module per group of questions."""
+"""Diagnoses why a Batch job isn't starting, with one module per group of questions."""

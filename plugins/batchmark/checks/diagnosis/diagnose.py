@@ -1,4 +1,4 @@
-"""Finds out from AWS why a Batch job does not start.
+"""Finds out from AWS why a Batch job isn't starting.
 
 Used by the DAG `diagnose_queue`, and by tasks whose jobs have waited too long.
 """
@@ -64,7 +64,7 @@ def diagnose(
     events_log_group: str | None = None,
     now: datetime,
 ) -> Diagnosis:
-    """Find out from AWS why a queue's job does not start; questions that fail go to `unread`.
+    """Find out from AWS why a queue's job isn't starting; failed questions are listed in `unread`.
 
     Never raises. `queue` is a name or an ARN, and `client` creates clients for its region. `job`
     has the format of DescribeJobs; by default, the job that has waited longest is diagnosed or, if
@@ -123,7 +123,7 @@ class _Answers:
 
     @contextmanager
     def asking(self, title: str) -> Iterator[None]:
-        """Record whether a question was answered; a failure doesn't stop the others."""
+        """Record whether a question is answered; a failure doesn't stop later questions."""
         try:
             yield
         except NO_ANSWER as error:

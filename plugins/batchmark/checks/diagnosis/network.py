@@ -63,7 +63,7 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
 
 
 def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
-    """Return the subnet's own route table, or else the main one of its VPC."""
+    """Return the subnet's own route table, or its VPC's main one if it has none."""
     main: Described = {}
     for table in _of_vpc(ec2, vpc_id, "describe_route_tables", "RouteTables"):
         for association in table.get("Associations", ()):

@@ -1,4 +1,4 @@
-"""Questions for Batch about the queue, its compute environments, the job and those ahead of it."""
+"""Questions for Batch about the queue, its compute environments, the job and the jobs ahead."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def status_reason(subject: Subject) -> Iterator[Finding]:
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """Find logged events about the job or, if none waits, the queue; they may be outdated."""
+    """Find logged events about the job or, if none is waiting, the queue; some may be outdated."""
     if subject.events_log_group is None:
         return
     entries = all_pages(

@@ -80,7 +80,7 @@ REMEDIES: Mapping[Cause, str] = {
 
 
 class Finding(Record):
-    """A cause that prevents a job, or would prevent the next job, from starting."""
+    """A cause that prevents a job from starting, or would prevent the next one."""
 
     cause: Cause
     certain: bool = Field(
@@ -103,7 +103,7 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """The reasons why a queue's job does not start, as far as AWS's APIs reveal them."""
+    """The reasons why a queue's job isn't starting, as far as AWS's APIs reveal them."""
 
     queue: str
     job_id: str | None = Field(

@@ -57,7 +57,7 @@ class Subject:
 
     @property
     def candidates(self) -> list[Described]:
-        """The environments that the job could be placed in, or all if none is usable."""
+        """The environments where the job could be placed, or all of them if none is usable."""
         usable = list(filter(is_usable, self.known_environments))
         return usable or self.environments
 
@@ -72,13 +72,13 @@ class Subject:
 
     @cached_property
     def groups_of_batch(self) -> list[Described]:
-        """The Auto Scaling groups with the tag that Batch's managed policies require."""
+        """The Auto Scaling groups that have the tag required by Batch's managed policies."""
         filters = [{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
         autoscaling, operation = self.client("autoscaling"), "describe_auto_scaling_groups"
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield each candidate's finding; certain only if all candidates are surely blocked."""
+        """Yield candidates' findings, marked certain only if all candidates are surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
@@ -102,7 +102,7 @@ def name_of(environment: Described) -> str:
 
 
 def resources_of(environment: Described) -> Described:
-    """Return the instance types, subnets and limits; empty for an unmanaged environment."""
+    """Return an environment's instance types, subnets and limits; empty if it is unmanaged."""
     resources: Described = environment.get("computeResources") or {}
     return resources
 
@@ -116,7 +116,7 @@ def is_spot(environment: Described) -> bool:
 
 
 def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
-    """Return the queue's RUNNABLE jobs, oldest first, or those STARTING if there are none."""
+    """Return the queue's RUNNABLE jobs, oldest first, or its STARTING jobs if there are none."""
     for status in ("RUNNABLE", "STARTING"):
         asked = {"jobQueue": queue["jobQueueArn"], "jobStatus": status}
         most = {"MaxItems": MOST_WAITING_JOBS}
@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Return how many instances a job, or a definition without overrides, needs at once."""
+    """Return how many instances a job, or an unmodified job definition, needs at once."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))

@@ -1,1 +1,1 @@
-"""Clusters of nodes that work together, and their shared file system."""
+"""Configurations of the EKS and multi-node clusters, and the cost of a run's file system."""

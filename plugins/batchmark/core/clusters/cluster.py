@@ -1,4 +1,4 @@
-"""The configuration published by the EKS stack: the cluster with shared GPUs."""
+"""The configuration published by the EKS stack for its cluster with shared GPUs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class StoragePrices(Record):
 
 
 def price_file(region: str) -> Path:
-    """Return the path of a region's committed prices; the file may not exist."""
+    """Return the path of a region's committed prices; the file might not exist."""
     return Path(__file__).with_name(f"file_system_prices.{region}.json")
 
 

@@ -1,4 +1,4 @@
-"""The configuration published by the multi-node stack: its target and its file system."""
+"""The configuration published by the multi-node stack for its target and its file system."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MultiNode(Published):
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:
-        """Add the nodes to an installation's configuration as another target.
+        """Return an installation's configuration with the nodes added as another target.
 
         Raises:
             ConfigError: the stack belongs to another installation, or its target's name is taken.

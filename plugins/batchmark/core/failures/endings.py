@@ -1,4 +1,4 @@
-"""How failed jobs ended: a description and their last log lines."""
+"""Records of how failed jobs ended: a description and their last log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a termina
 
 
 class Ending(Record):
-    """How a failed job ended."""
+    """A record of how a failed job ended."""
 
     how: Shown = Field(
         description="description of how it ended, such as its exit code and what that means"
@@ -41,7 +41,7 @@ class Ending(Record):
 
 
 class FailedJob(Record):
-    """A job of a run that failed, with or without a result."""
+    """A run's failed job, with or without a result."""
 
     target: Shown
     measures: Shown
