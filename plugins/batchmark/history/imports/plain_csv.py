@@ -1,4 +1,4 @@
-"""Reads a CSV file with a header: one line per figure or per sample."""
+"""Reads a CSV file that has a header and one line per figure or sample."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def lines(text: str) -> dict[str, dict[str, object]]:
 
 
 def _column(name: str) -> str:
-    """Normalise a column name; known names match in any case."""
+    """Normalise a column name; known names are matched regardless of case."""
     name = name.strip()
     known = name.casefold()
     return known if known in COLUMNS else name
 
 
 def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
-    """Strip a line's cells; keep cells beyond the header only if one has text."""
+    """Strip a line's cells; keep any beyond the header only if at least one has text."""
     cells: dict[str, object] = {
         name: cell.strip() for name, cell in line.items() if isinstance(cell, str)
     }
