@@ -148,7 +148,7 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows with these columns, suite and month; text becomes dictionaries."""
+        """Return the selected rows with these columns, suite and month; text as dictionaries."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
@@ -164,7 +164,7 @@ class HistoryStore:
         locations: Sequence[FileLocation],
         **selection: Unpack[Selection],
     ) -> Iterator[dict[FileLocation, pa.Table]]:
-        """Yield each file's rows by location, one batch of files at a time; skip unreadable files."""
+        """Yield rows by file, one batch of files at a time; unreadable files are skipped."""
         schema = schema_for(columns)
         since, run_ids = selection.get("since"), selection.get("run_ids")
 

@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Return this entry with another value; `step` is the path to it if it is a part of this one."""
+        """Copy this entry with another value; `step` is its path if it is a part of this one."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:

@@ -213,7 +213,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Build an object; duplicate keys lose their values, since any of these could be the right one."""
+    """Build an object; duplicate keys lose their values, since any of them could be right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value
