@@ -166,7 +166,7 @@ class JobProgress:
             self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Return whether the job has ended or was given up on; if so, complete its status reason."""
+        """Return whether the job ended or was given up on; if so, complete its status reason."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.

@@ -156,7 +156,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return why another instance's job failed if a rerun would fail the same way, else None."""
+        """Return why another instance's job failed, or None unless a rerun would fail alike."""
         ti = self.task_instance
         if ti is None:
             return None

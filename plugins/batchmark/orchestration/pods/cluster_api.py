@@ -120,7 +120,7 @@ class ClusterApi:
         return str(answer.data.decode(errors="replace"))
 
     def offer_gpus(self, *, shared: bool) -> None:
-        """Make the device plugin offer whole or shared GPUs, and wait until the node offers them."""
+        """Make the device plugin offer whole or shared GPUs, and wait until the node does so."""
         mode = SharingMode.TIME_SLICING if shared else SharingMode.EXCLUSIVE
         wanted = self.cluster.pods_at_once(shared=shared)
         setting = {"name": "CONFIG_FILE", "value": f"/config/{mode}.yaml"}

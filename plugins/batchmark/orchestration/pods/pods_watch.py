@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Return why pods have waited too long, or None; first enable sharing if that might help."""
+        """Return why pods have waited too long, or None; first enable sharing if it might help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)

@@ -100,7 +100,8 @@ def publish_alerts(
     Raises:
         AlertError: a channel rejected it; a retry or the DAG send_alerts will send it again.
         AirflowFailException: raised after sending if the run is incomplete, or if it is unknown
-            whether a channel received the message. In the latter case, the task succeeds once cleared.
+            whether a channel received the message. In the latter case, clearing the task makes it
+            succeed.
         AirflowSkipException: the run is a dry run, or nothing was planned.
     """
     try:

@@ -56,7 +56,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     A dry run books nothing: it only stores its plan and prints whether the run would be refused.
 
     Raises:
-        PlanError: the cap is not a valid amount, the run id is taken, or the run could exceed a cap.
+        PlanError: the cap isn't a valid amount, the run id is taken, or the run could exceed a cap.
         Nothing was written, unless another run was planned at the same time.
     """
     config, jobs, nodes, sides, prices, schedule = proposal

@@ -133,7 +133,7 @@ def report_leaks(context: Context, found_key: str) -> str:
 
 
 def _run_state(ti: Any, run: RunName) -> RunState:
-    """Look up a run's state in Airflow, either in its own DAG or, if unknown, in all that submit jobs."""
+    """Look up a run's state in its DAG or, if this isn't known, in all DAGs that submit jobs."""
     dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING
 
     def runs(states: list[str] | None) -> int:

@@ -201,7 +201,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
     If the table already in use is better, it is kept; see `NoiseTable.outlives`.
 
     Raises:
-        AirflowFailException: raised after publishing if a job failed or a target can't be calibrated.
+        AirflowFailException: a target wasn't calibrated or a job failed; raised after publishing.
     """
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
