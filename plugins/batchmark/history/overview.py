@@ -79,5 +79,5 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
 
 
 def _share(series: Series, moved: float) -> str:
-    """Format a relative change of a series' displayed values."""
+    """Format a relative change in a series' displayed values."""
     return formatting.change(row_values.change(series.key.values, moved))

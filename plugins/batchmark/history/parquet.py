@@ -65,7 +65,7 @@ def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
     """Encode a run's or import's rows as files, by key; the same rows always give the same bytes.
 
     Raises:
-        Exception: `decode` could not read the files back; it can be of any class.
+        Exception: `decode` couldn't read the files back. Any exception class is possible.
     """
 
     def partition(row: Row) -> tuple[str, str]:
@@ -108,7 +108,7 @@ def decode(
     plus those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
-        Exception: the file is truncated, damaged, too large, or not a history file; any class.
+        Exception: the file is damaged, too large or not a history file. Any class is possible.
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:

@@ -1,4 +1,4 @@
-"""Stores the history in the bucket: one file per run or import, suite and month."""
+"""Stores the history in the bucket, with one file per suite, month, and run or import."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows with these columns, suite and month; text as dictionaries."""
+        """Read the selected rows: these columns, suite and month, with text dictionary-encoded."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:

@@ -60,7 +60,7 @@ def results_metadata(
 
 
 def regressions_metadata(message: RunMessage, message_key: str) -> dict[str, Any]:
-    """Return a REGRESSIONS event's metadata: the alerts that the run opened, with their ids."""
+    """Return the metadata of a REGRESSIONS event: the alerts the run opened, with permanent ids."""
     return {
         "run_id": message.run_id,
         "message_key": message_key,

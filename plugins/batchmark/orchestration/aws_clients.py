@@ -1,4 +1,4 @@
-"""Shares boto3 clients among operators and triggers; they retry when throttled."""
+"""Shares boto3 clients, which retry when throttled, among operators and triggers."""
 
 from __future__ import annotations
 

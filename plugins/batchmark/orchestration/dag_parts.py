@@ -175,7 +175,7 @@ def measure(
 ) -> tuple[Any, Any, Layer | None]:
     """Add the tasks from checking a run to collecting its results.
 
-    Returns the task that plans, the task that collects, and the layer or None.
+    Returns the task that plans, the task that collects, and the layer, or None without one.
 
     Args:
         check, plan, layer: as for `benchmark`. The caller must collapse the returned layer.

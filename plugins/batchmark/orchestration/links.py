@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """A link that the task stores as an XCom when it defers, and its trigger when the job ends."""
+    """A link stored as an XCom, by the task when it defers and by its trigger at the end."""
 
     attribute: str  # of the task's operator, which has the address
 

@@ -1,4 +1,4 @@
-"""Writes the task output that people read, through the logger.
+"""Writes task output for people to read, using the logger.
 
 Printed output takes a different path to a task's log, so it can end up inside one of Airflow's
 collapsed groups, where nobody sees it.

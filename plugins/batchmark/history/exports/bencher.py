@@ -45,7 +45,7 @@ def _measure(told: ToldMetric | None) -> str:
 
 
 def _figures(rows: Sequence[Row], told: ToldMetric | None) -> dict[str, float]:
-    """Return the median and its interval, if known, in nanoseconds or in the metric's unit."""
+    """Return the median and, if known, its interval, in nanoseconds or the metric's unit."""
     found = {name: job_median(rows, column) for name, column in FIGURES.items()}
     figures = {name: value for name, value in found.items() if value is not None}
     if told is None:

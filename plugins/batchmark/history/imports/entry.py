@@ -242,7 +242,7 @@ def grouped_repetitions(entries: Sequence[Entry], key: str) -> list[Sequence[Ent
 
 
 def problem_of(error: Exception) -> str:
-    """Describe an error without its place in the file."""
+    """Describe an error in one line, leaving out its place."""
     if isinstance(error, ValidationError):
         return first_problem(error)
     return error.problem if isinstance(error, MisfitError) else str(error)

@@ -172,7 +172,7 @@ class Parsed:
 
     @property
     def losses(self) -> list[str]:
-        """Lines saying where and why entries have no figure, except for deliberate skips."""
+        """Lines that say which entries have no figure and why, leaving out deliberate skips."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
         reasons = (located(one.place, str(one.reason)) for one in failed)
         return [*dict.fromkeys((*self.left_out.losses, *reasons))]

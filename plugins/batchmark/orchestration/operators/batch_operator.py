@@ -305,7 +305,7 @@ class BenchmarkJobOperator(BatchOperator):
             self.job_result_url = result_url(self.order.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
-        """Judge a job; while S3 can't be read, retry a few times before leaving it to Airflow."""
+        """Judge a job; if S3 can't be read, retry for a while, then let Airflow retry the task."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         for seconds in READ_AGAIN_AFTER_SECONDS:
             try:

@@ -323,7 +323,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
 
 def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
-    """Return whether an On-Demand job should follow because this job's last host was lost."""
+    """Return whether an On-Demand job should follow because the last attempt lost its host."""
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
 
 

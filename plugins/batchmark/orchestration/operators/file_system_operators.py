@@ -103,7 +103,7 @@ class StandUpFileSystem(FileSystemOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Remove what the trigger created if it couldn't end the task."""
+        """If the trigger couldn't end the task, remove what it created."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:

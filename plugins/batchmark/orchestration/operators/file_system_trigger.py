@@ -199,7 +199,7 @@ class StandUpTrigger(FileSystemTrigger):
         return f"Not everything created for it was deleted: {waits}. {BY_HAND}"
 
     async def on_kill(self) -> None:
-        """Delete what was created if a user marks or clears the task; log anything that remains."""
+        """If a user marks or clears the task, delete what was created and log what remains."""
         await run_to_completion(self._delete())
 
     async def _delete(self) -> None:

@@ -37,7 +37,7 @@ class JobOrder:
         are unfinished, the less often Airflow is polled.
         first: map index of the first job on the same side. If that job failed through its own
         error, this job is not run.
-        alone: whether to wait until no other job is in the queue, too.
+        alone: whether to also wait until no other job is in the queue.
         runnable_seconds: limit for the wait for an instance, from submission or from the end of the
         last attempt. It does not apply while queues that share the capacity are busy.
         starting_seconds: limit for the time an attempt spends in STARTING.
@@ -110,7 +110,7 @@ class JobProgress:
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether the job might start once others end, which Batch rules out if it never fits."""
+        """Whether the job might start once others end; false if Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 

@@ -97,7 +97,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow, which increase with the tasks ahead."""
+        """Return the seconds between polls of Airflow: the more tasks are ahead, the more seconds."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
@@ -156,7 +156,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return why another instance's job failed, or None unless a rerun would fail alike."""
+        """Return another instance's error if a rerun would fail the same way, or None."""
         ti = self.task_instance
         if ti is None:
             return None

@@ -92,13 +92,13 @@ def open_alerts(context: Context, changes_key: str) -> list[str]:
 def publish_alerts(
     context: Context, alert_ids: Sequence[str] | None, report_key: str | None
 ) -> None:
-    """Send any message from the run through each channel independently.
+    """Send the run's message, if it has one, through each channel independently.
 
     As the last task of a run, it also fails if `alert_ids` or `report_key` is None, because
     open_alerts or publish_report left no result.
 
     Raises:
-        AlertError: a channel rejected it; a retry or the DAG send_alerts will send it again.
+        AlertError: a channel didn't accept it; a retry or the DAG send_alerts will send it again.
         AirflowFailException: raised after sending if the run is incomplete, or if it is unknown
             whether a channel received the message. In the latter case, clearing the task makes it
             succeed.
@@ -163,10 +163,10 @@ def change_alert(context: Context) -> str:
 
 
 def send_pending(context: Context) -> None:
-    """Send all runs' messages that have not been delivered yet.
+    """Send every run's messages that haven't been delivered yet.
 
     Raises:
-        AlertError: a channel still rejects a message.
+        AlertError: a channel still doesn't accept a message.
         AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
@@ -236,7 +236,7 @@ def _send(
     """Send messages and log how each was delivered.
 
     Raises:
-        AlertError: a channel rejected a message.
+        AlertError: a channel didn't accept a message.
         AirflowFailException: it is unknown, and not yet reported, whether a message arrived.
     """
     from batchmark.changes.alerts.delivering import deliver

@@ -133,7 +133,7 @@ class Library:
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
     def owner(self, key: str) -> str | None:
-        """Return the DAG that owns an object through one of its runs, or None if unknown."""
+        """Return the DAG whose run owns an object, or None if unknown."""
         folder, *rest = key.split("/")
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
@@ -175,7 +175,7 @@ class Library:
             return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """Return the latest runs in the history, newest first, at least `least_runs` per suite.
+        """Return the history's latest runs, newest first, with at least `least_runs` per suite.
 
         Imported runs come last.
         """

@@ -89,7 +89,7 @@ def kind(change: Change) -> str:
 
 
 def _told(change: Change) -> ChangePoint:
-    """Return the point that represents the change: its largest in a time, or else in a metric."""
+    """Return the change's main point: the largest in a time or, if there is none, in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """Format a point's relative change, signed to suit figures returned by `read`."""
+    """Format a point's relative change with a sign that fits the figures `read` returns."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 

@@ -234,7 +234,7 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 
 
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
-    """Return the DAG whose run owns this id's folder, as runs of several DAGs can share an id.
+    """Return the DAG whose run owns this id's folder; runs of several DAGs can share an id.
 
     The plan names the DAG or, failing that, Airflow does. If neither is conclusive, it's `dag_id`.
     """
@@ -246,7 +246,7 @@ def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
 
 @router.get("/files/{key:path}")
 def file(books: Books, visitor: Reader, key: str) -> Response:
-    """Serve a document, log or page from the bucket, sandboxed."""
+    """Serve a sandboxed document, log or page from the bucket."""
     check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
