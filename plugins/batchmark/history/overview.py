@@ -1,4 +1,4 @@
-"""A text overview of the newest runs, and of how each row compares with its earlier level."""
+"""Writes a text overview: the newest runs, and how each row compares with its earlier level."""
 
 from __future__ import annotations
 

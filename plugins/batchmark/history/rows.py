@@ -38,7 +38,7 @@ MEASUREMENT_COLUMNS = {
 
 
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
-    """Return one row per measurement, in the order of the jobs, with its partition keys.
+    """Return one row per measurement, with its partition keys, in the order of the jobs.
 
     `prices` are the ones the run was planned with.
     """

@@ -56,7 +56,7 @@ class _Group(NamedTuple):
 
 
 def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
-    """Return all series of a metric, with one figure per run: the median over its jobs.
+    """Return all series for a metric, with one figure per run: the median over its jobs.
 
     Only measured rows count. Confirmations don't, because they would give a suspicious run more
     jobs than others; their times are in `Series.fresh`. A price series has a single purchase
@@ -86,7 +86,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a series of CPU time / GPU time for each pair of a GPU and a CPU target.
+    """Return a series of CPU time / GPU time for each pairing of a GPU target with a CPU target.
 
     Rows that fell back from GPU to CPU are excluded, and so are own jobs' metrics, which aren't
     times. The table must have COLUMNS.
@@ -174,7 +174,7 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
-    """Return the target and actual device (CPU) of each GPU target that had jobs on the CPU."""
+    """Return each GPU target that had jobs on the CPU, with its actual device (the CPU)."""
     rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
     targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
     return {(target, Device.CPU.value) for target in targets}

@@ -92,7 +92,7 @@ def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[R
 
 
 class HistoryStore:
-    """The data set under `history/`, written by run and read by column and partition."""
+    """The data set under `history/`, written run by run and read by column and partition."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self.objects = Bucket(s3, bucket)
@@ -105,7 +105,7 @@ class HistoryStore:
     def append(
         self, run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
     ) -> tuple[str, ...]:
-        """Replace a run's rows and return the written keys; `prices` come from `run_prices`.
+        """Replace a run's rows and return the keys written; `prices` come from `run_prices`.
 
         `name` is the run folder's name, by which `rebuild` identifies the files; `before` contains
         earlier rows to keep.
@@ -121,7 +121,7 @@ class HistoryStore:
     def append_import(
         self, file: ImportedFile, files: Mapping[str, bytes] | None = None
     ) -> tuple[str, ...]:
-        """Store another tool's file, replace its rows, and return the written keys.
+        """Store another tool's file, replace its rows, and return the keys written.
 
         Pass `files` if `file.files()` has already been called.
 

@@ -82,7 +82,7 @@ class RunHistory:
 
     @classmethod
     def of_suspects(cls, context: Context) -> RunHistory:
-        """Load the run with the suspects that find_suspects stored.
+        """Load the run along with the suspects that find_suspects stored.
 
         Raises:
             AirflowFailException: find_suspects failed.

@@ -42,7 +42,7 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
 
 @contextmanager
 def fail_if_refused(context: Context) -> Iterator[None]:
-    """Call `fail` if the `with` block raises a BatchmarkError, because a retry would fail again."""
+    """Call `fail` if the `with` block raises a BatchmarkError, since a retry would fail again."""
     try:
         yield
     except BatchmarkError as error:

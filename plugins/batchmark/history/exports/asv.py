@@ -81,7 +81,7 @@ def _result_file(
 
 
 def _grids(table: pa.Table) -> dict[str, Axes]:
-    """Return every value that each benchmark's parameters have ever had."""
+    """Return, for each benchmark, every value that each of its parameters has ever had."""
     points = defaultdict(list)
     names = ["suite", *POINT]
     texts = table.select(names).cast(pa.schema([(name, STRING) for name in names]))

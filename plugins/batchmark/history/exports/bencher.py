@@ -1,4 +1,4 @@
-"""Writes Bencher Metric Format: one report per target (Bencher's testbed) and run."""
+"""Writes Bencher Metric Format, with one report per run and target (Bencher's testbed)."""
 
 from __future__ import annotations
 

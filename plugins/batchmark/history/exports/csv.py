@@ -1,4 +1,4 @@
-"""Writes all columns as CSV, one line per row."""
+"""Writes all columns as CSV, with one line per row."""
 
 from __future__ import annotations
 

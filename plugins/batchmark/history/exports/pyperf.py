@@ -1,4 +1,4 @@
-"""Writes pyperf JSON: one file per target and run, with each job's median as a pyperf run."""
+"""Writes one pyperf JSON file per target and run, with each job's median as a pyperf run."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def is_beside_results(text: str, name: str) -> bool:
 
 
 def _load(text: str, name: str) -> object:
-    """Parse JSON, CSV, or the script that github-action-benchmark's page loads.
+    """Parse JSON, CSV, or the script loaded by github-action-benchmark's page.
 
     Raises:
         HistoryError: the file is none of these, or nested too deeply.

@@ -1,4 +1,4 @@
-"""Reads github-action-benchmark's history: its page's `data.js` or its JSON file."""
+"""Reads github-action-benchmark's history, either its page's `data.js` or its JSON file."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result for one set of parameter values; its names are normalised.
+    """A benchmark's result for one set of parameter values, with normalised names.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.

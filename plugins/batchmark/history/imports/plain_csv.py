@@ -27,7 +27,7 @@ REST = "cells right of the last column"  # in place of their header
 
 
 def lines(text: str) -> dict[str, dict[str, object]]:
-    """Return each line's values by column, keyed by the line's place in the file.
+    """Return each line's values by column, keyed by the line's position in the file.
 
     Raises:
         ValueError: the file has no usable header, or is not CSV.
@@ -83,7 +83,7 @@ def _breaks(line: Mapping[str, object]) -> int:
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark; lines that differ only in their sample are merged."""
+    """Yield every benchmark, merging lines that differ only in their sample."""
     found = defaultdict[tuple[object, ...], list[Entry]](list)
     for _, line in document.items("name"):
         with line.alone():

@@ -1,4 +1,4 @@
-"""Reads a third party's published table, whose rows have figures for two machines."""
+"""Reads a table published by a third party, with figures for two machines in each row."""
 
 from __future__ import annotations
 

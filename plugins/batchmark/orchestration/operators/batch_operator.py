@@ -283,7 +283,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
-        """Report how a job ended; if it failed, raise an error that prevents further retries."""
+        """Report how a job ended, raising an error that prevents further retries if it failed."""
         end = self._outcome(job)
         self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)

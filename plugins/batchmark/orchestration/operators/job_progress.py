@@ -1,4 +1,4 @@
-"""Tracks a job's progress from Batch's descriptions, and checks its time limits."""
+"""Tracks a job's progress using Batch's descriptions, and checks its time limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies a running job's progress lines to the log of its Airflow task."""
+"""Copies a running job's progress lines to its Airflow task's log."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow: the more tasks are ahead, the more seconds."""
+        """Return the seconds between polls of Airflow, which grow with the tasks still ahead."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)

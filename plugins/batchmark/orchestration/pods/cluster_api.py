@@ -108,7 +108,7 @@ class ClusterApi:
         return found
 
     def log(self, pod: Object, lines: int | None = None) -> str:
-        """Return a pod's log, or a line saying why there is none."""
+        """Return a pod's log, or a line saying why it couldn't be read."""
         name = pod["metadata"]["name"]
         try:
             # The library's own reading gives the text of a Python literal.

@@ -140,7 +140,7 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        """Whether any pod has a node, and so a GPU, even if it is still pulling its image."""
+        """Return whether any pod has a node, and so a GPU, even if it's still pulling its image."""
         return any(
             pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
             for pod in self.pods

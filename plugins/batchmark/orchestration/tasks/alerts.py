@@ -141,7 +141,7 @@ def announce_regressions(context: Context) -> None:
 
 
 def change_alert(context: Context) -> str:
-    """Set an alert to the state chosen in the form; return the alert's id.
+    """Set an alert to the state chosen in the form, and return the alert's id.
 
     Raises:
         AirflowFailException: the alert doesn't exist, or it can't change to that state.

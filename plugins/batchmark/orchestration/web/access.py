@@ -1,4 +1,4 @@
-"""Access rights of Airflow's users, derived from their permissions on our DAGs.
+"""Airflow users' access rights, derived from their permissions on our DAGs.
 
 Airflow doesn't protect a plugin's routes, so each of ours asks Airflow's auth manager.
 """

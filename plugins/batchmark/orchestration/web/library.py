@@ -81,7 +81,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Library:
-    """One installation's result bucket. It is thread-safe and lives as long as the process."""
+    """One installation's result bucket; thread-safe and kept for as long as the process lives."""
 
     def __init__(self, config: Config) -> None:
         self.config = config

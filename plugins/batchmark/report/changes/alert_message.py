@@ -194,7 +194,7 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
 
 
 def how_to_change(alert_id: str, airflow_url: str | None) -> str:
-    """Explain how to acknowledge an alert, or mark it invalid or fixed."""
+    """Explain how to acknowledge an alert, or mark it as invalid or fixed."""
     where = (
         f"on its page, {alert_page(airflow_url, alert_id)}"
         if airflow_url

@@ -1,4 +1,4 @@
-"""Builds blocks for changes, re-runs and alerts, with a small chart of each changed figure."""
+"""Builds blocks for changes, re-runs and alerts, and a small chart for each changed figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts changes into words, for pages, the terminal and messages alike."""
+"""Puts changes into words for pages, terminals and messages alike."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def file(books: Books, visitor: Reader, key: str) -> Response:
 
 @router.get("/results/{folder:path}/{job_id}")
 def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) -> Response:
-    """Redirect to the result document of a job's latest attempt."""
+    """Redirect to the result document from a job's latest attempt."""
     check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
