@@ -1,4 +1,4 @@
-"""The history's columns, documented in terraform/modules/analytics/history_columns.json."""
+"""The history's columns; terraform/modules/analytics/history_columns.json documents them."""
 
 from __future__ import annotations
 

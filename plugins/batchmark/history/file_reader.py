@@ -33,8 +33,8 @@ Decode: TypeAlias = Callable[[bytes, FileLocation], pa.Table]
 class FileReader:
     """A thread-safe context manager that decodes one file at a time.
 
-    The separate process is forked, which takes milliseconds but is done only on Linux. Elsewhere,
-    files are decoded in the calling process, without limits.
+    On Linux, the separate process is forked, which takes only milliseconds. Elsewhere, files are
+    decoded in the calling process, without limits.
     """
 
     def __init__(self, decode: Decode) -> None:
@@ -71,7 +71,7 @@ class FileReader:
         return pa.ipc.open_stream(answer).read_all()
 
     def _answer(self, body: bytes, location: FileLocation) -> bytes | str | None:
-        """Return a serialized table or an error text; None if the process did not respond."""
+        """Return a serialized table or an error message, or None if the process didn't respond."""
         connection = self._connection or self._start()
         try:
             connection.send(location)

@@ -1,4 +1,4 @@
-"""A text overview of the newest runs, and of how each row compares with its earlier level."""
+"""Writes a text overview: the newest runs, and how each row compares with its earlier level."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
 
 
 def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -> Iterator[str]:
-    """List the newest runs: time, trigger and number of measurements, then id and version."""
+    """List the newest runs with their time, trigger, number of measurements, id and version."""
     measured = Counter(series.run_ids[place] for series in found for place in series.usable())
     yield f"suite {suite}: {formatting.count(len(every), 'run')}, newest first"
     for run in every[:most]:
@@ -56,7 +56,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
 
 
 def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
-    """Format a row: its newest figure, its level, how they differ, and its last change."""
+    """Format a row's newest figure, its level, how the two differ, and its last change."""
     word, level, point = standing
     usable = series.usable()
     newest = float(series.values[usable[-1]])
@@ -79,5 +79,5 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
 
 
 def _share(series: Series, moved: float) -> str:
-    """Format a relative change of a series' displayed values."""
+    """Format a relative change in a series' displayed values."""
     return formatting.change(row_values.change(series.key.values, moved))

@@ -42,7 +42,7 @@ LARGEST_FIGURE = 1e40  # a document's bounds allow a rate of 2**63 / 1e-12 a sec
 
 
 class FileLocation(NamedTuple):
-    """Location of a history file: one per suite, month, and run or imported file."""
+    """A history file's location; there is one file per suite, month, and run or imported file."""
 
     suite: str
     month: str
@@ -54,7 +54,7 @@ class FileLocation(NamedTuple):
 
     @classmethod
     def of(cls, key: str) -> Self | None:
-        """Parse a key; None if it is not a history file's."""
+        """Parse a key; return None if it isn't a history file's key."""
         parts = re.fullmatch(
             rf"{FOLDER}suite=([^/]+)/month=([0-9]{{4}}-[0-9]{{2}})/([^/]+)\.parquet", key
         )
@@ -62,10 +62,10 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Encode the rows of a run or imported file as files by key; equal rows give equal bytes.
+    """Encode a run's or import's rows as files, by key; the same rows always give the same bytes.
 
     Raises:
-        Exception: of any class, if `decode` could not read the files back.
+        Exception: `decode` couldn't read the files back. Any exception class is possible.
     """
 
     def partition(row: Row) -> tuple[str, str]:
@@ -88,7 +88,7 @@ def encode(table: pa.Table) -> bytes:
 
 
 def schema_for(columns: Sequence[str]) -> pa.Schema:
-    """Return the schema of rows in memory: the given columns, then the partition keys."""
+    """Return the schema for rows in memory: the given columns, then the partition keys."""
     kinds = {name: SCHEMA.field(name).type for name in columns if name not in PARTITION_KEYS}
     kinds |= dict.fromkeys(PARTITION_KEYS, STRING)
     return pa.schema([(name, TEXT if kind == STRING else kind) for name, kind in kinds.items()])
@@ -108,7 +108,7 @@ def decode(
     plus those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
-        Exception: of any class, if the file is truncated, damaged, too large or not a history file.
+        Exception: the file is damaged, too large or not a history file. Any class is possible.
     """
     # A file ends with the length of its metadata and four letters.
     if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
@@ -174,7 +174,7 @@ def _check_size(metadata: pq.FileMetaData) -> None:
 
 
 def _check_text(name: str, column: pa.ChunkedArray) -> None:
-    """Reject a column that is not text, or whose texts would expand to too many bytes."""
+    """Reject a column that isn't text or would expand to too many bytes."""
     column.validate(full=True)
     size = sum(
         pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
@@ -188,7 +188,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Reject rows without a name, or with a missing or invalid time, device or parameters."""
+    """Reject rows with no name, or whose time, device or parameters are missing or invalid."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")

@@ -1,6 +1,6 @@
 """Rebuilds the history from the runs' raw documents and the imported files.
 
-A run's folder states which documents count, what Batch reported about their jobs, and the prices.
+A run's folder says which documents count, what Batch reported about their jobs, and the prices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TRIES = 3  # at a source whose files a running DAG is writing, too
 class _Contents(NamedTuple):
     """The history files that a source should have, by key.
 
-    If incomplete, the source's existing files are kept, and only missing ones are written.
+    If they are incomplete, the source's existing files are kept and only missing ones are written.
     """
 
     files: dict[str, bytes]
@@ -161,7 +161,7 @@ def _sources(store: Bucket, runs: Iterable[str], region: str) -> list[_Source]:
 
 
 def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]:
-    """Return the keys of each source's history files, in the order of the sources."""
+    """Return the keys of each source's history files, in the same order as the sources."""
     by_name = defaultdict(list)
     for key in keys:
         if location := FileLocation.of(key):
@@ -192,7 +192,7 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents, or an older release's copies of those missing or replaced."""
+    """Read a run's raw documents; if one is missing or replaced, use an older release's copy."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

@@ -38,9 +38,9 @@ MEASUREMENT_COLUMNS = {
 
 
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
-    """Return one row per measurement, in the order of the jobs, with its partition keys.
+    """Return one row per measurement, with its partition keys, in the order of the jobs.
 
-    `prices` are those that the run was planned with.
+    `prices` are the ones the run was planned with.
     """
     return [
         job_columns | _measurement_columns(job, row)
@@ -51,7 +51,7 @@ def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
 
 
 def time_columns(moment: datetime) -> Row:
-    """Return the columns that state when a row was recorded."""
+    """Return the columns that say when a row was recorded."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return {"recorded_at": utc, "month": f"{utc:%Y-%m}"}
 
@@ -111,7 +111,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
 
 
 def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
-    """Return the statistics of a complete row, as a report on this job alone would show them."""
+    """Return a complete row's statistics as they would appear in a report on this job alone."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
     median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")

@@ -56,11 +56,11 @@ class _Group(NamedTuple):
 
 
 def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
-    """Return all series of a metric, with one figure per run: the median over its jobs.
+    """Return all series for a metric, with one figure per run: the median over its jobs.
 
     Only measured rows count. Confirmations don't, because they would give a suspicious run more
-    jobs than others; those of times are in `Series.fresh`. A price series has a single purchase
-    option: that of most rows in its newest run. The table must have COLUMNS.
+    jobs than others; their times are in `Series.fresh`. A price series has a single purchase
+    option: the most common one in its newest run. The table must have COLUMNS.
     """
     if metric == Metric.SPEEDUP:
         return speedups(table)
@@ -86,10 +86,10 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a series of CPU time / GPU time for each pair of a GPU and a CPU target.
+    """Return a series of CPU time / GPU time for each pairing of a GPU target with a CPU target.
 
-    It excludes rows that fell back from GPU to CPU, and own jobs' metrics, which are not times. The
-    table must have COLUMNS.
+    Rows that fell back from GPU to CPU are excluded, and so are own jobs' metrics, which aren't
+    times. The table must have COLUMNS.
     """
     counted = is_counted(table) & ~is_metric(table)
     on_cpu, on_gpu = (
@@ -128,7 +128,7 @@ class HistoryRun(NamedTuple):
 
 
 def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
-    """Select the rows whose version column has the wanted value."""
+    """Select the rows whose version column `name` matches the wanted value."""
     column = table[name].cast(pa.string())
     fitting = [one for one in column.unique().to_pylist() if one and matches(name, wanted, one)]
     return table.filter(pc.is_in(column, pa.array(fitting, pa.string())))
@@ -158,7 +158,7 @@ def runs_of(table: pa.Table) -> list[HistoryRun]:
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
-    """Return confirmations' figures, oldest first, by the values of `_Group.names` and by run."""
+    """Return confirmations' figures, oldest first, by the values in `_Group.names` and by run."""
     measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
     names, seconds = (*MACHINE, *POINT), FIGURES[Metric.TIME]
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -174,14 +174,14 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
-    """Return the target and actual device (CPU) of each GPU target that had jobs on the CPU."""
+    """Return each GPU target that had jobs on the CPU, with its actual device (the CPU)."""
     rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
     targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
     return {(target, Device.CPU.value) for target in targets}
 
 
 def _prices(table: pa.Table) -> list[_Group]:
-    """Return each machine's prices for the purchase option of most rows in its newest run."""
+    """Return each machine's prices for the most common purchase option in its newest run."""
     # An unknown purchase option is charged as On-Demand.
     bought = pc.fill_null(table["purchase_option"].cast(pa.string()), "on_demand")
     place = table.column_names.index("purchase_option")
@@ -204,9 +204,9 @@ def _rows_of_newest_run(groups: Sequence[_Group]) -> Callable[[_Group], int]:
 def _groups(
     table: pa.Table, names: Sequence[str], figure: str, mask: NDArray[np.bool_]
 ) -> Iterator[_Group]:
-    """Group rows by the columns `names`, summarised by run; skip rows without a figure.
+    """Group rows by the columns `names` and summarise them by run, skipping rows without a figure.
 
-    The mask of the rows to group has shape (table.num_rows,).
+    The mask selects the rows to group; its shape is (table.num_rows,).
     """
     figures = table[figure].to_numpy()
     recorded_at = table["recorded_at"].to_numpy()
@@ -238,7 +238,7 @@ def _groups(
 def _combined_codes(
     table: pa.Table, names: Sequence[str], chosen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return a code for each chosen row, equal for rows that agree in these columns."""
+    """Return a code for each chosen row; rows with equal values in these columns share a code."""
     combined = np.zeros(chosen.size, np.int64)
     size = 1
     for name in names:
@@ -252,7 +252,7 @@ def _combined_codes(
 
 
 def is_counted(table: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the rows that count for a run's figures; shape (table.num_rows,)."""
+    """Return a mask of the rows that count towards a run's figures; shape (table.num_rows,)."""
     return _is(table, "status", "measured") & ~_is(table, "purpose", CONFIRMATION)
 
 
@@ -271,7 +271,7 @@ def is_metric(table: pa.Table) -> NDArray[np.bool_]:
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-    """Return each row's index into the distinct strings, and the strings; the first is None."""
+    """Return each row's index into the distinct strings, and those strings, starting with None."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()

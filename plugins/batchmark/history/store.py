@@ -1,4 +1,4 @@
-"""Stores the history in the bucket: one file per run or import, suite and month."""
+"""Stores the history in the bucket, with one file per suite, month, and run or import."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Which rows to read, by default all."""
+    """Selects which rows to read; by default, all of them."""
 
     suites: Collection[str] | None  # only these
     since: date | None  # only rows recorded on this day, in UTC, or later
@@ -51,7 +51,7 @@ class Selection(TypedDict, total=False):
 
 
 def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
-    """Return the prices that a run is charged at, which never change afterwards."""
+    """Return the prices that a run is charged at; once stored, they never change."""
     ended = max((job.stopped_at for job in run.jobs), default=datetime.now(UTC))
     return stored_prices(store, region, ended)
 
@@ -64,9 +64,9 @@ class RunFiles(NamedTuple):
 def run_files(
     run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
 ) -> RunFiles:
-    """Return a run's history files; `prices` are those that it was planned with.
+    """Return a run's history files; `prices` are the ones the run was planned with.
 
-    `before` are the rows of the run's other jobs that are already in the history.
+    `before` contains rows from the run's other jobs that are already in the history.
     """
     with suppress(Exception):  # some job's: then each by itself
         rows = [*before, *history_rows(run, prices)]
@@ -92,7 +92,7 @@ def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[R
 
 
 class HistoryStore:
-    """The data set under `history/`, written by run and read by column and partition."""
+    """The data set under `history/`, written run by run and read by column and partition."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self.objects = Bucket(s3, bucket)
@@ -105,9 +105,9 @@ class HistoryStore:
     def append(
         self, run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
     ) -> tuple[str, ...]:
-        """Replace a run's rows and return the written keys; `prices` come from `run_prices`.
+        """Replace a run's rows and return the keys written; `prices` come from `run_prices`.
 
-        `name` is the run folder's name, by which `rebuild` identifies the files; `before` are
+        `name` is the run folder's name, by which `rebuild` identifies the files; `before` contains
         earlier rows to keep.
         """
         files, problems = run_files(run, prices, name, before)
@@ -121,9 +121,9 @@ class HistoryStore:
     def append_import(
         self, file: ImportedFile, files: Mapping[str, bytes] | None = None
     ) -> tuple[str, ...]:
-        """Store another tool's file, replace its rows, and return the written keys.
+        """Store another tool's file, replace its rows, and return the keys written.
 
-        `files` is the result of `file.files()`, if already called.
+        Pass `files` if `file.files()` has already been called.
 
         Raises:
             HistoryError: the file isn't in its declared format, or a value does not fit its column.
@@ -137,7 +137,7 @@ class HistoryStore:
     def replace(self, name: str, suites: Iterable[str], files: Mapping[str, bytes]) -> None:
         """Write a run's files, then remove its other files in these suites.
 
-        Other files exist if a run was cleared and then ended in a different month.
+        There are other files if a run was cleared and then ended in a different month.
         """
         for key, body in files.items():
             self.objects.put(key, body, PARQUET)
@@ -148,11 +148,11 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows with these columns, suite and month; texts as dictionaries."""
+        """Read the selected rows: these columns, suite and month, with text dictionary-encoded."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
-        """Yield the rows of `read` in batches of files, by suite and month."""
+        """Yield the same rows as `read`, in batches of files, by suite and month."""
         schema = schema_for(columns)
         locations = list(self._locations(selection))
         for some in self.files(columns, locations, **selection):
@@ -164,7 +164,7 @@ class HistoryStore:
         locations: Sequence[FileLocation],
         **selection: Unpack[Selection],
     ) -> Iterator[dict[FileLocation, pa.Table]]:
-        """Yield each file's rows, read in batches; unreadable files are skipped."""
+        """Yield rows by file, one batch of files at a time; unreadable files are skipped."""
         schema = schema_for(columns)
         since, run_ids = selection.get("since"), selection.get("run_ids")
 
@@ -205,20 +205,20 @@ class HistoryStore:
                     yield location
 
     def suites(self) -> list[str]:
-        """List the suites, imports last."""
+        """List the suites, with imports last."""
         return sorted(self.objects.folders(f"{FOLDER}suite="), key=lambda suite: suite == IMPORTED)
 
     def months(self, suite: str) -> list[str]:
-        """List the months with rows of a suite, the earliest first."""
+        """List the months for which a suite has rows, earliest first."""
         return self.objects.folders(f"{FOLDER}suite={suite}/month=")
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
-        """List the keys of all files, or of a suite's files from the month of `since` on."""
+        """List the keys of all files, or of one suite's files from the month of `since` onwards."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
         return self.objects.keys(folder, f"{folder}month={since:%Y-%m}" if since else "")
 
     def versions(self, suite: str, month: str) -> dict[str, str]:
-        """Return the ETags of a month's files by key."""
+        """Return the ETags of a month's files, by key."""
         return self.objects.versions(f"{FOLDER}suite={suite}/month={month}/")
 
     def _skip(self, key: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The pages' cached view of the history: each file is read once, with snapshots for restarts.
+"""Caches the history for the pages: each file is read once, and snapshots speed up restarts.
 
 Without snapshots, the first page after a restart would have to read all files of a month. With
 them, it reads only newer files. Snapshots are a cache, so deleting them loses nothing.
@@ -36,14 +36,14 @@ COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
 class _CachedRows(NamedTuple):
-    """A suite's cached rows, and the files they come from."""
+    """Cached rows of a suite, and the files they come from."""
 
     versions: Mapping[str, str]  # ETags by key
     rows: pa.Table
 
 
 class HistoryView:
-    """The history's rows by suite, loaded as many months back as requested; thread-safe."""
+    """The history's rows by suite, loaded as far back as requested; thread-safe."""
 
     def __init__(self, store: HistoryStore) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class HistoryView:
 
     @property
     def unreadable(self) -> list[str]:
-        """Keys of files that were skipped as unreadable."""
+        """The keys of files that were skipped because they couldn't be read."""
         return list(dict.fromkeys(self._store.unreadable))
 
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
@@ -86,7 +86,7 @@ class HistoryView:
         return joined
 
     def months(self, suite: str) -> Iterator[tuple[str, pa.Table]]:
-        """Yield each month's rows, the latest first."""
+        """Yield each month's rows, latest first."""
         for month in reversed(self._store.months(suite)):
             yield month, self._month(suite, month).rows
 
@@ -124,7 +124,7 @@ class HistoryView:
         return renewed
 
     def _snapshot(self, suite: str, month: str) -> _CachedRows:
-        """Load an earlier process's snapshot; empty if missing, damaged or from another release."""
+        """Load an earlier process's snapshot, or nothing if it is missing, damaged or outdated."""
         empty = _CachedRows({}, self._schema.empty_table())
         try:
             found = self._store.objects.read_if_there(

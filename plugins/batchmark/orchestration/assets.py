@@ -29,7 +29,7 @@ _JOB_FIELDS: Any = {
 
 
 def report_metadata(run: StoredRun, comparison: Comparison, report_key: str) -> dict[str, Any]:
-    """Return a REPORT event's metadata: the report's key, and each job's times and marks."""
+    """Return the metadata of a REPORT event: the report's key, and each job's times and marks."""
     documents = {
         job.job_id: job.model_dump(mode="json", include={"marks"})
         for target in comparison.targets
@@ -50,7 +50,7 @@ def report_metadata(run: StoredRun, comparison: Comparison, report_key: str) -> 
 def results_metadata(
     run_id: str, history_keys: Sequence[str], rows: int, targets: Iterable[str]
 ) -> dict[str, Any]:
-    """Return a RESULTS event's metadata: history keys, and the run's number of rows and targets."""
+    """Return a RESULTS event's metadata: the run's history keys, row count and targets."""
     return {
         "run_id": run_id,
         "history_keys": list(history_keys),
@@ -60,7 +60,7 @@ def results_metadata(
 
 
 def regressions_metadata(message: RunMessage, message_key: str) -> dict[str, Any]:
-    """Return a REGRESSIONS event's metadata: the alerts that the run opened, with permanent ids."""
+    """Return the metadata of a REGRESSIONS event: the alerts the run opened, with permanent ids."""
     return {
         "run_id": message.run_id,
         "message_key": message_key,

@@ -1,4 +1,4 @@
-"""Shared boto3 clients for operators and triggers, which retry when they are throttled."""
+"""Shares boto3 clients, which retry when throttled, among operators and triggers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """The AWS connection settings of the provider's operators and triggers, in a hashable form."""
+    """The AWS connection settings of the provider's operators and triggers, made hashable."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None
@@ -24,13 +24,13 @@ class AwsAccess(NamedTuple):
 
     @classmethod
     def of(cls, owner: Any) -> Self:
-        """Return the AWS settings of one of the provider's operators or triggers."""
+        """Return the AWS settings from one of the provider's operators or triggers."""
         config = json.dumps(owner.botocore_config or {}, sort_keys=True)
         return cls(owner.aws_conn_id, owner.region_name or None, owner.verify, config)
 
 
 class AwsClients:
-    """Creates and caches boto3 clients from a single session, which makes further clients cheap.
+    """Creates and caches boto3 clients; sharing one session makes each additional client cheap.
 
     It is thread-safe: while one thread creates a client, others wait.
     """
@@ -44,14 +44,14 @@ class AwsClients:
 
     @classmethod
     def shared(cls, access: AwsAccess) -> AwsClients:
-        """Return this process's clients for these settings; they are cached while in use."""
+        """Return this process's clients for these settings; they stay cached while in use."""
         clients = cls._shared.get(access)
         if clients is None:
             clients = cls._shared[access] = cls(access)
         return clients
 
     def __call__(self, service: str, *, attempts: int = PATIENT_ATTEMPTS) -> Any:
-        """Return a client that makes up to `attempts` attempts at throttled or lost requests."""
+        """Return a client that tries throttled or lost requests up to `attempts` times."""
         with self._lock:
             key = (service, attempts)
             if key not in self._made:

@@ -31,14 +31,14 @@ PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
 
 def channels_of(config: Config, settings: AlertSettings) -> tuple[str, ...]:
-    """Return the channels to use: the topic, if any, and the connections named in the settings."""
+    """Return the channels to use: any alert topic, and the connections named in the settings."""
     topic = (TOPIC,) if config.topic_arn else ()
     conn_ids = dict.fromkeys(settings.apprise_conn_ids)
     return (*topic, *(f"{APPRISE}{conn_id}" for conn_id in conn_ids))
 
 
 def send(config: Config, channel: str, message: RunMessage) -> str:
-    """Send a message through a channel, without retries; return the channel's receipt.
+    """Send a message through a channel without retrying, and return the channel's receipt.
 
     Raises:
         UnsureError: the message may or may not have arrived.
@@ -52,10 +52,10 @@ def send(config: Config, channel: str, message: RunMessage) -> str:
 def publish(
     config: Config, subject: str, text: str, attributes: Mapping[str, Sequence[str]]
 ) -> str:
-    """Publish to the alert topic, with attributes for filter policies; return the message's id.
+    """Publish to the alert topic, with attributes for filter policies; return the message id.
 
     Raises:
-        UnsureError, AlertError: as in `send`.
+        UnsureError, AlertError: as for `send`.
     """
     from airflow.providers.amazon.aws.hooks.sns import SnsHook
     from botocore.config import Config as BotoConfig
@@ -82,10 +82,10 @@ def publish(
 
 
 def notify(conn_id: str, subject: str, text: str) -> str:
-    """Send a message to all services of a connection; return their number as text.
+    """Send a message to all of a connection's services; return how many there were, as text.
 
     Each service is notified separately, because the hook's `notify` discards Apprise's result, and
-    Apprise before 2.0, as on MWAA, only reports whether all services accepted the message.
+    Apprise before 2.0, which MWAA uses, only reports whether all services accepted the message.
 
     Raises:
         UnsureError: only some services accepted it, or one did not respond in time.
@@ -125,9 +125,9 @@ def notify(conn_id: str, subject: str, text: str) -> str:
 
 
 class Redaction(logging.Filter):
-    """Redacts the parts of a connection's URLs, including tokens, from log records.
+    """Redacts all parts of a connection's URLs, such as tokens, from log records.
 
-    Apprise logs URLs that it can't use, or parts of them; at DEBUG, urllib3 logs every request.
+    Apprise logs all or part of any URL it can't use; at DEBUG, urllib3 logs every request.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -151,7 +151,7 @@ class Redaction(logging.Filter):
 
     @contextmanager
     def of_logs(self) -> Iterator[list[str]]:
-        """Redact logs in a `with` block; yield a list that collects Apprise's distinct warnings."""
+        """Redact logs in a `with` block; yield a list that gathers Apprise's distinct warnings."""
         self._warnings = []
         loggers = [logging.getLogger(name) for name in TELLING_LOGGERS]
         for logger in loggers:
@@ -164,11 +164,11 @@ class Redaction(logging.Filter):
 
 
 def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
-    """Return an Airflow connection's services and a filter that keeps its secrets out of logs.
+    """Return an Airflow connection's services, and a filter that keeps its secrets out of logs.
 
     Raises:
         AlertError: the connection does not exist, is invalid, or names no service that Apprise
-            knows. Errors of the connections' backend are passed on.
+            knows. Errors from the connections' backend are passed on.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook

@@ -1,4 +1,4 @@
-"""Parts that the DAGs share: their arguments, and the tasks that run jobs."""
+"""Parts shared by the DAGs: their arguments, and the tasks that run jobs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TEARDOWN_RETRIES = {"retries": 20, "retry_delay": timedelta(minutes=1)}
 
 
 class Layer(NamedTuple):
-    """Tasks that create and remove the infrastructure that a run's jobs need."""
+    """The tasks that create and remove the infrastructure that a run's jobs need."""
 
     stand_up: BaseOperator
     collapse: BaseOperator
@@ -62,17 +62,17 @@ def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
 def schedule(cron: str) -> CronTriggerTimetable:
     """Return a schedule in UTC.
 
-    A DAG without a start date, once unpaused, waits for its next scheduled time. It runs at once
+    Once unpaused, a DAG without a start date waits for its next scheduled time. It runs at once
     only if a scheduled time passed within the last 10 minutes.
     """
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(minutes=10))
 
 
 def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
-    """Create a task from a function in `tasks`, which gets the run's context as its first argument.
+    """Create a task from a function in `tasks`, passing it the run's context as first argument.
 
     Args:
-        work: the function, called with the context and then the task's arguments.
+        work: the function; it is called with the context, then the task's arguments.
         task_id: the task's id; by default, the function's name.
         arguments: further arguments for the task decorator.
     """
@@ -100,7 +100,7 @@ def run_benchmark(
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs all planned jobs, all at once or one by one in order.
+    """Return the mapped task that runs all planned jobs, either at once or one by one in order.
 
     Retries make up for lost workers and triggerers, and never submit a second job. For the limits
     `runnable_seconds` and `starting_seconds`, see JobOrder: instances can start slowly, and pulling
@@ -127,7 +127,7 @@ def with_report_link(published: Any) -> Any:
 
 
 def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks that find suspects, rerun jobs and detect changes; return the last one."""
+    """Add the tasks that find suspects, rerun jobs and detect changes; return the last task."""
     suspects = task_of(regressions.find_suspects)(collected)
     # A fresh job that fails must hide no regression.
     changes = task_of(regressions.detect_regressions, trigger_rule="all_done")(collected)
@@ -145,7 +145,7 @@ def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool 
 
 
 def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks from a run's results to its alerts; return the task that detects changes."""
+    """Add the tasks between a run's results and its alerts; return the one that detects changes."""
     publish = task_of(run.publish_report, trigger_rule="all_done", outlets=[assets.REPORT])
     compared = task_of(run.compare)(collected)
     with group("watch"):
@@ -163,7 +163,7 @@ def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: b
 
 
 def collect_results(collect: Callable[..., str], running: MappedOperator) -> Any:
-    """Return the task that collects the results of another task's jobs, even if some failed."""
+    """Return the task that collects results from another task's jobs, even if some failed."""
     task = task_of(collect, "collect_results", trigger_rule="all_done", outlets=[assets.RESULTS])
     return task(running.task_id)
 
@@ -173,12 +173,12 @@ def measure(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> tuple[Any, Any, Layer | None]:
-    """Add the tasks from a run's check to its results.
+    """Add the tasks from checking a run to collecting its results.
 
-    Returns the task that plans, the task that collects, and the layer, if any.
+    Returns the task that plans, the task that collects, and the layer, or None without one.
 
     Args:
-        check, plan, layer: as in `benchmark`. The caller must collapse the returned layer.
+        check, plan, layer: as for `benchmark`. The caller must collapse the returned layer.
     """
     with group("measure"):
         checked = task_of(check, "check_environment")()
@@ -197,12 +197,12 @@ def benchmark(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> None:
-    """Add all tasks of a benchmark, from the check to the alerts.
+    """Add all of a benchmark's tasks, from the check to the alerts.
 
     Args:
         check, plan: the tasks that are specific to the benchmark.
-        layer: returns the tasks that create and remove infrastructure that the jobs need. With it,
-        the jobs run one by one, and it is removed once any fresh jobs have ended, too.
+        layer: returns the tasks that create and remove infrastructure that the jobs need. With a
+        layer, jobs run one by one, and it is removed only once any fresh jobs have ended.
     """
     planned, collected, below = measure(check, plan, layer)
     changes = conclude(planned, collected, one_by_one=layer is not None)

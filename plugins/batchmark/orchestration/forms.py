@@ -31,9 +31,9 @@ NOT_OF_THE_FORM = ("command", "default", "flag", "must", "says")
 
 
 def option_params(model: type[Options], **more: Mapping[str, Any]) -> dict[str, Param]:
-    """Return the form fields for an option model; scheduled runs use their defaults.
+    """Return an option model's form fields, whose defaults apply to scheduled runs.
 
-    Each value in `more` is merged into the JSON Schema of the field with that name.
+    Each value in `more` is merged into the JSON Schema of the field with the same name.
     """
     return {
         name: _param({**schema, **more.get(name, {})})
@@ -62,7 +62,7 @@ def _param(schema: Mapping[str, Any]) -> Param:
 
 
 def sharing_params() -> dict[str, Param]:
-    """Return the form fields for a run of tasks that share a device."""
+    """Return the form fields for running tasks that share a device."""
     return {
         **option_params(SharingOptions, task=KNOWN_TASKS),
         "targets": targets_param(),
@@ -72,7 +72,7 @@ def sharing_params() -> dict[str, Param]:
 
 
 def pods_params() -> dict[str, Param]:
-    """Return the form fields for a run of pods: what they run, and how many of them."""
+    """Return the form fields for a run of pods: what they run, and how many there are."""
     shared = {
         "default": [20],
         "description": "Numbers of pods that share the node's GPUs by time-slicing, one per line. "
@@ -98,7 +98,7 @@ def pods_params() -> dict[str, Param]:
 
 
 def scaling_params() -> dict[str, Param]:
-    """Return the form fields for a run of multi-node training."""
+    """Return the form fields for a multi-node training run."""
     return {
         **option_params(ScalingRun),
         "repeats": repeats_param("Number of times each node count is measured."),
@@ -107,7 +107,7 @@ def scaling_params() -> dict[str, Param]:
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the form fields for a run of an own job, offering known jobs and sizes as choices."""
+    """Return the form fields for an own job's run, offering known jobs and sizes as choices."""
     known = _own_jobs()
     choice = {"default": next(iter(known)), "examples": [*known]} if known else {}
     named: dict[str, list[str]] = {}
@@ -125,9 +125,9 @@ def own_job_params() -> dict[str, Param]:
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Return the sizes of each own job, by job name, from the environment variable.
+    """Return each own job's sizes, by job name, from the environment variable.
 
-    It holds only names, or Terraform's output `own_jobs` as JSON. If invalid, it is ignored.
+    It holds either just names or Terraform's output `own_jobs` as JSON. If invalid, it is ignored.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):
@@ -151,7 +151,7 @@ def of_any_run() -> dict[str, Param]:
 def suite_params(
     repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
 ) -> dict[str, Param]:
-    """Return a suite's form fields, with defaults for the jobs per target and the cost cap."""
+    """Return the form fields for suites, with these defaults for repeats and the cost cap."""
     offered = {name: says for name, says in SUITES.items() if name != SCALING}
     return {
         "suite": Param(
@@ -177,7 +177,7 @@ def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
 
 
 def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
-    """Return the form fields that are common to all runs that cost money."""
+    """Return the form fields shared by all runs that cost money."""
     return {
         "max_cost_usd": Param(
             max_cost_usd,
@@ -198,9 +198,9 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
 
 
 def targets_param(every: str = EVERY_TARGET) -> Param:
-    """Return the form field for targets: a choice if the targets are known, else free text.
+    """Return the form field for targets: a list of choices if they are known, otherwise free text.
 
-    `every` describes the targets that run by default.
+    `every` describes the targets used by default.
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}

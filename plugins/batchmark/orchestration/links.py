@@ -16,19 +16,19 @@ from batchmark.core.names import PAGES
 
 
 def pages_url() -> str:
-    """Return the URL of our pages, or only its path if Airflow's base URL is not configured."""
+    """Return the URL of our pages, or just the path if Airflow's base URL isn't configured."""
     return str(conf.get("api", "base_url", fallback="")).rstrip("/") + PAGES
 
 
 def run_url(dag_id: str, run_id: str) -> str:
-    """Return the URL of the page for a run of one of our DAGs."""
+    """Return the URL of the page about a run of one of our DAGs."""
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
 
 
 def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
-    """Return a stored page's URL, in Airflow if its base URL is configured, else in the bucket.
+    """Return a stored page's URL: in Airflow if its base URL is configured, else in the bucket.
 
-    `is_runs` is whether the page is the run's main page.
+    `is_runs` says whether the page is the run's main page.
     """
     if not conf.get("api", "base_url", fallback=None):
         return store.object_url(key)
@@ -38,7 +38,7 @@ def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = Tru
 
 
 def result_url(prefix: str, job_id: str) -> str:
-    """Return the URL of the result document that a job writes below `prefix`, an s3:// URI."""
+    """Return the URL for the result document that a job writes under `prefix`, an s3:// URI."""
     key = prefix.removeprefix("s3://").partition("/")[2]
     return f"{pages_url()}/results/{quote(key)}{quote(job_id, safe='')}"
 
@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """A link stored as an XCom: by the task when it defers, and by its trigger at the end."""
+    """A link stored as an XCom, by the task when it defers and by its trigger at the end."""
 
     attribute: str  # of the task's operator, which has the address
 
@@ -70,7 +70,7 @@ class JobLogLink(JobLink):
 
 
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
-    """Return the URL of a job's CloudWatch log stream, or of the job itself until it has one.
+    """Return the URL of a job's CloudWatch log stream, or of the job itself if it has none yet.
 
     `batch` is the client that submitted the job. A local cloud shows logs by job id
     (local_cloud/log_pages.py).

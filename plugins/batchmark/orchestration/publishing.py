@@ -31,7 +31,7 @@ def publish_page(
     Args:
         says: the text to log before the URL.
         beside: the URLs of pages that the page's sections link to.
-        is_runs: whether it is the run's main page.
+        is_runs: whether this is the run's main page.
     """
     from batchmark.report.page import page_html
     from batchmark.report.terminal.sections import print_page

@@ -34,9 +34,9 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
-    """Plan a round of fresh jobs that repeats each job which measured one of these rows.
+    """Plan a round of fresh jobs that repeat the jobs which measured these rows.
 
-    Rounds are numbered from 1. `planned` are the run's own jobs, all of one suite and dtype.
+    Rounds are numbered from 1. `planned` contains the run's own jobs, all with one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     measuring = [_measuring(row, planned) for row in rows]
@@ -53,8 +53,8 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     """Return the first of a run's jobs that measured a row.
 
-    A target's array jobs differ in their number of replicas, multi-node jobs in their number of
-    nodes and the settings that a study varies, and own jobs in their size.
+    A target's array jobs differ in replica count, its multi-node jobs in node count and the
+    settings that a study varies, and its own jobs in size.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
@@ -73,9 +73,9 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
 
 
 def can_be_repeated(row: SeriesKey) -> bool:
-    """Whether a fresh job could measure the row again.
+    """Return whether a fresh job could measure the row again.
 
-    It can't if the row needs a cold file system, which a run has only once, or a cold instance.
+    It can't if the row needs a cold instance, or a cold file system, which a run has only once.
     """
     parameters: dict[str, object] = json.loads(row.parameters or "{}")
     return "cold" not in (parameters.get("pass"), parameters.get(START))
@@ -101,11 +101,11 @@ def reserve(
     rows: Collection[SeriesKey],
     max_cost_usd: float | None,
 ) -> str | None:
-    """Book the worst case of all fresh jobs for these rows; return why it was refused, or None.
+    """Book the worst case for all fresh jobs for these rows; return why it was refused, or None.
 
     The run's file system already exists, so only the fresh jobs' time is added.
 
-    Plans of older releases have no booking. The cap applies to the whole run with its fresh jobs.
+    Plans from older releases have no booking. The cap applies to the whole run with its fresh jobs.
     """
     jobs = [
         job
@@ -178,7 +178,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """Return the relative uncertainty of each series' median, derived from its samples."""
+    """Return the relative uncertainty of each series' median, as derived from its samples."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:
@@ -188,7 +188,7 @@ def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
 
 
 def calibrated_noise(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
-    """Return the noise of a run's series, taken from those calibrations that still apply."""
+    """Return the noise in a run's series, according to the calibrations that still apply."""
     by_target = {table.target: table for table in tables}
     noises = {
         (name, noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise

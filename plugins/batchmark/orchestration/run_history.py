@@ -1,4 +1,4 @@
-"""A run and the history of its series, with suspects, verdicts and changes worth reporting."""
+"""A run and its series' history, with the suspects, verdicts and changes worth reporting."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FIND_SUSPECTS = "find_suspects"
 
 class RunHistory:
     def __init__(self, context: Context, collected_key: str) -> None:
-        """Read the run and its plan; its measurements are read from the history when needed.
+        """Read the run and its plan; measurements are read from the history only when needed.
 
         Raises:
             AirflowSkipException: the run was never collected.
@@ -82,7 +82,7 @@ class RunHistory:
 
     @classmethod
     def of_suspects(cls, context: Context) -> RunHistory:
-        """Load the run with the suspects that find_suspects stored.
+        """Load the run along with the suspects that find_suspects stored.
 
         Raises:
             AirflowFailException: find_suspects failed.
@@ -106,7 +106,7 @@ class RunHistory:
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """The histories of the series that this run measured, by metric, without its fresh jobs."""
+        """The histories of this run's series, by metric, without its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
@@ -124,7 +124,7 @@ class RunHistory:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All history rows of this run, except for those of its fresh jobs."""
+        """All of this run's history rows, except those from its fresh jobs."""
         table = HistoryStore.of(self.config).read(
             ALL_COLUMNS, suites=[self.suite], run_ids=[self.run_id]
         )
@@ -148,12 +148,12 @@ class RunHistory:
 
     @property
     def earlier_verdicts(self) -> list[Confirmation]:
-        """The verdicts of fresh jobs in the alerts that earlier runs opened."""
+        """Fresh jobs' verdicts from the alerts that earlier runs opened."""
         return [found for alert in self._earlier_alerts for found in alert.change.confirmations]
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """The first runs of time changes that alerts or improvements have announced, by series.
+        """The first run of each time change that an alert or improvement has announced, by series.
 
         This run's own are excluded, so that a repeated run decides as it did the first time.
         """
@@ -176,12 +176,12 @@ class RunHistory:
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
-        """Weigh the evidence that the given series of the run became slower."""
+        """Weigh the evidence that these series became slower in this run."""
         evidence = evidence_needed(self.histories[Metric.TIME], self.settings.false_alerts_a_month)
         return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
-        """Return the time histories, including this run's fresh jobs."""
+        """Return the time histories with this run's fresh jobs included."""
         measured = figures_by_series(fresh.jobs)
         return [
             _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
@@ -189,7 +189,7 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect the changes in all metrics, using these time histories with fresh jobs."""
+        """Detect the changes in all metrics, taking times from these histories with fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
@@ -213,7 +213,7 @@ class RunHistory:
     ) -> list[ChangePoint]:
         """Return the recent changes in all metrics that are worth reporting.
 
-        A change in a speedup is dropped if a change in one of its times explains it or was refuted.
+        A speedup's change is dropped if a change in one of its times explains it or was refuted.
         """
         explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
         for one in verdicts:
@@ -245,7 +245,7 @@ class RunHistory:
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
         """Store a round's plan, and return the operator arguments for each of its jobs.
 
-        If no fresh job may run, an earlier plan is kept, because its jobs were paid for and count.
+        If no fresh job may run, any earlier plan is kept, because its jobs were paid for and count.
         """
         if self.suspects.notes:
             return []
@@ -253,7 +253,7 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """Collect the results of the fresh jobs of the first rounds; empty if none were planned."""
+        """Collect the results of the first rounds' fresh jobs; empty if none were planned."""
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
@@ -263,7 +263,7 @@ class RunHistory:
         return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
-        """Judge the suspects by their fresh jobs; `shown` are the changes detected with those.
+        """Judge the suspects by their fresh jobs, given the changes detected with these (`shown`).
 
         Also logs the verdicts. Without fresh jobs, there are none.
         """
@@ -306,11 +306,11 @@ class RunHistory:
 def collect_jobs(
     context: Context, store: RunStore, config: Config, task_id: str, planned: Sequence[PlannedJob]
 ) -> CollectedRun:
-    """Collect the results of the jobs that a mapped task of this run submitted."""
+    """Collect results from the jobs that one of this run's mapped tasks submitted."""
     places = range(len(planned))
 
     def told(key: str) -> list[Any]:
-        """Return each mapped task's XCom in the order of the plan."""
+        """Return the mapped tasks' XComs in the order of the plan."""
         return list(context["ti"].xcom_pull(task_ids=task_id, key=key, map_indexes=places))
 
     not_run = {place: str(why) for place, why in enumerate(told(NOT_RUN_XCOM)) if why}
@@ -335,7 +335,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Whether a change begins near one of these runs of its series, or of its speedup's sides."""
+    """Return whether a change begins near one of these runs of its series or a speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(
@@ -347,7 +347,7 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
-    """Read the noise tables in use for the run's targets, skipping targets without one."""
+    """Read the noise tables in use for the run's targets, skipping targets that have none."""
     planned = [job.planned for job in collected.jobs]
     keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
     tables = (noise_table(store, key) for key in keys)

@@ -29,7 +29,7 @@ def load_cluster() -> cluster.Cluster:
 
 
 def load_cluster_if_any() -> cluster.Cluster | None:
-    """Read the configuration published by the EKS stack; return None without that stack."""
+    """Read the configuration published by the EKS stack, or return None without one."""
     text = _read(cluster.VARIABLE)
     return cluster.parse_cluster(text) if text else None
 
@@ -40,7 +40,7 @@ def load_multi_node() -> multi_node.MultiNode:
 
 
 def load_multi_node_if_any() -> multi_node.MultiNode | None:
-    """Read the configuration published by the multi-node stack; return None without that stack."""
+    """Read the configuration published by the multi-node stack, or return None without one."""
     text = _read(multi_node.VARIABLE)
     return multi_node.parse_multi_node(text) if text else None
 
@@ -50,7 +50,7 @@ def load_own_jobs() -> own_jobs.OwnJobs:
 
 
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:
-    """Return the configuration, extended by any other targets on which a plan's jobs run."""
+    """Return the configuration, adding any other targets that a plan's jobs run on."""
     if plan.sides:
         return found.with_targets(plan.sides)
     if any(job.scaling for job in plan.jobs):

@@ -1,7 +1,7 @@
-"""Output of tasks that people read, written through the logger.
+"""Writes task output for people to read, using the logger.
 
-Printed output takes a different path to a task's log: it can arrive after the line that starts one
-of Airflow's collapsed groups, where nobody sees it.
+Printed output takes a different path to a task's log, so it can end up inside one of Airflow's
+collapsed groups, where nobody sees it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def tell(*texts: object) -> None:
 
 
 def fail(context: Context, reason: str, cause: Exception | None = None) -> NoReturn:
-    """Fail the task without retries, and show the reason on the run's page as well.
+    """Fail the task without retries, and also show the reason on the run's page.
 
     Raises:
         AirflowFailException: always.
@@ -42,7 +42,7 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
 
 @contextmanager
 def fail_if_refused(context: Context) -> Iterator[None]:
-    """Call `fail` if the `with` block raises a BatchmarkError, because a retry would fail again."""
+    """Call `fail` if the `with` block raises a BatchmarkError, since a retry would fail again."""
     try:
         yield
     except BatchmarkError as error:

@@ -1,1 +1,1 @@
-"""Presents results on pages, in the terminal and in messages."""
+"""Presents results on pages, in terminals and in messages."""

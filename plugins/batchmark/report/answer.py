@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """Say what a run cost; `told` contains the stories of its studies."""
+    """Say what a run cost; `told` contains its studies' stories."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
@@ -66,7 +66,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
 
 
 def answer_lines(screen: FirstScreen) -> Iterator[str]:
-    """Yield the first screen as terminal lines: answers first, then the other questions."""
+    """Yield the first screen as terminal lines: the answers, then the other questions."""
     for story in screen.stories:
         for answer in story.answers:
             yield from answer.lines
@@ -75,7 +75,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
 
 
 def _in_short(told: Sequence[Story]) -> tuple[str, str]:
-    """Return a short verdict and a sentence from the run's first study."""
+    """Return a short verdict and its explanation from the run's first study."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)

@@ -1,6 +1,6 @@
-"""Building blocks of every report, rendered both on the page and in the terminal.
+"""Building blocks for all reports, rendered both on pages and in terminals.
 
-Each kind of run states a fact once, as a block; the code that renders blocks is the same for all.
+Each kind of run states a fact once, as a block, and the same code renders blocks for all kinds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to ma
 
 
 class Link(NamedTuple):
-    """A text with an address; if the address isn't on the web, only the text is shown."""
+    """A text that links to an address; if this isn't on the web, only the text is shown."""
 
     text: str
     address: str
@@ -45,10 +45,10 @@ class Text(NamedTuple):
 
 
 class ComparedFigure(NamedTuple):
-    """A figure rounded to the same last digit as the figures it is compared with in its column.
+    """A figure rounded to the same last digit as the others it is compared with in its column.
 
-    It is compared with figures that have the same `among`, by default with all of them. Without an
-    estimate, a dash is shown.
+    It is compared with figures that have the same `among`; by default, with all of them. If there
+    is no estimate, a dash is shown.
     """
 
     estimate: Estimate | None
@@ -60,7 +60,7 @@ ColumnValue: TypeAlias = Figure | ComparedFigure | str | int | None
 
 
 class Table(NamedTuple):
-    """Rows of figures or words; a terminal leaves out the columns in `on_page_alone`.
+    """Rows of figures or words; terminals leave out the columns in `on_page_alone`.
 
     On a narrow screen, a wide table becomes a list of cards and any other table scrolls. A table
     without a title appears directly below its section's title.
@@ -86,7 +86,7 @@ class Table(NamedTuple):
         folded: bool = False,
         on_page_alone: frozenset[str] = frozenset(),
     ) -> Self:
-        """Build one row per item; `columns` maps each heading to the function that makes its cell.
+        """Build one row per item; `columns` maps each heading to a function that makes its cells.
 
         A cell without a value shows a dash; columns in `without` are left out.
         """
@@ -107,14 +107,14 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """Charts, shown only on the page; tables contain the same figures."""
+    """Charts, which are shown only on the page; tables contain the same figures."""
 
     caption: str
     charts: Sequence[Chart]
 
 
 class SizeCharts(NamedTuple):
-    """Charts of time and dollars over size, each with its table; shown only on the page."""
+    """Charts of time and dollars by size, each with a table; shown only on the page."""
 
     charts: Sequence[SizeChart]
 
@@ -125,7 +125,7 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions and answers; without a title, they appear directly below the section's title."""
+    """Questions and answers; if untitled, they appear directly below the section's title."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -139,7 +139,7 @@ class Remarks(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines that a job printed, each with a comment."""
+    """Lines printed by a job, each with a comment."""
 
     title: str
     lines: Sequence[tuple[str, str]]
@@ -147,7 +147,7 @@ class Lines(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """The last lines that a job printed, with an optional link to the rest."""
+    """The last lines printed by a job, with an optional link to the rest."""
 
     title: str
     caption: str
@@ -156,14 +156,14 @@ class Printed(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Jobs with their logs and results; `where` maps job ids to a place, such as "on 4 nodes"."""
+    """Jobs with their logs and results; `where` maps job ids to places, such as "on 4 nodes"."""
 
     jobs: Sequence[JobRecord]
     where: Mapping[str, str] = MappingProxyType({})
 
 
 class ColdStarts(NamedTuple):
-    """Cold starts; `labels` maps targets to the names shown for them."""
+    """Cold starts; `labels` maps targets to their displayed names."""
 
     starts: Sequence[ColdStart]
     labels: Mapping[str, str]
@@ -171,14 +171,14 @@ class ColdStarts(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Jobs and their costs; unless `listed` is set, a terminal shows only how many there are."""
+    """Jobs and their costs; unless `listed` is set, terminals only show the number of jobs."""
 
     jobs: Sequence[JobLine]
     listed: bool = False
 
 
 class Comparison(NamedTuple):
-    """A comparison of two targets, row by row and by whole jobs."""
+    """A comparison between two targets, both of individual rows and of whole jobs."""
 
     pair: Pair
 
@@ -188,13 +188,13 @@ class Comparison(NamedTuple):
 
 
 class Uncompared(NamedTuple):
-    """Rows of two targets that could not be compared, each with the reason."""
+    """The rows that couldn't be compared between two targets, each with the reason."""
 
     pair: Pair
 
 
 class HistoryChart(NamedTuple):
-    """A figure's runs and its two levels, positioned in percent of the chart's size."""
+    """A figure's runs and its two levels, with positions as percentages of the chart's size."""
 
     low: str
     high: str
@@ -216,7 +216,7 @@ class ChangedRow(NamedTuple):
 
 
 class ChangeDetails(NamedTuple):
-    """A change, as facts and rows for the page and as `lines` for a terminal."""
+    """A change, as facts and rows for a page and as `lines` for a terminal."""
 
     title: str
     worse: bool
@@ -260,7 +260,7 @@ Block: TypeAlias = (
 
 
 class Section(NamedTuple):
-    """A titled part of a page; `more` labels the link to this section's own page, if any."""
+    """A titled part of a page; `more` labels any link to a separate page for the section."""
 
     id: str
     title: str
@@ -270,7 +270,7 @@ class Section(NamedTuple):
 
 
 class StudyAnswer(NamedTuple):
-    """A study's answer: a short verdict, sentences, and cautions."""
+    """A study's answer: a short verdict, explanatory sentences, and cautions."""
 
     question: str
     verdict: str
@@ -280,7 +280,7 @@ class StudyAnswer(NamedTuple):
 
     @classmethod
     def unknown(cls, question: str, why: str, remedy: str, cautions: Iterable[str] = ()) -> Self:
-        """Build an answer that says why it is not known and what to do about it."""
+        """Build an answer that says why the answer isn't known and what to do about it."""
         return cls(question, NOT_KNOWN, f"{why.rstrip('.')}. {remedy}", list(cautions))
 
     @property
@@ -296,7 +296,7 @@ class StudyAnswer(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A secondary question, its answer, and the section with the details."""
+    """A secondary question, its answer, and the section that has the details."""
 
     question: str
     answer: str
@@ -304,7 +304,7 @@ class Line(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A target's verdict over all rows of a workload, with its ratios and a qualification."""
+    """A target's verdict across all of a workload's rows, with ratios and a qualifying note."""
 
     word: str
     ratio: str
@@ -313,7 +313,7 @@ class Cell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Verdicts by workload, one column per GPU target."""
+    """Verdicts by workload, with one column per GPU target."""
 
     measure: Measure
     caption: str
@@ -342,7 +342,7 @@ class FirstScreen(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page: an answer, then blocks, then sections; `notices` come first, above the title."""
+    """A page: an answer, then blocks, then sections; any `notices` go above the title."""
 
     title: str
     about: str
@@ -355,7 +355,7 @@ class Page(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """An extra page of a run's report, in its own file, linked from a section."""
+    """An extra page in a run's report, stored in a separate file and linked from a section."""
 
     section: str
     file: str
@@ -363,7 +363,7 @@ class Beside(NamedTuple):
 
 
 def figure(told: Figure | str | int | None) -> Figure:
-    """Wrap a value as a figure without an interval; None becomes a dash."""
+    """Wrap a value in a figure without an interval; None becomes a dash."""
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 

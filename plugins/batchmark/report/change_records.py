@@ -1,4 +1,4 @@
-"""The report's data on changes: changes found, results of re-runs, and open alerts."""
+"""The report's data on changes: the changes found, re-run results, and open alerts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUNS_BEFORE = 20  # of these, from before the change
 
 
 class SeriesTrace(Record):
-    """A changed series over its latest runs, for the page's chart."""
+    """A changed series' values over its latest runs, for the chart on the page."""
 
     series: SeriesKey
     metric: Metric
@@ -40,7 +40,7 @@ class SeriesTrace(Record):
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
-        """Trace the latest usable runs; None if the first run with the change isn't usable."""
+        """Trace the latest usable runs, or return None if the change's first run isn't usable."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
@@ -59,7 +59,7 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """Changes found for a run by searching the history."""
+    """The changes that were found for a run by searching the history."""
 
     changes: tuple[Change, ...] = Field(description="changes, in the order in which they are shown")
     confirmations: tuple[Confirmation, ...] = Field(
@@ -85,7 +85,7 @@ class ChangesSection(Record):
         confirmations: Iterable[Confirmation] = (),
         notes: Iterable[str] = (),
     ) -> Self:
-        """Build the section, with a trace per change point, from the `histories` searched."""
+        """Build the section from the `histories` searched, with a trace for each change point."""
         found = tuple(changes)
         searched = {(history.key, history.metric): history for history in histories}
         traces = [
@@ -105,7 +105,7 @@ class ChangesSection(Record):
 
     @property
     def too_early(self) -> str | None:
-        """Why it is too early to find any change; None if it isn't."""
+        """Why it is too early to find any changes; None if it isn't."""
         return None if self.changes else too_early(self.runs)
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
@@ -117,7 +117,7 @@ class ChangesSection(Record):
 
 
 class AlertLine(Record):
-    """An alert, as listed in the report."""
+    """An alert as listed in the report."""
 
     alert_id: str
     kind: ChangeKind
@@ -134,7 +134,7 @@ class AlertLine(Record):
 
 
 class AlertBoard(Record):
-    """Open alerts, and the share of alerts that turned out to be right."""
+    """Open alerts, and the proportion of alerts that turned out to be right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(

@@ -1,1 +1,1 @@
-"""Exports the history in other tools' formats; one module per format."""
+"""Exports the history in other tools' formats, with one module per format."""

@@ -1,4 +1,4 @@
-"""Writes airspeed velocity's results folder; a run takes the place of a commit."""
+"""Writes a results folder for airspeed velocity (asv), with runs in place of commits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield the path and content of each file in asv's `results/`; `table` must have runs.COLUMNS.
+    """Yield the path and content of each file in asv's `results/`; `table` needs runs.COLUMNS.
 
     Own jobs' metrics are left out, because asv assumes that lower is better.
     """
@@ -81,7 +81,7 @@ def _result_file(
 
 
 def _grids(table: pa.Table) -> dict[str, Axes]:
-    """Return, for each benchmark, all values that its parameters ever had."""
+    """Return, for each benchmark, every value that each of its parameters has ever had."""
     points = defaultdict(list)
     names = ["suite", *POINT]
     texts = table.select(names).cast(pa.schema([(name, STRING) for name in names]))
@@ -124,7 +124,7 @@ def _about(name: str, axes: Axes) -> dict[str, Any]:
 
 
 def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
-    """Return a benchmark's columns, with one value per grid point; empty if it has no rows."""
+    """Return a benchmark's columns, with one value per grid point; [] if it has no rows."""
     found = defaultdict(list)
     for row in rows:
         if _benchmark(row) == name:
@@ -143,7 +143,7 @@ def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
 
 
 def _machine(row: Row) -> dict[str, str]:
-    """Return asv's description of a machine, in which every value is a string."""
+    """Describe a machine in asv's format, which allows only strings."""
     return {
         "arch": "",
         "cpu": row["cpu_model"],

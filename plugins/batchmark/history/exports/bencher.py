@@ -1,4 +1,4 @@
-"""Writes Bencher Metric Format: one report per target (Bencher's testbed) and run."""
+"""Writes Bencher Metric Format, with one report per run and target (Bencher's testbed)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SWAPPED = {"lower_value": "upper_value", "upper_value": "lower_value"}
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each report's path, `<target>/<run>.json`, and content; needs runs.COLUMNS."""
+    """Yield each report's path, `<target>/<run>.json`, and content; `table` needs runs.COLUMNS."""
     for rows in runs(measured(table)):
         points: dict[tuple[str, ToldMetric | None], list[Row]] = defaultdict(list)
         for row in rows:
@@ -37,7 +37,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
 
 
 def _measure(told: ToldMetric | None) -> str:
-    """Name the measure; unit and direction distinguish metrics with the same name."""
+    """Name the measure; metrics with the same name are told apart by unit and direction."""
     if told is None:
         return "latency"
     better = f"{HIGHER if told.higher_is_better else LOWER} is better"
@@ -45,7 +45,7 @@ def _measure(told: ToldMetric | None) -> str:
 
 
 def _figures(rows: Sequence[Row], told: ToldMetric | None) -> dict[str, float]:
-    """Return the median and any interval's ends, in nanoseconds or the metric's unit."""
+    """Return the median and, if known, its interval, in nanoseconds or the metric's unit."""
     found = {name: job_median(rows, column) for name, column in FIGURES.items()}
     figures = {name: value for name, value in found.items() if value is not None}
     if told is None:

@@ -1,4 +1,4 @@
-"""Writes all columns as CSV, one line per row."""
+"""Writes all columns as CSV, with one line per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA, STRIN
 
 
 def write(tables: Iterable[pa.Table], path: Path) -> int:
-    """Write tables, which must have all columns; return the number of rows."""
+    """Write the tables, which must have all columns, and return the number of rows written."""
     schema = pa.schema([*SCHEMA, *((name, STRING) for name in PARTITION_KEYS)])
     rows = 0
     with pa.csv.CSVWriter(path, schema) as writer:
@@ -25,7 +25,7 @@ def write(tables: Iterable[pa.Table], path: Path) -> int:
 
 
 def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Format a column for the file; `cell` is applied once per distinct text."""
+    """Format a column for the file, calling `cell` only once for each distinct text."""
     if not pa.types.is_dictionary(column.type):
         return column
     chunks = [

@@ -1,4 +1,4 @@
-"""Writes pyperf JSON: one file per target and run, with each job's median as a pyperf run."""
+"""Writes one pyperf JSON file per target and run, with each job's median as a pyperf run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = "1.0"
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file's path, `<target>/<run>.json`, and content; needs runs.COLUMNS.
+    """Yield each file's path, `<target>/<run>.json`, and content; `table` needs runs.COLUMNS.
 
     Own jobs' metrics are left out, because pyperf assumes that lower is better.
     """

@@ -24,12 +24,12 @@ COLUMNS = (
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """Return the rows that count for a run's figures; needs COLUMNS."""
+    """Return the rows that count towards a run's figures; `table` needs COLUMNS."""
     return table.filter(pa.array(is_counted(table)))
 
 
 def runs(table: pa.Table) -> Iterator[list[Row]]:
-    """Yield the rows of each target and run."""
+    """Yield the rows for each combination of target and run."""
     targets, _ = dictionary_codes(table["target"])
     run_ids, names = dictionary_codes(table["run_id"])
     group = targets.astype(np.int64) * names.size + run_ids
@@ -41,13 +41,13 @@ def runs(table: pa.Table) -> Iterator[list[Row]]:
 
 
 def job_median(rows: Iterable[Row], column: str) -> float | None:
-    """Return the median of a column over a run's jobs; None if no job has a value."""
+    """Return a column's median over a run's jobs, or None if no job has a value."""
     values = [row[column] for row in rows if row[column] is not None]
     return median(values) if values else None
 
 
 def benchmark_name(row: Row) -> str:
-    """Return a row's benchmark name; an own job's metric is a measure of the job's benchmark."""
+    """Name a row's benchmark; an own job's metrics are all measures of the same benchmark."""
     values = json.loads(row["parameters"])
     if ToldMetric.of(values):
         values = {name: value for name, value in values.items() if name not in OF_A_METRIC}

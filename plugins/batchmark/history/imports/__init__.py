@@ -1,1 +1,1 @@
-"""Imports other tools' results as rows of the suite `imported`; one module per format."""
+"""Imports other tools' results into the suite `imported`, with one module per format."""

@@ -33,7 +33,7 @@ NO_UNIT = "unknown unit, because benchmarks.json is missing"
 
 
 def is_beside_results(document: object) -> bool:
-    """Whether a document is asv's machine.json or benchmarks.json, which contain no results."""
+    """Return whether a document is asv's machine.json or benchmarks.json, which hold no results."""
     if not isinstance(document, dict) or "version" not in document or "results" in document:
         return False
     benchmarks = [value for value in document.values() if isinstance(value, dict)]
@@ -41,9 +41,9 @@ def is_beside_results(document: object) -> bool:
 
 
 def parse(document: Entry, benchmarks: Entry) -> Contents:
-    """Yield every timing benchmark at every grid point; report other benchmarks as left out.
+    """Yield every timing benchmark at every grid point, and report all others as left out.
 
-    `benchmarks` is the parent folder's benchmarks.json; empty if there is none.
+    `benchmarks` is the parent folder's benchmarks.json, or an empty object if there is none.
 
     Raises:
         MisfitError: the file has an unsupported version.
@@ -85,7 +85,7 @@ def _texts(entry: Entry) -> list[str]:
 def _points(
     entry: Entry, columns: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Parameter], Entry]]:
-    """Yield each point of a benchmark's grid: its parameters and its column values."""
+    """Yield the parameters and column values of each point in a benchmark's grid."""
     # asv omits trailing nulls.
     found = dict(zip(columns, (column.value for column in entry.each()), strict=False))
     whole = entry.with_value(found)

@@ -1,4 +1,4 @@
-"""Reads values from another tool's file; errors name the place in the file."""
+"""Reads values from another tool's file; error messages say where in the file they occurred."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 
 
 class MisfitError(ValueError):
-    """A value can't be used; the message says where and why."""
+    """Raised if a value can't be used; the message says where and why."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(located(place, problem))
@@ -37,7 +37,7 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """A figure can't be compared because of its unit, which is the exception's argument."""
+    """Raised if a figure's unit rules out comparison; the argument is the unit."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Return an entry with another value; `step` is its path if it is a part of this entry."""
+        """Copy this entry with another value; `step` is its path if it is a part of this one."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
@@ -80,10 +80,10 @@ class Entry:
         return MisfitError(self.place, f"{self.path} {problem}".lstrip())
 
     def at(self, *keys: str) -> Entry:
-        """Follow keys through nested objects; if one is missing, return the entry at that place.
+        """Follow keys through nested objects; if one is missing, return an entry without a value.
 
         Raises:
-            MisfitError: a value on the way is not an object.
+            MisfitError: a value along the path is not an object.
         """
         found = self
         for key in keys:
@@ -96,21 +96,21 @@ class Entry:
         return found
 
     def each(self, *name: str) -> Iterator[Entry]:
-        """Yield a list's entries; `name` are the keys that lead to each entry's name."""
+        """Yield a list's entries; `name` is the path of keys to each entry's name."""
         if not isinstance(self.value, list):
             raise self.misfit("a list")
         for number, value in enumerate(self.value):
             yield self._inner(f"[{number}]", value, name)
 
     def items(self, *name: str) -> Iterator[tuple[str, Entry]]:
-        """Yield an object's entries by key; `name` are the keys that lead to each entry's name."""
+        """Yield an object's entries by key; `name` is the path of keys to each entry's name."""
         if not isinstance(self.value, dict):
             raise self.misfit("an object")
         for key, value in self.value.items():
             yield key, self._inner(_step(key), value, name)
 
     def fields(self) -> dict[str, object]:
-        """Return an object's values by key; empty if the value is missing."""
+        """Return an object's values by key, or an empty dict if the object is missing."""
         if self.value is None:
             return {}
         found = dict(self.items())
@@ -126,7 +126,7 @@ class Entry:
         raise self.misfit("a text")
 
     def number(self) -> float:
-        """Read a finite number, which may be given as text."""
+        """Read a finite number, either as a number or as text."""
         value = self.value
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)
@@ -156,7 +156,7 @@ class Entry:
         raise self.misfit("true or false")
 
     def scalar(self) -> int | float | str:
-        """Read a number, which may be given as text, or return any other text unchanged."""
+        """Read a number, even if it is stored as text; return any other text unchanged."""
         value = self.value
         if not isinstance(value, str):
             return value if type(value) is int else self.number()
@@ -166,7 +166,7 @@ class Entry:
         return self.number() if is_number else self.text()
 
     def moment(self) -> datetime:
-        """Read an ISO 8601 date, in UTC if it has no time zone."""
+        """Read an ISO 8601 date, assuming UTC if it has no time zone."""
         try:
             moment = datetime.fromisoformat(self.text())
         except ValueError:
@@ -190,9 +190,9 @@ class Entry:
         raise self.misfit(f"a date in or after {EARLIEST:%Y} and before {END:%Y}")
 
     def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """Apply `read` to the value at these keys; None if there is no value.
+        """Apply `read` to the value at these keys, or return None if there is no value.
 
-        If the value can't be read, this is reported and the result is None.
+        If the value can't be read, report that and return None.
         """
         with self.alone():
             found = self.at(*keys)
@@ -200,14 +200,14 @@ class Entry:
         return None
 
     def wanted(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
-        """Like `optional`, but also report a missing value."""
+        """Do the same as `optional`, but also report a missing value."""
         with self.alone():
             return read(self.at(*keys))
         return None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Context manager that reports an error in this entry and skips only this entry."""
+        """Report an error raised in the `with` block, and skip only this entry."""
         try:
             yield
         except OtherUnitError as error:
@@ -236,20 +236,20 @@ def _step(key: str) -> str:
 
 
 def grouped_repetitions(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
-    """Group a benchmark's repetitions, or keep them apart if two have the same number in `key`."""
+    """Group a benchmark's repetitions unless two of them have the same number under `key`."""
     numbers = {str(entry.at(key).value) for entry in entries}
     return [entries] if len(numbers) == len(entries) else [[entry] for entry in entries]
 
 
 def problem_of(error: Exception) -> str:
-    """Describe an error in one line, without the place."""
+    """Describe an error in one line, leaving out its place."""
     if isinstance(error, ValidationError):
         return first_problem(error)
     return error.problem if isinstance(error, MisfitError) else str(error)
 
 
 def located(place: str, problem: str) -> str:
-    """Describe an error with its place in one line."""
+    """Describe an error and its place in one line."""
     text = " ".join(problem.split())
     return f"{place}: {text}" if place else text
 

@@ -1,4 +1,4 @@
-"""A file imported from another tool, and the rows that it adds to the history."""
+"""Files imported from other tools, and the rows that they add to the history."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ImportedFile(Record):
 
     @property
     def name(self) -> str:
-        """Digest of the content, so that copies under different file names are imported once."""
+        """The content's digest, so that a copy under another file name isn't imported again."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
@@ -98,7 +98,7 @@ class ImportedFile(Record):
         return f"{FOLDER}{self.name}.json"
 
     def parse(self) -> Parsed:
-        """Parse the file's measurements, and list the entries that were skipped.
+        """Parse the file's measurements, recording the entries that were skipped.
 
         Raises:
             HistoryError: the file is not in its declared format.
@@ -117,7 +117,7 @@ class ImportedFile(Record):
             ) from error
 
     def rows(self, parsed: Parsed | None = None) -> list[Row]:
-        """Return one row per measurement; `parsed` is the result of `parse`, if already called.
+        """Return one row per measurement; pass `parsed` if `parse` has already been called.
 
         Raises the same errors as `parse`.
         """
@@ -128,7 +128,7 @@ class ImportedFile(Record):
         ]
 
     def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
-        """Return the history files that it adds, by key; `parsed` is as in `rows`.
+        """Return the history files that this file adds, by key; for `parsed`, see `rows`.
 
         Raises:
             HistoryError: the file isn't in its declared format, or exceeds a history file's limits.
@@ -143,7 +143,7 @@ class ImportedFile(Record):
 
 
 def published_file() -> ImportedFile:
-    """Return the published table that ships with Batchmark, whose rows name targets and devices."""
+    """Return the published table that ships with Batchmark; its rows name targets and devices."""
     return ImportedFile(
         format="published-table",
         target="published-table",
@@ -157,7 +157,7 @@ def detect(text: str, name: str) -> Format:
     """Detect a file's format.
 
     Raises:
-        HistoryError: the file is in none of FORMATS.
+        HistoryError: the file matches none of FORMATS.
     """
     document = _load(text, name)
     if _json_of(text) is None:
@@ -172,7 +172,7 @@ def detect(text: str, name: str) -> Format:
 
 
 def is_beside_results(text: str, name: str) -> bool:
-    """Whether a file is one of asv's files that contain no results.
+    """Return whether a file is one of the asv files that contain no results.
 
     Raises:
         HistoryError: the file is neither JSON nor CSV.
@@ -181,7 +181,7 @@ def is_beside_results(text: str, name: str) -> bool:
 
 
 def _load(text: str, name: str) -> object:
-    """Parse JSON, CSV, or the script that github-action-benchmark's page loads.
+    """Parse JSON, CSV, or the script loaded by github-action-benchmark's page.
 
     Raises:
         HistoryError: the file is none of these, or nested too deeply.
@@ -197,7 +197,7 @@ def _load(text: str, name: str) -> object:
 
 
 def _json_of(text: str) -> str | None:
-    """Return the part of a text that should be JSON; None if it contains no JSON."""
+    """Return the part of a text that should be JSON, or None if there is no such part."""
     text = text.lstrip("\ufeff").strip()
     if text.startswith(github_action_benchmark.VARIABLE):
         return text.partition("=")[2].rstrip("; \n")
@@ -205,7 +205,7 @@ def _json_of(text: str) -> str | None:
 
 
 def _whole(digits: str) -> float:
-    """Parse an integer; one too long for Python becomes infinity, which every entry rejects."""
+    """Parse an integer; return infinity, which every entry rejects, if it's too long for Python."""
     try:
         return int(digits)
     except ValueError:
@@ -213,7 +213,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Build an object; duplicate keys lose their values, as it is unknown which one is right."""
+    """Build an object; duplicate keys lose their values, since any of them could be right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value

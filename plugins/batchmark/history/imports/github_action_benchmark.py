@@ -1,4 +1,4 @@
-"""Reads github-action-benchmark's history: its page's `data.js` or its JSON file."""
+"""Reads github-action-benchmark's history, either its page's `data.js` or its JSON file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HIGHER_IS_BETTER = {"customBiggerIsBetter": True, "customSmallerIsBetter": False
 
 
 def parse(document: Entry) -> Contents:
-    """Yield times, rates, and figures whose tool states whether bigger or smaller is better."""
+    """Yield times, rates, and any figures whose tool says whether bigger or smaller is better."""
     for suite, entries in document.at("entries").items():
         with entries.alone():
             for entry in entries.each():

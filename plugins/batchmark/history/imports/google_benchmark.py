@@ -35,7 +35,7 @@ LATER = ("time_unit", "run_type")
 def parse(document: Entry) -> Contents:
     """Yield each benchmark's wall-clock time, with its repetitions as samples.
 
-    Aggregates are only used if the file has no repetitions.
+    Aggregates are used only if the file has no repetitions.
     """
     measured = partial(
         ForeignMeasurement,
@@ -70,7 +70,7 @@ def _date(date: Entry) -> datetime:
 
 
 def _aggregate(entry: Entry) -> str | None:
-    """Return an aggregate entry's name, such as median; None for a single repetition."""
+    """Return an aggregate entry's name, such as "median", or None for a single repetition."""
     found = ENDINGS.search(str(entry.at("name").value))
     kind = entry.at("run_type").value
     if kind == AGGREGATE or (kind is None and found):

@@ -1,4 +1,4 @@
-"""Reads the JSON written by releases 1 and 2 of hyperfine with `--export-json FILE`."""
+"""Reads the JSON that hyperfine 1 and 2 write with `--export-json FILE`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batchmark.history.rows import Row
 
 
 def parse(document: Entry) -> Contents:
-    """Yield the wall-clock time of each command, except commands with failed runs."""
+    """Yield each command's wall-clock time, leaving out commands with failed runs."""
     measured = partial(
         ForeignMeasurement,
         recorded_at=document.optional(Entry.moment, "metadata", "start_time"),
@@ -66,7 +66,7 @@ def _wall_clock(time: Entry) -> float:
 
 
 def _check(codes: list[object], runs: int) -> None:
-    """Reject times if any run failed: ending early is not being faster."""
+    """Reject the times if any run failed, since a run that ends early isn't faster."""
     if len(codes) != runs:
         raise ValueError(f"it contains {count(len(codes), 'exit code')} for {count(runs, 'run')}")
     if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:

@@ -1,4 +1,4 @@
-"""A figure measured by another tool, its unit, and its conversion to a history row."""
+"""Figures measured by other tools, their units, and their conversion to history rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result for one set of parameter values; its names are normalised.
+    """A benchmark's result for one set of parameter values, with normalised names.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
@@ -88,13 +88,13 @@ class ForeignMeasurement:
 
     @property
     def point(self) -> tuple[object, ...]:
-        """Key that distinguishes it from the file's other measurements."""
+        """The key that distinguishes this measurement from the others in its file."""
         machine = (self.target, self.device, self.machine.get("gpu_model"))
         return *machine, self.run_id, self.workload, parameters_json(self.parameters)
 
     @property
     def run_id(self) -> str:
-        """Id of its run, which contains all measurements of one commit at one time."""
+        """The id of the run, which contains all measurements of one commit at one time."""
         if self.run:
             return self.run
         return f"{self.commit or IMPORTED}__{self._moment:%Y-%m-%dT%H:%M:%SZ}"
@@ -106,7 +106,7 @@ class ForeignMeasurement:
         return self.recorded_at.astimezone(UTC)
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
-        """Return its history row; target and device are used if the file doesn't name them."""
+        """Return the history row, using `target` and `device` if the file doesn't name any."""
         device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
         return {
@@ -146,7 +146,7 @@ class Parsed:
     def of(
         cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
     ) -> Self:
-        """Read a file; `commit` and `recorded_at` are for entries that state none.
+        """Read a file; `commit` and `recorded_at` apply to entries that don't state their own.
 
         Raises:
             ValueError: the whole file is unreadable.
@@ -172,14 +172,14 @@ class Parsed:
 
     @property
     def losses(self) -> list[str]:
-        """Entries without a figure, with place and reason, except for deliberate skips."""
+        """Lines that say which entries have no figure and why, leaving out deliberate skips."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
         reasons = (located(one.place, str(one.reason)) for one in failed)
         return [*dict.fromkeys((*self.left_out.losses, *reasons))]
 
 
 class Figures(TypedDict, total=False):
-    """Fields of a ForeignMeasurement: its place, and either figures or a reason."""
+    """A ForeignMeasurement's place, with either its figures or the reason why it has none."""
 
     place: str
     figures: Row
@@ -187,7 +187,7 @@ class Figures(TypedDict, total=False):
 
 
 def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any) -> Figures:
-    """Return an entry's `figures` for a ForeignMeasurement, or the `reason` why it has none."""
+    """Compute an entry's `figures` for a ForeignMeasurement, or give the `reason` it has none."""
     try:
         return {"place": entry.place, "figures": figures(entry, *arguments)}
     except ValueError as error:
@@ -198,7 +198,7 @@ def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any
 def sample_figures(
     samples: Sequence[float], name: str, processes: Sequence[int] | None = None
 ) -> Row:
-    """Return the statistics of samples, which are above 0 and better if lower.
+    """Return statistics for samples, all of which are positive and better if lower.
 
     `processes` has each process's number of samples; by default, one process took them all.
     """
@@ -207,7 +207,7 @@ def sample_figures(
 
 
 def spread(low: float | None, median: float, high: float | None) -> float | None:
-    """Return the interquartile range divided by the median; None if a quartile is missing."""
+    """Return the interquartile range divided by the median, or None if a quartile is missing."""
     return None if low is None or high is None else (high - low) / median
 
 
@@ -223,14 +223,14 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit for which it is known whether higher or lower is better."""
+    """A unit, and whether higher or lower is better."""
 
     name: str
     measures: Scale | ToldMetric
 
     @classmethod
     def of(cls, name: str, higher_is_better: bool | None = None) -> Self:
-        """Find a unit by name; without `higher_is_better`, only times and rates are known.
+        """Find a unit by name; without `higher_is_better`, it must be a unit of time or rate.
 
         Raises:
             OtherUnitError: it is unknown whether higher or lower is better.
@@ -244,7 +244,7 @@ class Unit:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Row parameters that describe a metric; empty for times and rates."""
+        """The row parameters that describe a metric; empty for times and rates."""
         metric = self.measures
         if isinstance(metric, Scale):
             return {}
@@ -252,7 +252,7 @@ class Unit:
         return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
-        """Convert a figure to a row's sample: lower is better, and times are in seconds.
+        """Convert a figure to a row's sample, for which lower is better and times are in seconds.
 
         Raises:
             MisfitError: the value is not a number, not positive, or too large for a row.

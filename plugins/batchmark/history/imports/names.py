@@ -18,7 +18,7 @@ NO_NUMBER = re.compile(r"\b(?:NaN|Infinity)\b")  # as Python writes them in JSON
 
 
 def stable(text: str) -> str:
-    """Normalise a name: one line of limited length, without memory addresses.
+    """Normalise a name to one line of limited length, without memory addresses.
 
     Raises:
         ValueError: the text is not Unicode.
@@ -34,7 +34,7 @@ def stable_parameters(parameters: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _stable_value(value: object) -> object:
-    """Normalise the texts in a value; long and non-numeric values become text."""
+    """Normalise the strings in a value; long or non-numeric values become strings."""
     if isinstance(value, str):
         return stable(value)
     if isinstance(value, dict):

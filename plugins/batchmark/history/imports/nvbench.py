@@ -59,7 +59,7 @@ def _measurement(state: Entry, name: str, gpus: dict[int, str]) -> ForeignMeasur
 
 
 def _named_values(values: Entry) -> dict[str, object]:
-    """Convert a list of named, typed values, in which numbers are text, to values by name."""
+    """Convert a list of named, typed values, whose numbers are strings, to a dict by name."""
     if values.value is None:
         return {}
     found: dict[str, object] = {}
@@ -98,7 +98,7 @@ def _figures(state: Entry, summaries: Summaries, kind: str, skipped: bool) -> Ro
 
 
 def _value(summary: Entry) -> Entry:
-    """Return the entry of a summary's data that holds its value."""
+    """Return the entry that holds the value in a summary's data."""
     for one in summary.at("data").each():
         if one.at("name").value == "value":
             return one.at("value")

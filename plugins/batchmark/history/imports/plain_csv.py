@@ -1,4 +1,4 @@
-"""Reads a CSV file with a header: one line per figure or per sample."""
+"""Reads a CSV file that has a header and one line per figure or sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REST = "cells right of the last column"  # in place of their header
 
 
 def lines(text: str) -> dict[str, dict[str, object]]:
-    """Return each line's values by column, keyed by the line's place in the file.
+    """Return each line's values by column, keyed by the line's position in the file.
 
     Raises:
         ValueError: the file has no usable header, or is not CSV.
@@ -61,14 +61,14 @@ def lines(text: str) -> dict[str, dict[str, object]]:
 
 
 def _column(name: str) -> str:
-    """Normalise a column name; known names match in any case."""
+    """Normalise a column name; known names are matched regardless of case."""
     name = name.strip()
     known = name.casefold()
     return known if known in COLUMNS else name
 
 
 def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
-    """Strip a line's cells; keep cells beyond the header only if one has text."""
+    """Strip a line's cells; keep any beyond the header only if at least one has text."""
     cells: dict[str, object] = {
         name: cell.strip() for name, cell in line.items() if isinstance(cell, str)
     }
@@ -83,7 +83,7 @@ def _breaks(line: Mapping[str, object]) -> int:
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark; lines that differ only in their sample are merged."""
+    """Yield every benchmark, merging lines that differ only in their sample."""
     found = defaultdict[tuple[object, ...], list[Entry]](list)
     for _, line in document.items("name"):
         with line.alone():

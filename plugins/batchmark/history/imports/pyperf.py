@@ -63,7 +63,7 @@ def _dates(document: Entry, benchmark: Entry) -> Iterator[datetime]:
 def _metadata(
     document: Entry, benchmark: Entry, read: Callable[[Entry], _Value], key: str
 ) -> _Value | None:
-    """Return a metadata value of the benchmark or, failing that, of the file."""
+    """Return a metadata value from the benchmark or, failing that, from the file."""
     found = benchmark.optional(read, "metadata", key)
     return document.optional(read, "metadata", key) if found is None else found
 
@@ -88,7 +88,7 @@ def _figures(benchmark: Entry, unit: Unit, name: str) -> Row:
 
 
 def _is_calibration(run: Entry, number: int) -> bool:
-    """Whether the run only calibrated the loop count; releases before 1.2 don't flag this."""
+    """Return whether a run only calibrated the loop count; pyperf before 1.2 doesn't flag this."""
     if run.at("values").value is not None:
         return False
     known = run.at("metadata").fields().keys() & CALIBRATIONS

@@ -68,10 +68,10 @@ READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
 
 
 class BenchmarkJobOperator(BatchOperator):
-    """A deferrable BatchOperator that submits its job only once and explains why the job failed.
+    """A deferrable BatchOperator that submits its job only once and explains any failure.
 
-    Before submitting, it looks for its job by name (docs/decisions/0010). A retry finds the job of
-    the previous try and waits for it, or reports how it ended. A cleared task terminates the jobs
+    Before submitting, it looks for its job by name (docs/decisions/0010). A retry finds the
+    previous try's job and waits for it, or reports how it ended. A cleared task terminates any jobs
     that it left running and submits a new one. Retries make up for lost workers and triggerers,
     but never rerun a failed job: if tries remain, the task goes through `up_for_retry`, and the
     next try fails at once.
@@ -83,11 +83,11 @@ class BenchmarkJobOperator(BatchOperator):
         job_name: must be unique among a run's tasks; a digest and the generation are appended.
         runnable_seconds, starting_seconds, longest_seconds, after, ahead, first, alone: see
             JobOrder.
-        on_demand_queue: queue of the second job that is submitted if the last attempt lost its
+        on_demand_queue: queue for a second job, which is submitted if the last attempt lost its
         host; None for no second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
-        environment: an own job's variables, in addition to those of its job definition.
-        in_turn: whether the trigger, rather than the task, submits the job when its turn comes.
+        environment: an own job's variables, in addition to those in its job definition.
+        in_turn: whether the trigger submits the job when its turn comes, instead of the task.
         turn: position among the jobs that take turns, from 1.
         execution_timeout: limit for the task, including its deferral; it terminates the job.
     """
@@ -155,7 +155,7 @@ class BenchmarkJobOperator(BatchOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Handle a task that its trigger could not end.
+        """Handle a task that its trigger couldn't end.
 
         Either no triggerer ended it before the deferral timed out, or the trigger raised an error.
         """
@@ -176,7 +176,7 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears the task, or its worker shuts down."""
+        """Terminate the job when a user marks or clears the task, or when the worker shuts down."""
         self._is_killed = True
         if self.job_id:
             terminate_job(self.clients("batch"), self.job_id, KILLED)
@@ -234,9 +234,9 @@ class BenchmarkJobOperator(BatchOperator):
         return job_id
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
-        """Whether the job may be withdrawn in favour of others.
+        """Return whether the job can be withdrawn in favour of others.
 
-        It must be live, must require an empty queue, and must not be in the On-Demand queue.
+        It must be live, must need an empty queue, and must not be in the On-Demand queue.
         """
         if not self.order.alone or not is_live(listed):
             return False
@@ -249,9 +249,9 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Defer until the job ends; with `request`, the trigger submits or finds it in its turn.
+        """Defer until the job ends; with `request`, the trigger finds or submits it in its turn.
 
-        The timeout then allows for one extra turn, because jobs of other runs may come first.
+        The timeout then allows for one extra turn, because other runs' jobs might come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
@@ -283,7 +283,7 @@ class BenchmarkJobOperator(BatchOperator):
         )
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
-        """Report how a job ended; if it failed, raise an error that prevents further retries."""
+        """Report how a job ended, raising an error that prevents further retries if it failed."""
         end = self._outcome(job)
         self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
@@ -305,7 +305,7 @@ class BenchmarkJobOperator(BatchOperator):
             self.job_result_url = result_url(self.order.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
-        """Judge a job, retrying for a while if S3 can't be read; then Airflow retries the task."""
+        """Judge a job; if S3 can't be read, retry for a while, then let Airflow retry the task."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         for seconds in READ_AGAIN_AFTER_SECONDS:
             try:
@@ -316,7 +316,7 @@ class BenchmarkJobOperator(BatchOperator):
         return outcome(self.clients, job, expected)
 
     def _request(self, context: Context) -> dict[str, Any]:
-        """Build the arguments of SubmitJob."""
+        """Build the arguments for SubmitJob."""
         number = generation(context)
         timeout = self.submit_job_timeout
         request: dict[str, Any] = trim_none_values(
@@ -340,7 +340,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Return the overrides. Own jobs' are not stored in plans, to keep those small."""
+        """Return the overrides. To keep plans small, those for own jobs aren't stored in them."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}
@@ -354,7 +354,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request | {"jobQueue": self.on_demand_queue}
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
-        """List this task's jobs in this run, including all generations, newest first."""
+        """List this task's jobs in this run, newest first, across all generations."""
         prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
         listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
         of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
@@ -364,7 +364,7 @@ class BenchmarkJobOperator(BatchOperator):
         return describe_jobs(self.clients("batch"), [job_id])[job_id]
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
-        """Terminate this task's jobs, except those of later generations."""
+        """Terminate the task's live jobs, except those from later generations."""
         for job in jobs:
             if is_live(job) and generation_of(job["jobName"]) <= generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
@@ -383,5 +383,5 @@ class BenchmarkJobOperator(BatchOperator):
 
 
 def generation(context: Context) -> int:
-    """Return how often a task was cleared; Airflow raises max_tries only when a task is cleared."""
+    """Return how often a task was cleared; only clearing it makes Airflow raise max_tries."""
     return context["ti"].max_tries - (context["task"].retries or 0)

@@ -68,7 +68,7 @@ _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
 
 
 class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
-    """A BatchJobTrigger that ends the task itself instead of returning it to a worker.
+    """A BatchJobTrigger that ends its task itself instead of returning it to a worker.
 
     Airflow 3.3 can lose short jobs in that step: if the scheduler reads the worker's "deferred"
     message only after the task was queued again, it mistakes the message for the end of the second
@@ -78,7 +78,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
     Args:
         job_id: the job to watch; None if it has not been submitted yet.
-        kwargs: arguments of BatchJobTrigger, and the fields of JobOrder.
+        kwargs: arguments for BatchJobTrigger, and the fields of JobOrder.
     """
 
     def __init__(self, *, job_id: str | None, **kwargs: Any) -> None:
@@ -157,7 +157,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             yield TaskFailedEvent()
 
     async def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears its task, as nothing waits for it then."""
+        """Terminate the job when a user marks or clears its task: nothing waits for it any more."""
         if self.job_ids or self._submission:
             await run_to_completion(self._end_job())
 
@@ -166,7 +166,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
 
     async def _follow(self, job_id: str) -> JobProgress:
-        """Watch a job until it ends or is given up on."""
+        """Watch a job until it ends or we give up on it."""
         self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
         progress = JobProgress(job_id, self.order, self.clock())
         told = LogProgress(lambda: self.clients("logs", attempts=1), self.log.info)
@@ -190,7 +190,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 await self._stop(progress, exceeded)
 
     async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
-        """Terminate a job; a stuck one is diagnosed first, and terminated later if still stuck."""
+        """Terminate a job; if stuck, diagnose it first, and terminate it only if it stays stuck."""
         reason = exceeded.reason
         if exceeded.is_stuck:
             if progress.diagnosis is None:
@@ -206,7 +206,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             progress.stop(reason, is_terminated=True)
 
     async def _diagnose(self, progress: JobProgress) -> None:
-        """Diagnose why a job does not start, unless it may just be waiting for other jobs."""
+        """Diagnose why a job isn't starting, unless it might just be waiting for other jobs."""
         job = progress.job
         queues = [job["jobQueue"], *self._other_queues]
         try:
@@ -227,7 +227,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             progress.diagnosis = f"Its diagnosis failed: {error!r}"
 
     def diagnosis(self, job: JobDescription) -> str:
-        """Diagnose why a job does not start; this requires many calls to AWS."""
+        """Diagnose why a job isn't starting; this takes many calls to AWS."""
         from batchmark.checks.diagnosis.diagnose import diagnose
 
         result = diagnose(
@@ -245,7 +245,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def _submit_in_turn(self, request: dict[str, Any]) -> None:
         """Submit the job once the previous task is over and, if `alone`, the queue is empty.
 
-        If several such jobs are submitted together, all but the oldest are withdrawn to wait again.
+        If several such jobs are submitted at once, all but the oldest are withdrawn to wait again.
         """
         found = await asyncio.to_thread(self._find, request)
         while True:
@@ -307,7 +307,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
-        """Judge the job; if S3 can't be read, retry for up to DOCUMENT_SECONDS."""
+        """Judge the job, retrying for up to DOCUMENT_SECONDS if S3 can't be read."""
         expected = ExpectedDocument(**self.order.document) if self.order.document else None
         began = self.clock()
         host = await self._hosts.host(progress.job)
@@ -323,13 +323,13 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
 
 def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
-    """Whether an On-Demand job should follow, because this job's last attempt lost its host."""
+    """Return whether an On-Demand job should follow because the last attempt lost its host."""
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
 
 
 def not_withdrawn(
     listed: Sequence[dict[str, Any]], request: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the listed jobs that have the request's name and were not withdrawn by their task."""
+    """Return the listed jobs that have the request's name and weren't withdrawn by their task."""
     name = request["jobName"]
     return [job for job in listed if job["jobName"] == name and not was_withdrawn(job)]

@@ -1,4 +1,4 @@
-"""Base of the triggers that end their tasks themselves."""
+"""Base class for triggers that end their tasks themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDINGS: set[asyncio.Task[None]] = set()
 
 
 async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
-    """Complete the work even if the `on_kill` that awaits it is cancelled.
+    """Finish the work even if the `on_kill` awaiting it is cancelled.
 
     Airflow 3.3 cancels a killed trigger, including its `on_kill`, every second until it ends
     (TriggerRunnerSupervisor sends `cancelling_triggers` with each sync).
@@ -27,14 +27,14 @@ async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
 class EndsItsTask:
     """Mixin for a BaseTrigger that ends its own task.
 
-    Airflow 3.3 can lose short deferrals when a task returns to a worker; see BenchmarkJobTrigger.
+    Airflow 3.3 can lose short deferrals when tasks return to a worker; see BenchmarkJobTrigger.
     """
 
     task_instance: Any
     log: Any
 
     async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
-        """Push XComs in the way a worker would.
+        """Push XComs the way a worker would.
 
         Airflow 3.3 encodes an event's XComs as JSON twice (TaskInstance.xcom_push), but a pull
         decodes them only once.

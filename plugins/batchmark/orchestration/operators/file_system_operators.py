@@ -1,4 +1,4 @@
-"""Operators that create and delete a run's file system, as the setup and teardown of a DAG."""
+"""Operators that create and delete a run's file system, as a DAG's setup and teardown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ENDED = "failed"  # the event of a trigger that has ended its task so
 
 
 class FileSystemOperator(BaseOperator):
-    """Defers to a trigger that ends the task, so that no worker is occupied during the wait."""
+    """Defers to a trigger that ends the task, so that waiting doesn't occupy a worker."""
 
     def execute_complete(self, context: Context, event: Any = None) -> None:  # noqa: ARG002
         """Finish a task that its trigger has already ended; only `dag.test()` calls this."""
@@ -54,7 +54,7 @@ class FileSystemOperator(BaseOperator):
     def arguments(
         self, context: Context, config: Config, plan: RunPlan, seconds: float
     ) -> dict[str, Any]:
-        """Return the arguments that both triggers take."""
+        """Return the arguments common to both triggers."""
         settings = plan.file_system
         return {
             "region_name": config.region,
@@ -67,7 +67,7 @@ class FileSystemOperator(BaseOperator):
 
 
 class StandUpFileSystem(FileSystemOperator):
-    """Creates the file system that the run's plan needs, if any.
+    """Creates the file system that the run's plan needs, if it needs one.
 
     Only the trigger creates anything, so a lost worker leaves nothing behind, and a triggerer that
     takes over finds what the previous one created. The task therefore needs no retries. If it
@@ -103,7 +103,7 @@ class StandUpFileSystem(FileSystemOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """If the trigger could not end the task, remove what it created."""
+        """If the trigger couldn't end the task, remove what it created."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
@@ -120,8 +120,8 @@ class StandUpFileSystem(FileSystemOperator):
 class CollapseFileSystem(FileSystemOperator):
     """Prevents nodes from mounting the run's file systems and deletes them, however the run ended.
 
-    It uses the settings in the plan, or else those that the stack publishes. Even if neither exists
-    any more, it deletes the file systems.
+    It uses the settings in the plan or, failing that, those that the stack publishes. Even if
+    neither exists any more, it deletes the file systems.
     """
 
     def execute(self, context: Context) -> None:
@@ -139,7 +139,7 @@ def _plan(context: Context, config: Config) -> RunPlan:
 
 
 def _known(plan: RunPlan) -> RunPlan:
-    """Return the plan, adding the stack's file system settings if it has none."""
+    """Return the plan, with the stack's file system settings if it has none of its own."""
     if plan.file_system:
         return plan
     try:

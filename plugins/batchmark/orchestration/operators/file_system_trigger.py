@@ -57,7 +57,7 @@ class FileSystemOrder:
 
 
 class FileSystemTrigger(EndsItsTask, BaseTrigger):
-    """Base of the triggers that create and delete; `order` has the fields of a FileSystemOrder.
+    """Base class for both triggers; `order` contains the fields of a FileSystemOrder.
 
     If a triggerer dies, another one runs this trigger again with the same arguments.
     """
@@ -96,13 +96,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         yield TaskFailedEvent()
 
     async def work(self) -> str | None:
-        """Do the work; return the reason if it failed, or None."""
+        """Do the work; return why it failed, or None if it succeeded."""
         raise NotImplementedError
 
     async def repeat(
         self, step: Callable[[], str | None], until: float, every: float = POLL_SECONDS
     ) -> str | None:
-        """Repeat a step until nothing is pending; on a timeout, return what is still pending.
+        """Repeat a step until nothing is pending; after a timeout, return what is still pending.
 
         Raises:
             ClientError, BotoCoreError: AWS rejected a request.
@@ -125,13 +125,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             await self.sleep(every)
 
     def nodes_left(self) -> str | None:
-        """Describe the earlier nodes that still exist, or return None once Batch has ended all."""
+        """Describe earlier nodes that still exist; return None once Batch has ended them all."""
         environment = self.order.environment
         vcpus = wanted_vcpus(self.clients("batch"), environment) if environment else 0
         return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
 
     def settle(self) -> None:
-        """Book the cost of deleted file systems."""
+        """Book what the deleted file systems cost."""
         store = RunStore(self.clients("s3"), self.order.bucket, self.whose.run_id)
         layer = self.file_system
         gone = {file_system_id: layer.found[file_system_id] for file_system_id in layer.gone}
@@ -145,7 +145,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             self.log.info("The file system cost about %.2f USD", usd)
 
     async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
-        """Repeat a deletion step like `repeat`, but return AWS's error if it rejects a request."""
+        """Repeat a deletion step like `repeat`, but if AWS rejects a request, return its error."""
         try:
             waits = await self.repeat(end, until)
         except (BotoCoreError, ClientError) as error:
@@ -158,8 +158,8 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
 class StandUpTrigger(FileSystemTrigger):
     """Creates the file system, and ends its task once nodes can mount it.
 
-    Nodes read at boot which file system to mount, so earlier nodes must have ended. On failure, it
-    removes what it created, because Airflow runs no teardown after a failed setup.
+    Nodes find out at boot which file system to mount, so earlier nodes must have ended. On failure,
+    it removes what it created, because Airflow runs no teardown after a failed setup.
     """
 
     async def work(self) -> str | None:
@@ -181,7 +181,7 @@ class StandUpTrigger(FileSystemTrigger):
         return f"The file system could not be set up: {problem}. {await self._removed()}."
 
     async def _stood_up(self) -> str | None:
-        """Create the file system; return None once nodes can mount it, or why they can't."""
+        """Create the file system; return None once nodes can mount it, or the reason they can't."""
         if waits := await self.repeat(self.file_system.stand_up, self.order.deadline):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
@@ -199,7 +199,7 @@ class StandUpTrigger(FileSystemTrigger):
         return f"Not everything created for it was deleted: {waits}. {BY_HAND}"
 
     async def on_kill(self) -> None:
-        """When a user marks or clears the task, delete what was created, and log what remains."""
+        """If a user marks or clears the task, delete what was created and log what remains."""
         await run_to_completion(self._delete())
 
     async def _delete(self) -> None:
@@ -210,7 +210,7 @@ class StandUpTrigger(FileSystemTrigger):
             self.log.error("The file system was not deleted: %s. %s", waits, BY_HAND)
 
     def _end(self) -> str | None:
-        """Delete what was created; return AWS's error, or None once all deletions are requested."""
+        """Delete what was created; return AWS's error, or None once every deletion is requested."""
         waits = removed(self.file_system)
         if waits and not self.file_system.is_ending:
             return waits
@@ -219,7 +219,7 @@ class StandUpTrigger(FileSystemTrigger):
 
 
 def removed(file_system: RunFileSystem) -> str | None:
-    """Try to remove the file system; return what is pending, AWS's error, or None once done."""
+    """Try to remove the file system; return what is pending or AWS's error, or None once done."""
     try:
         return file_system.remove()
     except (BotoCoreError, ClientError) as error:
@@ -229,8 +229,8 @@ def removed(file_system: RunFileSystem) -> str | None:
 class CollapseTrigger(FileSystemTrigger):
     """Deletes the run's file systems, and ends its task once all of them are deleted.
 
-    Nodes should end first: a node that Batch keeps for the next job still has the file system
-    mounted, and hangs once it is deleted. The wait for them is limited.
+    Nodes should end first: one that Batch keeps for the next job still has the file system mounted,
+    and hangs once it is deleted. The wait for nodes to end is limited.
     """
 
     async def work(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Tracks a job's progress from Batch's descriptions, and checks its time limits."""
+"""Tracks a job's progress using Batch's descriptions, and checks its time limits."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class ExceededLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOrder:
-    """A job trigger's arguments, except for the job id. None as a limit means no limit.
+    """A job trigger's arguments, except for the job id. A limit of None means no limit.
 
     Attributes:
         request: SubmitJob's arguments for a job that has not been submitted yet.
-        after: map index of the task that must end before the job is submitted, if any.
+        after: map index of any task that must end before the job is submitted.
         ahead: map indexes of the tasks that are 2, 4, 8, ... places before it. The more of these
         are unfinished, the less often Airflow is polled.
-        first: map index of the first job of its side. If that job failed through its own error,
-        this job is not run.
-        alone: whether to wait, too, until no other job is in the queue.
-        runnable_seconds: limit for the wait for an instance, since the submission or the end of the
+        first: map index of the first job on the same side. If that job failed through its own
+        error, this job is not run.
+        alone: whether to also wait until no other job is in the queue.
+        runnable_seconds: limit for the wait for an instance, from submission or from the end of the
         last attempt. It does not apply while queues that share the capacity are busy.
-        starting_seconds: limit for the time that an attempt spends in STARTING.
-        longest_seconds: limit for the job's total time since its submission.
-        deadline: time, in epoch seconds, after which no job of the task may run.
+        starting_seconds: limit for the time an attempt spends in STARTING.
+        longest_seconds: limit for the job's total time from submission.
+        deadline: time, in epoch seconds, after which none of the task's jobs may run.
         latest_turn: time, in epoch seconds, after which the job is no longer submitted.
         document: fields of the ExpectedDocument; None if the job can succeed without one.
-        on_demand: SubmitJob's arguments for the second job that is submitted if the last attempt
+        on_demand: SubmitJob's arguments for a second job, which is submitted if the last attempt
         lost its host; None for no second job.
-        queues_of_same_quota: queues whose jobs may occupy the capacity that the job needs. While
+        queues_of_same_quota: queues whose jobs might occupy the capacity that the job needs. While
         they start or run jobs, waiting time does not count.
-        earlier_job_ids: the Spot job that this one replaced, if any.
+        earlier_job_ids: the Spot job that this one replaced; empty if there was none.
         events_log_group: where EventBridge logs blocked queues, for use in a diagnosis.
     """
 
@@ -70,7 +70,7 @@ class JobOrder:
     events_log_group: str | None = None
 
     def is_turn_missed(self, now: float) -> bool:
-        """Whether it is too late to submit the job."""
+        """Return whether it is too late to submit the job."""
         return any(end is not None and now > end for end in (self.deadline, self.latest_turn))
 
     def is_too_long(self, seconds: float) -> bool:
@@ -110,13 +110,13 @@ class JobProgress:
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether the job may start once other jobs end; not if Batch says that it never fits."""
+        """Whether the job might start once others end; false if Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 
     @property
     def was_cancelled_as_stuck(self) -> bool:
-        """Whether Batch cancelled the job before it first started, because it blocked its queue."""
+        """Whether Batch cancelled the job before it ever started, because it blocked its queue."""
         reason = str(self.job.get("statusReason", ""))
         return (
             self.job["status"] == "FAILED"
@@ -126,7 +126,7 @@ class JobProgress:
         )
 
     def exceeded_limit(self) -> ExceededLimit | None:
-        """Return the first limit that the job has exceeded, if any."""
+        """Return the first limit that the job has exceeded, or None."""
         limits, job = self._order, self.job
         if limits.deadline is not None and self._now > limits.deadline:
             return ExceededLimit("The task's execution_timeout has passed")
@@ -155,18 +155,18 @@ class JobProgress:
         return None, 0.0
 
     def restart_wait(self) -> None:
-        """Restart the waiting time, because the capacity that the job needs is in use."""
+        """Restart the job's waiting time, because the capacity it needs is in use."""
         self._waiting_from = self._now
 
     def stop(self, reason: str, *, is_terminated: bool) -> None:
-        """Record that the job must end and whether Batch accepted the termination."""
+        """Record that the job must end, and whether Batch accepted its termination."""
         self._stop_reason = reason
         self.is_stopping = is_terminated
         if self._stopping_since is None:
             self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Whether the job has ended or is given up on. If so, complete its status reason."""
+        """Return whether the job ended or was given up on; if so, complete its status reason."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.
@@ -192,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return the state and the number of attempts, as a new attempt may begin between responses."""
+    """Return the state and attempt count, since an attempt can begin between two responses."""
     return job["status"], len(job.get("attempts", []))

@@ -1,4 +1,4 @@
-"""Watches all jobs that a triggerer waits for, with as few calls to Batch as possible."""
+"""Watches all jobs that a triggerer is waiting for, with as few calls to Batch as possible."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Answer(NamedTuple):
 
 
 class JobWatch:
-    """Describes each awaited job once per interval, with up to a hundred jobs per call.
+    """Describes each awaited job once per interval, up to a hundred jobs per call.
 
     Calls are spread over the interval, so a job's first description arrives within two intervals.
-    The watch runs in its own asyncio task as long as there are waiters; cancelling one of them does
-    not affect the others.
+    The watch runs in its own asyncio task as long as there are waiters; cancelling one waiter
+    doesn't affect the others.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ _watches: WeakValueDictionary[tuple[AwsAccess, float, int], JobWatch] = WeakValu
 
 
 def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
-    """Return the watch that the running event loop uses for jobs of these clients.
+    """Return the watch that the running event loop uses for these clients' jobs.
 
-    It has a thread of its own, so that other blocking calls can't delay it.
+    The watch has its own thread, so that other blocking calls can't delay it.
     """
     loop = asyncio.get_running_loop()
     key = (clients.access, interval_seconds, id(loop))

@@ -1,4 +1,4 @@
-"""Copies a running job's progress lines to the log of its Airflow task."""
+"""Copies a running job's progress lines to its Airflow task's log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LogProgress:
         self._said: str | None = None
 
     async def look(self, job: JobDescription, now: float) -> None:
-        """Check a running job's log; `now` is in seconds."""
+        """Log any new progress of a running job; `now` is in seconds."""
         if now - self._looked_at < EVERY_SECONDS:
             return
         self._looked_at = now

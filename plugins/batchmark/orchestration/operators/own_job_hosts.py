@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class HostMemory:
-    """Remembers the hosts of a task's attempts. Errors in the lookup never affect the job."""
+    """Remembers the hosts that a task's attempts ran on. Failed lookups never affect the job."""
 
     def __init__(self) -> None:
         self._found: dict[str, asyncio.Task[JobHost | None]] = {}
@@ -25,7 +25,7 @@ class HostMemory:
             self._found[arn] = asyncio.create_task(_ask(clients, job))
 
     async def host(self, job: JobDescription) -> JobHost | None:
-        """Return a finished job's host, or None if it was not looked up in time."""
+        """Return a finished job's host, or None if it wasn't looked up in time."""
         found = self._found.get(container_instance(job) or "")
         return await found if found else None
 

@@ -3,13 +3,13 @@
 A job's turn comes when the previous job's Airflow task is over. Only then have that job, all its
 attempts and any On-Demand replacement ended.
 
-A job whose replicas share an instance must also be alone on it. Jobs of other runs and of cleared
+A job whose replicas share an instance must also be alone on it. Jobs from other runs and cleared
 tasks use the same queue, which serves only that instance, so nothing is submitted until the queue
-is empty. Batch can't check and submit atomically, so several jobs may be submitted together. Each
+is empty. Batch can't check and submit atomically, so several jobs can be submitted together. Each
 therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. During those
-seconds, replicas of the other jobs may start alongside its own.
+seconds, the other jobs' replicas can start alongside its own.
 
-An own job's queue may have other users and may never be empty, so it isn't checked.
+An own job's queue can have other users and might never be empty, so it isn't checked.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 
 class NotSubmittedError(BatchmarkError):
-    """A job was rejected, or its turn did not come in time."""
+    """Raised if a job was rejected, or if its turn did not come in time."""
 
 
 class NotRunError(BatchmarkError):
-    """A job is skipped because it would fail."""
+    """Raised if a job is skipped because it would fail."""
 
 
 class WaitsForItsTurn:
-    """Mixin for a BaseTrigger that waits for its job's turn. The trigger sets the attributes."""
+    """Mixin for a BaseTrigger that waits for its job's turn and sets these attributes."""
 
     task_instance: Any
     log: Any
@@ -61,8 +61,8 @@ class WaitsForItsTurn:
         """Wait until the job may be submitted.
 
         Raises:
-            NotSubmittedError: its turn did not come in time.
-            NotRunError: the first job of its side failed through its own error.
+            NotSubmittedError: the job's turn did not come in time.
+            NotRunError: the first job on the same side failed through its own error.
         """
         if self.order.after is not None:
             await self._wait_for_task_before(self.order.after)
@@ -90,20 +90,20 @@ class WaitsForItsTurn:
             _awaited.pop(key, None)
 
     async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
-        """Sleep until the next poll of Airflow, or until the previous trigger has ended."""
+        """Sleep until it's time to poll Airflow again, or until the previous trigger has ended."""
         for _ in range(round(await self._seconds_between() / SOON_SECONDS)):
             await self.sleep(SOON_SECONDS)
             if _awaited.get(key):
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow: the more tasks are ahead, the longer."""
+        """Return the seconds between polls of Airflow, which grow with the tasks still ahead."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
 
     def tell_end(self) -> None:
-        """Notify the trigger that waits for this one, if it runs in the same process."""
+        """Notify the trigger waiting for this one, if it runs in the same process."""
         if self.task_instance is not None and not self.order.alone:
             key = self._key(self.task_instance.map_index)
             if key in _awaited:
@@ -156,7 +156,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return why another instance's job failed, if a rerun would fail the same way."""
+        """Return another instance's error if a rerun would fail the same way, or None."""
         ti = self.task_instance
         if ti is None:
             return None
@@ -171,10 +171,10 @@ class WaitsForItsTurn:
 
 
 def is_over(states: Set[str | None]) -> bool:
-    """Whether all tasks with these states are over; a task without a state may still run."""
+    """Return whether all tasks with these states are over; one without a state can still run."""
     return bool(states) and states <= OVER
 
 
 def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a job is among its queue's live jobs but not the oldest."""
+    """Return whether a job is among its queue's live jobs without being the oldest."""
     return job_id in [job["jobId"] for job in live[1:]]

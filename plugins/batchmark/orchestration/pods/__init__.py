@@ -1,1 +1,1 @@
-"""Runs pods that share GPUs, with the cluster's API, an operator and its watch."""
+"""Runs pods that share GPUs, using the cluster's API, an operator and a watch."""

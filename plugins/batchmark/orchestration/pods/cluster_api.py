@@ -37,9 +37,9 @@ REMEDIES = {
 
 @contextmanager
 def kubeconfig(cluster: Cluster) -> Iterator[str]:
-    """Yield the path of a temporary kubeconfig without secrets, as a context manager.
+    """Yield the path of a temporary, secret-free kubeconfig inside a `with` block.
 
-    When a token expires, a new one is created with this process's current AWS credentials, which
+    When a token expires, a new one is created from this process's current AWS credentials, which
     can be renewed while a job runs.
     """
     hook = EksHook(aws_conn_id=None, region_name=cluster.region)
@@ -49,7 +49,7 @@ def kubeconfig(cluster: Cluster) -> Iterator[str]:
 
 
 def kubernetes_hook(config_file: str) -> KubernetesHook:
-    """Return a hook with its own client settings; by default, all share one set per process."""
+    """Return a hook with its own client settings; by default, all hooks in a process share them."""
     return KubernetesHook(
         kubernetes_conn_id=None,
         client_configuration=kubernetes.Configuration(),
@@ -59,7 +59,7 @@ def kubernetes_hook(config_file: str) -> KubernetesHook:
 
 
 class ClusterApi:
-    """The API of one cluster, through a hook's client. Objects are JSON as in the Kubernetes API.
+    """One cluster's API, called through a hook's client; objects are the Kubernetes API's JSON.
 
     Raises:
         ClusterError: the cluster denies access, or lacks something that the run needs.
@@ -80,7 +80,7 @@ class ClusterApi:
         self.clock, self.sleep = clock, sleep
 
     def nodes(self) -> list[Object]:
-        """List the nodes with GPUs that are ready."""
+        """List the GPU nodes that are ready."""
         with self._let_in():
             found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
         return [
@@ -91,14 +91,14 @@ class ClusterApi:
         ]
 
     def pods(self, job_name: str) -> list[Object]:
-        """List a job's pods in the order of their indexes."""
+        """List a job's pods in order of their indexes."""
         found = self._core.list_namespaced_pod(
             self.cluster.namespace, label_selector=f"batch.kubernetes.io/job-name={job_name}"
         )
         return sorted(self._json(found.items), key=_index)
 
     def events(self, job_name: str) -> list[Object]:
-        """List the events of a job's pods, the latest last."""
+        """List the events of a job's pods, latest last."""
         found = self._json(self._core.list_namespaced_event(self.cluster.namespace).items)
         of_job = [one for one in found if one["involvedObject"]["name"].startswith(job_name)]
         return sorted(of_job, key=lambda one: one.get("lastTimestamp") or "")
@@ -108,7 +108,7 @@ class ClusterApi:
         return found
 
     def log(self, pod: Object, lines: int | None = None) -> str:
-        """Return a pod's log, or a line saying why there is none."""
+        """Return a pod's log, or a line saying why it couldn't be read."""
         name = pod["metadata"]["name"]
         try:
             # The library's own reading gives the text of a Python literal.
@@ -120,7 +120,7 @@ class ClusterApi:
         return str(answer.data.decode(errors="replace"))
 
     def offer_gpus(self, *, shared: bool) -> None:
-        """Make the device plugin offer whole GPUs or shares, and wait until the node does."""
+        """Make the device plugin offer whole or shared GPUs, and wait until the node does so."""
         mode = SharingMode.TIME_SLICING if shared else SharingMode.EXCLUSIVE
         wanted = self.cluster.pods_at_once(shared=shared)
         setting = {"name": "CONFIG_FILE", "value": f"/config/{mode}.yaml"}
@@ -149,7 +149,7 @@ class ClusterApi:
         tell(f"The node offers {wanted} {GPU} ({mode}).")
 
     def remove_jobs(self) -> None:
-        """Delete all our jobs and pods, and wait until the pods no longer exist."""
+        """Delete all our jobs and pods, and wait until the pods are gone."""
         found = selector(installation_labels(self.cluster))
 
         def are_gone() -> bool:

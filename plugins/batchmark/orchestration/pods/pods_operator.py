@@ -31,8 +31,8 @@ class PodsOperator(KubernetesJobOperator):
 
     Args:
         planned: the job, a PlannedJob as JSON.
-        begins_exclusive: whether the job starts without GPU sharing. Sharing is enabled once the
-        log has reported that pods are waiting for a GPU.
+        begins_exclusive: whether the job starts without GPU sharing. Sharing is then enabled once
+        the log has reported that pods are waiting for a GPU.
         pending_seconds, starting_seconds: see PodsWatch.
     """
 
@@ -75,7 +75,7 @@ class PodsOperator(KubernetesJobOperator):
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
-        """Return the complete job, which the provider would otherwise assemble from parts."""
+        """Return the complete job, which the provider would otherwise assemble piece by piece."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
         name = full_name(self.planned.name, run_id, number).replace("_", "-")
         manifest = job_manifest(self._cluster, run_id, self.planned, name=name)
@@ -91,7 +91,7 @@ class PodsOperator(KubernetesJobOperator):
             ) from error
 
     def _watch(self, context: Context, api: ClusterApi) -> None:
-        """Watch the job, and report to later tasks how it ended.
+        """Watch the job, and tell later tasks how it ended.
 
         Raises:
             ClusterError: the job failed, or a pod could not start.

@@ -1,4 +1,4 @@
-"""Watches a Kubernetes job's pods until they end, and explains why pods do not start."""
+"""Watches a Kubernetes job's pods until they end, and explains why any aren't starting."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PodsWatch:
 
     Args:
         pending_seconds: limit for a pod's wait for a node or for missing resources.
-        starting_seconds: limit for the start of its container, including the image pull.
-        share: function that enables sharing, called when pods wait for GPUs that other pods of the
-        job hold; or None.
+        starting_seconds: limit for a container's start, including the image pull.
+        share: function to enable sharing, called when pods wait for GPUs that the job's other pods
+        hold; or None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PodsWatch:
         self._told: set[str] = set()
 
     def run(self) -> str | None:
-        """Wait until the job ends or must be stopped; return why it failed, or None."""
+        """Wait until the job ends or must be stopped; return why it failed, or None on success."""
         until = self.api.clock() + self.api.cluster.timeout_seconds + SPARE_SECONDS
         read_at = self.api.clock()
         while self.api.clock() < until:
@@ -75,11 +75,11 @@ class PodsWatch:
         return f"Kubernetes job {self.job_name} did not finish within its timeout"
 
     def log(self) -> str:
-        """Return the log of the first replica, which collects all measurements."""
+        """Return the log from the first replica, which collects all measurements."""
         return self.api.log(self.pods[0], LONGEST_LOG_LINES) if self.pods else ""
 
     def started_at(self) -> datetime | None:
-        """Return the start time of the first pod, or None if none has started."""
+        """Return when the first pod started, or None if none has."""
         begun = [
             since
             for pod in self.pods
@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Return why pods have waited too long, or None; first enable sharing if that may help."""
+        """Return why pods have waited too long, or None; first enable sharing if it might help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)
@@ -140,14 +140,14 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        """Whether any pod has a node, and so a GPU, even if it is still pulling its image."""
+        """Return whether any pod has a node, and so a GPU, even if it's still pulling its image."""
         return any(
             pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
             for pod in self.pods
         )
 
     def _tell_counts(self) -> None:
-        """Log the number of pods in each phase whenever it changes."""
+        """Log how many pods are in each phase whenever this changes."""
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
         listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
         text = f"Pods of {self.job_name}: {listed or 'none yet'}"

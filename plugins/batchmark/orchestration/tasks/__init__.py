@@ -1,1 +1,1 @@
-"""The DAGs' tasks, with one module per part of a DAG."""
+"""The DAGs' tasks, with one module for each part of a DAG."""

@@ -1,7 +1,7 @@
-"""The tasks for alerts in benchmark runs and in the DAGs change_alert and send_alerts.
+"""The alert tasks in benchmark runs and in the DAGs change_alert and send_alerts.
 
 `open_alerts` decides and stores, `publish_alerts` sends, and `announce_regressions` notifies other
-DAGs. The last one does not depend on the second, so a channel that is down does not delay it.
+DAGs. The last doesn't depend on the second, so it isn't delayed by a channel that is down.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def change_params() -> dict[str, Param]:
 
 
 def check_settings() -> None:
-    """Check, without sending anything, that alerts could be sent with the current settings.
+    """Check that alerts could be sent with the current settings, without sending anything.
 
     Raises:
-        AlertError: the settings, or a connection that they name, can't be used.
+        AlertError: the settings, or a connection named in them, can't be used.
     """
     from batchmark.orchestration.channels import check_channels
 
@@ -68,7 +68,7 @@ def check_settings() -> None:
 def open_alerts(context: Context, changes_key: str) -> list[str]:
     """Store the run's new alerts and its message; return the ids of the message's alerts.
 
-    Nothing is sent. A retry finds the stored message and applies what has not been applied yet.
+    Nothing is sent. A retry finds the stored message and applies whatever hasn't been applied yet.
     """
     from batchmark.changes.records import RunChanges
 
@@ -92,15 +92,16 @@ def open_alerts(context: Context, changes_key: str) -> list[str]:
 def publish_alerts(
     context: Context, alert_ids: Sequence[str] | None, report_key: str | None
 ) -> None:
-    """Send the run's message, if any, through each channel independently.
+    """Send the run's message, if it has one, through each channel independently.
 
     As the last task of a run, it also fails if `alert_ids` or `report_key` is None, because
     open_alerts or publish_report left no result.
 
     Raises:
-        AlertError: a channel did not accept it; a retry or the DAG send_alerts sends it again.
-        AirflowFailException: after sending, if the run is incomplete, or if it is unknown whether a
-            channel received the message. In the latter case, the task succeeds once cleared.
+        AlertError: a channel didn't accept it; a retry or the DAG send_alerts will send it again.
+        AirflowFailException: raised after sending if the run is incomplete, or if it is unknown
+            whether a channel received the message. In the latter case, clearing the task makes it
+            succeed.
         AirflowSkipException: the run is a dry run, or nothing was planned.
     """
     try:
@@ -126,7 +127,7 @@ def publish_alerts(
 
 
 def announce_regressions(context: Context) -> None:
-    """Emit an event of the asset REGRESSIONS with the alerts that the run opened.
+    """Emit a REGRESSIONS asset event with the alerts that the run opened.
 
     Raises:
         AirflowSkipException: the run opened none, so there is no event.
@@ -140,10 +141,10 @@ def announce_regressions(context: Context) -> None:
 
 
 def change_alert(context: Context) -> str:
-    """Set an alert to the state chosen in the form; return the alert's id.
+    """Set an alert to the state chosen in the form, and return the alert's id.
 
     Raises:
-        AirflowFailException: there is no such alert, or it can't change to that state.
+        AirflowFailException: the alert doesn't exist, or it can't change to that state.
     """
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
@@ -162,10 +163,10 @@ def change_alert(context: Context) -> str:
 
 
 def send_pending(context: Context) -> None:
-    """Send the messages of all runs that have not been delivered yet.
+    """Send every run's messages that haven't been delivered yet.
 
     Raises:
-        AlertError: a channel still does not accept a message.
+        AlertError: a channel still doesn't accept a message.
         AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
@@ -185,8 +186,8 @@ def decide(
 ) -> RunMessage | None:
     """Create the run's message, or return None if nothing is new and nothing failed.
 
-    Changes that join an older alert are not new. They are stored immediately, so that a retry does
-    not join them again.
+    Changes that join an older alert aren't new. They are stored immediately, so that a retry
+    doesn't join them again.
     """
     from batchmark.analysis.failures import failed_jobs
     from batchmark.changes.alerts.merging import merge
@@ -224,7 +225,7 @@ def decide(
 
 
 def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
-    """Return the jobs' log URLs by suite and target, using the first of several repeats."""
+    """Return the jobs' log URLs by suite and target; of several repeats, the first is used."""
     jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 
@@ -235,7 +236,7 @@ def _send(
     """Send messages and log how each was delivered.
 
     Raises:
-        AlertError: a channel did not accept a message.
+        AlertError: a channel didn't accept a message.
         AirflowFailException: it is unknown, and not yet reported, whether a message arrived.
     """
     from batchmark.changes.alerts.delivering import deliver

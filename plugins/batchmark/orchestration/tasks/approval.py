@@ -1,4 +1,4 @@
-"""Turns a trigger form into the operator arguments of an approved run of any kind."""
+"""Turns a trigger form into operator arguments for an approved run of any kind."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def approved_jobs(
 ) -> Arguments:
     """Check a run's parameters and worst-case cost; return the operator arguments for each job.
 
-    A dry run returns an empty list, so that no job runs.
+    For a dry run, the list is empty, so that no job runs.
 
     Args:
-        propose: plans the jobs from the configuration and the name of the run's folder.
-        arguments: builds the operator arguments from the configuration, the run's id and the jobs.
+        propose: plans the jobs, given the configuration and the name of the run's folder.
+        arguments: builds the operator arguments, given the configuration, the run id and the jobs.
     """
     from batchmark.orchestration.tasks.alerts import check_settings
 
@@ -47,6 +47,6 @@ def approved_jobs(
 
 
 def _with(given: GivenVersion, job: PlannedJob) -> PlannedJob:
-    """Return the job with the version given in the form, if any."""
+    """Return the job, applying any version given in the form."""
     version = given.over(job.version)
     return job.model_copy(update={"version": None if version == GivenVersion() else version})

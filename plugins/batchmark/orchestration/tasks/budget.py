@@ -1,4 +1,4 @@
-"""Approves and books a run's worst-case cost before submission, and settles the actual cost."""
+"""Approves and books a run's worst-case cost before submission, and later its actual cost."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     A dry run books nothing: it only stores its plan and prints whether the run would be refused.
 
     Raises:
-        PlanError: the cap is not a valid amount, the run's id is taken, or the run could exceed a
-        cap. Nothing was written, unless another run was planned at the same time.
+        PlanError: the cap isn't a valid amount, the run id is taken, or the run could exceed a cap.
+        Nothing was written, unless another run was planned at the same time.
     """
     config, jobs, nodes, sides, prices, schedule = proposal
     params = context["params"]
@@ -120,7 +120,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """Forecast the most that runs like this can cost next month; empty without a schedule.
+    """Forecast the most that runs like this can cost next month; "" if there is no schedule.
 
     `schedule` is the own job's schedule; by default, the DAG's is used.
     """
@@ -131,9 +131,9 @@ def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: dateti
 
 
 def check_run_id(context: Context, store: RunStore) -> None:
-    """Reject the id of another DAG's run, because both would share folder, jobs and booking.
+    """Reject a run id used by another DAG: the runs would share a folder, jobs and a booking.
 
-    An id whose folder already belongs to a run with another id is rejected, too.
+    Also reject an id whose folder already belongs to a run with a different id.
 
     Raises:
         PlanError: the id is taken.
@@ -152,7 +152,7 @@ def _taken(context: Context, whose: str) -> str:
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
     """Replace a run's booked worst case with its actual cost.
 
-    Jobs whose cost is unknown stay booked at their worst case. A local cloud's jobs cost nothing.
+    Jobs with an unknown cost stay booked at their worst case. Jobs on a local cloud cost nothing.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -176,5 +176,5 @@ def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
 
 
 def _local_cost_suffix(store: RunStore) -> str:
-    """Return a suffix for amounts that don't apply, because the jobs run on a local cloud."""
+    """Return a suffix for amounts that don't apply because the jobs run on a local cloud."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

@@ -16,7 +16,7 @@ from batchmark.runs.plans.planning import check_targets
 
 
 def diagnose_queues(context: Context) -> str:
-    """Diagnose the queues of the chosen targets, publish the result, and return the page's key.
+    """Diagnose the chosen targets' queues, publish the result, and return the page's key.
 
     Raises:
         AirflowFailException: the configuration is invalid, or a target is unknown.

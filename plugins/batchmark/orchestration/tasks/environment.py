@@ -22,7 +22,7 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
     Without `shared_too`, targets whose jobs share an instance are checked only if named.
 
     Raises:
-        AirflowFailException: a target is unknown, or (after publishing) a check failed.
+        AirflowFailException: a target is unknown, or a check failed (raised after publishing).
     """
     from batchmark.runs.plans.planning import check_targets
 
@@ -44,8 +44,8 @@ def check(
 ) -> str:
     """Check the given targets, publish the result, and return the page's key.
 
-    `nodes` is the node count of the largest multi-node job. `foreign` means that queues and job
-    definitions belong to others, `own_jobs` that our targets have own jobs' job definitions.
+    `nodes` is the node count of the largest multi-node job. `foreign` means that others own the
+    queues and job definitions, `own_jobs` that our targets use own jobs' job definitions.
     """
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment

@@ -1,4 +1,4 @@
-"""The task of own_job_schedule, which finds own jobs that are due and not already running."""
+"""The task of own_job_schedule: find own jobs that are due and not already running."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EARLIER_RUNS = 50  # by the schedule, that may still wait for their turn
 
 
 def find_due(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of each run to start: one per job that became due since the last check.
+    """Return arguments for each run to start: one per job that has come due since the last check.
 
-    A job runs once, however often it became due in the meantime. Run ids contain the job and the
-    time, so a retry starts no run twice.
+    A job runs only once, however often it came due in the meantime. Run ids contain the job and the
+    time, so a retry doesn't start any run twice.
     """
     now = context["dag_run"].run_after
     since = context.get("prev_data_interval_end_success") or now - timedelta(minutes=MINUTES)
@@ -52,7 +52,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """Return the latest times, up to `now`, at which a job was due, latest first.
+    """Return the times up to `now` at which a job was last due, latest first.
 
     Raises:
         PlanError: the schedule is invalid, or no run is ever due.
@@ -76,9 +76,9 @@ def _live(context: Context, *run_ids: str) -> bool:
 
 
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
-    """Return the own jobs that live runs are measuring, whether scheduled or started by hand.
+    """Return the own jobs being measured by live runs, whether scheduled or started by hand.
 
-    Only this month's bookings are considered and, on its first day, the previous month's.
+    Only this month's bookings count, plus last month's on the first day of the month.
     """
     from batchmark.runs.spending import month_spending, spending_key
 

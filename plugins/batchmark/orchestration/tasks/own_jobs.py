@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_own_job(context: Context) -> str:
-    """Check the environment of an own job's targets, using the own job's job definitions."""
+    """Check the environment for an own job's targets, using the own job's job definitions."""
     from batchmark.orchestration.tasks import environment
     from batchmark.runs.plans.own_job_plan import chosen_job, own_targets, parse_own_job_run
 
@@ -42,7 +42,7 @@ def check_own_job(context: Context) -> str:
 
 
 def plan_own_job(context: Context) -> Arguments:
-    """Plan a run of an own job; return what `approved_jobs` returns."""
+    """Plan an own job's run, returning the same as `approved_jobs`."""
     from batchmark.runs.plans.own_job_plan import parse_own_job_run, plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
@@ -57,7 +57,7 @@ def plan_own_job(context: Context) -> Arguments:
 
 
 def check_sides(context: Context) -> str:
-    """Check the environment of a comparison's queues and job definitions."""
+    """Check the environment for a comparison's queues and job definitions."""
     from batchmark.orchestration.tasks import environment
 
     with fail_if_refused(context):
@@ -70,7 +70,7 @@ def check_sides(context: Context) -> str:
 
 
 def plan_comparison(context: Context) -> Arguments:
-    """Plan a comparison; from then on, the leak guard also checks its queues."""
+    """Plan a comparison, and have the leak guard check its queues from then on."""
     from batchmark.runs.own_jobs.known_queues import remember
     from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags

@@ -26,7 +26,7 @@ POLL_SECONDS = 10
 
 
 def plan_pods(context: Context) -> Arguments:
-    """Plan a run of pods; return what `approved_jobs` returns."""
+    """Plan a run of pods, returning the same as `approved_jobs`."""
     from batchmark.runs.plans.pod_plan import plan_pods as plan
     from batchmark.runs.plans.sharing_plan import sharing_options
 
@@ -80,7 +80,7 @@ def wait_for_node(context: Context) -> None:
     """Wait until the node is ready.
 
     Raises:
-        AirflowFailException: it was not ready in time; the message includes EKS's reason.
+        AirflowFailException: the node wasn't ready in time; the message includes EKS's reason.
     """
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
@@ -109,7 +109,7 @@ def end_node() -> None:
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Collect the run's results as `run.collect_results` does; return the key."""
+    """Collect the run's results as `run.collect_results` does, and return their key."""
     from batchmark.orchestration.tasks.run import record, submitted_plan
     from batchmark.runs.pod_collecting import EndedPods, collect_pods
 

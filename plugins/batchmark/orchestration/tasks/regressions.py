@@ -1,4 +1,4 @@
-"""The tasks that detect a run's regressions: they find suspects, measure them again and decide."""
+"""Tasks that detect a run's regressions: they find suspects, measure them again, and decide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
-    """Store the run's suspects; return the operator arguments for the first fresh jobs."""
+    """Store the run's suspects; return operator arguments for the first round of fresh jobs."""
     from batchmark.changes.suspects import Suspects, suspects_among, why_unwatchable
     from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve, uncertainties
     from batchmark.orchestration.run_history import RunHistory
@@ -56,7 +56,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
-    """Return the operator arguments for a second round of fresh jobs, for suspects still in doubt.
+    """Return operator arguments for a second round of fresh jobs, for suspects still in doubt.
 
     A suspect whose first fresh job left no result is also measured again.
 
@@ -84,7 +84,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
 
 
 def detect_regressions(context: Context, collected_key: str | None) -> str:
-    """Determine what changed, store it with the verdicts, and return the key of the changes.
+    """Determine what changed, store the changes with the verdicts, and return the changes' key.
 
     Raises:
         AirflowSkipException: nothing was collected.
@@ -130,7 +130,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
 
 
 def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
-    """Add fresh jobs to the stored run, to the history and to the run's costs."""
+    """Add fresh jobs to the stored run, the history and the run's costs."""
     from batchmark.analysis.cost import run_costs
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle

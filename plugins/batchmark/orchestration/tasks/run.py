@@ -1,4 +1,4 @@
-"""The tasks of a benchmark run. They exchange S3 keys, never results."""
+"""The tasks of a benchmark run, which pass each other S3 keys, never results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from batchmark.runs.plans.planning import plan_jobs as plan
 def plan_jobs(
     context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
 ) -> Arguments:
-    """Plan a run of a suite; return what `approved_jobs` returns."""
+    """Plan a run of a suite, returning the same as `approved_jobs`."""
     params = context["params"]
 
     def propose(config: Config, run_name: str) -> Proposal:
@@ -57,7 +57,7 @@ def plan_jobs(
 
 
 def plan_sharing(context: Context) -> Arguments:
-    """Plan a run of the suite `sharing`; return what `approved_jobs` returns."""
+    """Plan a run of the suite `sharing`, returning the same as `approved_jobs`."""
     from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
     from batchmark.runs.plans.sharing_plan import sharing_options, skipped_size_notes
 
@@ -76,7 +76,7 @@ def plan_sharing(context: Context) -> Arguments:
 def collect_results(context: Context, run_task_id: str) -> str:
     """Collect the run's results, settle its cost and append its rows to the history.
 
-    Emit an event of the asset RESULTS with the history keys. Return the key of the collected run.
+    Emit a RESULTS asset event with the history keys. Return the collected run's key.
     """
     from batchmark.orchestration.run_history import collect_jobs
 
@@ -89,7 +89,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
 
 
 def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPlan:
-    """Return the plan whose jobs the task `run_task_id` ran.
+    """Return the plan for the jobs that the task `run_task_id` ran.
 
     Raises:
         AirflowSkipException: there is no such plan, or the run is a dry run.
@@ -152,10 +152,10 @@ def compare(context: Context, collected_key: str) -> str:
 def publish_report(context: Context, comparison_key: str | None) -> str:
     """Write report.json, report.html and the linked pages; return the report's key.
 
-    If all jobs succeeded, emit an event of the asset REPORT with each job's times.
+    If all jobs succeeded, emit a REPORT asset event with each job's times.
 
     Raises:
-        AirflowFailException: after publishing, if a job failed or left no result.
+        AirflowFailException: a job failed or left no result; raised after publishing.
     """
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
@@ -198,10 +198,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the page's key.
 
-    If the table in use is better, it is kept; see `NoiseTable.outlives`.
+    If the table already in use is better, it is kept; see `NoiseTable.outlives`.
 
     Raises:
-        AirflowFailException: after publishing, if a target could not be calibrated or a job failed.
+        AirflowFailException: a target wasn't calibrated or a job failed; raised after publishing.
     """
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
@@ -236,9 +236,9 @@ def publish_noise(context: Context, collected_key: str) -> str:
 
 
 def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] = ()) -> None:
-    """Fail if a job failed or left no result; `gone` are jobs whose results were lost since then.
+    """Fail if a job failed or left no result; `gone` lists jobs whose results have since been lost.
 
-    A reason that jobs share appears once, without the log, which is in the report.
+    A reason shared by several jobs appears once, without the log, which is in the report.
     """
     from batchmark.report.blocks import grouped
 

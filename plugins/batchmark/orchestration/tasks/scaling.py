@@ -24,7 +24,7 @@ def check_environment(context: Context) -> str:
 
 
 def plan_jobs(context: Context) -> Arguments:
-    """Plan a run of multi-node training; return what `approved_jobs` returns."""
+    """Plan a multi-node training run, returning the same as `approved_jobs`."""
     from batchmark.runs.plans.options import parse_options
     from batchmark.runs.plans.scaling_plan import needs_files, plan_scaling, skipped_size_notes
     from batchmark.runs.run_file_system import check_tags

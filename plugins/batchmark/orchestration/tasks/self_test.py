@@ -60,7 +60,7 @@ def self_test_params() -> dict[str, Param]:
 
 
 def try_detector(context: Context) -> str:
-    """Test the detector on copies of the history with inserted steps; return the results' key."""
+    """Test the detector on copies of the history with steps inserted; return the results' key."""
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 
@@ -101,7 +101,7 @@ def publish_self_test(context: Context, tested_key: str) -> str:
 
 
 def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[Series]:
-    """Read the times of every series since a given day; by default, of all suites."""
+    """Read every series' times since a given day, either in these suites or, by default, in all."""
     from batchmark.history.series import COLUMNS, series_histories
     from batchmark.history.store import HistoryStore
 
@@ -110,7 +110,7 @@ def read_times(config: Config, suites: Collection[str] | None, since: date) -> l
 
 
 def current_detector() -> tuple[Detector, str]:
-    """Return the detector as benchmark runs call it, and its settings as text."""
+    """Return the detector as used by benchmark runs, and its settings as text."""
     from batchmark.changes.detection import detect_changes
 
     settings = load_detector_settings()

@@ -1,6 +1,6 @@
-"""Access rights of Airflow's users, derived from their permissions on our DAGs.
+"""Airflow users' access rights, derived from their permissions on our DAGs.
 
-Airflow does not protect a plugin's routes, so each of our routes asks Airflow's auth manager.
+Airflow doesn't protect a plugin's routes, so each of ours asks Airflow's auth manager.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """A signed token that proves, for some hours, that a form came from this user's page."""
+        """A signed token, valid for some hours, proving that a form came from this user's page."""
         return _signer().dumps(str(self.user.get_id()))
 
 
@@ -52,8 +52,8 @@ def reader(request: Request, user: GetUserDep) -> Visitor:
     """Return the visitor, who must have read access.
 
     Raises:
-        HTTPException: 401 without a session, 403 without the permission, 400 if the address has a
-            control character, which none of our names contain.
+        HTTPException: 401 without a session, 403 without permission, 400 if the address contains a
+            control character, since none of our names do.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)
@@ -67,17 +67,17 @@ Reader = Annotated[Visitor, Depends(reader)]
 
 
 def check_may_read(visitor: Visitor, dag_id: str) -> None:
-    """Raise HTTPException 403 if the visitor may not see the DAG's runs."""
+    """Raise a 403 HTTPException if the visitor may not see the DAG's runs."""
     if not visitor.may_read(dag_id):
         raise HTTPException(403, f"This page needs permission to see runs of {dag_id}.")
 
 
 def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = "") -> Visitor:
-    """Return the visitor, who must have sent one of our forms and may change alerts.
+    """Return the visitor, who must have sent one of our forms and be allowed to change alerts.
 
     Raises:
-        HTTPException: 403 without the permission, or if the form came from another site, has
-            expired or belongs to another user.
+        HTTPException: 403 without permission, or if the form came from another site, has expired or
+            belongs to another user.
     """
     if not visitor.may_edit:
         raise HTTPException(403, f"Changing an alert needs permission to trigger {EDIT_DAG}.")

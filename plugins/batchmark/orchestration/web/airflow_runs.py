@@ -25,14 +25,14 @@ class AirflowRun(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A DAG's schedule next month; `runs` is None if it is not a cron expression."""
+    """A DAG's schedule for next month; `runs` is None if it isn't a cron expression."""
 
     runs: int | None
     paused: bool
 
 
 def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
-    """Return the runs of the given DAGs, or only those with `run_id` if given, newest first."""
+    """Return the given DAGs' runs, newest first; if `run_id` is given, only those with this id."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
         .where(DagRun.dag_id.in_(list(dag_ids)))
@@ -49,7 +49,7 @@ def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
 
 
 def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
-    """Return a run's failed tasks in the order in which they ended, with the reason if known."""
+    """Return a run's failed tasks in the order they ended, with reasons where known."""
     told = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.run_id == TaskInstance.run_id,

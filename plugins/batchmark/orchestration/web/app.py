@@ -1,4 +1,4 @@
-"""The pages, as a FastAPI application that Airflow's API server mounts."""
+"""The FastAPI application that serves the pages, mounted by Airflow's API server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @cached(TTLCache(1, CONFIG_SECONDS))
 def current_library() -> Library:
-    """Return the library of the published bucket; the configuration is reread every minute.
+    """Return the installation's library, rereading the published configuration every minute.
 
     Raises:
         ConfigError: no valid configuration is published.
@@ -49,7 +49,7 @@ def _library(_: str) -> Library:
 
 @cache
 def application() -> FastAPI:
-    """Create the application without FastAPI's own pages, which would not require a login."""
+    """Create the application, without FastAPI's own pages, which wouldn't require a login."""
     app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.library = current_library
     for routes in (runs, trends, account):

@@ -1,4 +1,4 @@
-"""The pages' access to reports, documents, history, alerts and bookings in the result bucket."""
+"""Gives the pages access to the result bucket: reports, documents, history, alerts, bookings."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Library:
-    """One installation's result bucket. It is thread-safe and lives as long as the process."""
+    """One installation's result bucket; thread-safe and kept for as long as the process lives."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -94,7 +94,7 @@ class Library:
     def page(self, dag_id: str, run_id: str) -> str | None:
         """Return a DAG run's stored page, or None if it has none.
 
-        For the imported run of the published table, this is the example page.
+        For the run imported from the published table, this is the example page.
         """
         if run_id == published_table().run_id:
             return page_html(published_page())
@@ -127,13 +127,13 @@ class Library:
         return html
 
     def file(self, key: str) -> bytes | None:
-        """Return an object's content, or None if it is missing or may not be shown."""
+        """Return an object's content, or None if the object is missing or may not be shown."""
         if not key.startswith(SHOWN_FOLDERS):
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
     def owner(self, key: str) -> str | None:
-        """Return the DAG whose run an object belongs to, or None if unknown."""
+        """Return the DAG whose run owns an object, or None if unknown."""
         folder, *rest = key.split("/")
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
@@ -141,11 +141,11 @@ class Library:
         return plan.dag_id if plan else None
 
     def owner_of_run(self, run_id: str) -> str | None:
-        """Return the DAG that a run's folder belongs to, as `owner` does."""
+        """Return the DAG that a run's folder belongs to; see `owner`."""
         return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
-        """Return the keys of a job's result documents; the latest attempt's comes last."""
+        """Return the keys of a job's result documents, with the latest attempt's last."""
         if not prefix.startswith(SHOWN_FOLDERS):
             return []
         names = prefix + document_prefix(job_id)
@@ -153,7 +153,7 @@ class Library:
         return sorted(found, key=lambda key: (len(key), key))
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
-        """Return summaries by run ID, omitting runs without a readable one."""
+        """Return summaries by run ID, omitting runs without a readable summary."""
         found = self._stored(run_ids, SUMMARY, RunSummary)
         if (run_id := published_table().run_id) in run_ids:
             found[run_id] = published_summary()
@@ -164,7 +164,7 @@ class Library:
         return self._stored(run_ids, PLAN, RunPlan)
 
     def _stored(self, run_ids: Sequence[str], name: str, kind: type[Stored]) -> dict[str, Stored]:
-        """Read one object from each run's folder, omitting missing or unreadable ones."""
+        """Read the same object from each run's folder, omitting missing or unreadable ones."""
 
         def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
@@ -192,7 +192,7 @@ class Library:
     def standings(
         self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
     ) -> dict[SeriesKey, Standing]:
-        """Judge each series' newest run against its level, including changes in open alerts."""
+        """Judge each series' newest run against its level, allowing for changes in open alerts."""
         series = self.series(suite, metric, least_runs)
         told = tuple(
             point
@@ -206,7 +206,7 @@ class Library:
         return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
 
     def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
-        """Return each pair's median speedup over all rows, and the standing of its latest run."""
+        """Return each pair's median speedup across all rows, and the standing of its latest run."""
         settings = _detector_settings()
 
         def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
@@ -219,14 +219,14 @@ class Library:
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
     ) -> dict[tuple[str, str], RunConditions]:
-        """Return the conditions of a suite's jobs in these runs, by run and target."""
+        """Return the conditions that a suite's jobs had in these runs, by run and target."""
         make = partial(_conditions, run_ids)
         return self._made_of(suite, ("conditions", run_ids), make, least_runs)
 
     def _made_of(
         self, suite: str, name: Hashable, make: Callable[[pa.Table], Made], least_runs: int
     ) -> Made:
-        """Return a value computed from a suite's latest rows; it is cached until they change."""
+        """Return a value computed from a suite's latest rows, cached until they change."""
         rows = self.history.rows(suite, least_runs=least_runs)
         if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
             return make(rows)
@@ -239,7 +239,7 @@ class Library:
         return cast("Made", held[1])
 
     def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
-        """Return the newest run that has matching rows of a target, or None."""
+        """Return the newest run with matching rows for a target, or None if there is none."""
         found = []
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
@@ -255,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """Find a target's run by id, or its newest run of a commit or image, or up to a day.
+        """Find a target's run by id, or its newest run for a commit or image, or up to a given day.
 
         Raises:
             CollectError: there is no such run.
@@ -307,7 +307,7 @@ class Library:
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
-        """Return the month's bookings by target; a total is None if an amount in it is unknown."""
+        """Total the month's bookings by target; a total is None if any amount in it is unknown."""
         booked = {job: usd for run in month.runs.values() for job, usd in run.job_usd.items()}
         targets: dict[str, str] = {}
         for suite in self.history.suites() if booked else ():

@@ -1,1 +1,1 @@
-"""Reports changes found in the history, re-runs and alerts."""
+"""Reports on re-runs, alerts, and changes found in the history."""

@@ -1,4 +1,4 @@
-"""Builds blocks for changes, re-runs and alerts, with a small chart of each changed figure."""
+"""Builds blocks for changes, re-runs and alerts, and a small chart for each changed figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 
 def section(report: Report) -> blocks.Section | None:
-    """Build the section; None if the first screen already says everything."""
+    """Build the section, or return None if the first screen already says everything."""
     if not report.tells_of_changes:
         return None
     shown = [

@@ -1,4 +1,4 @@
-"""Puts changes into words, for pages, the terminal and messages alike."""
+"""Puts changes into words for pages, terminals and messages alike."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def title(change: Change) -> str:
 
 
 def _since(change: Change) -> str:
-    """Name the version, driver or similar that changed at the same time; empty if none did."""
+    """Name the version, driver or similar that changed at the same time; "" if nothing did."""
     told = version.since(change.version_before, change.version)
     parts = [told] if told else []
     for found in change.causes:
@@ -89,7 +89,7 @@ def kind(change: Change) -> str:
 
 
 def _told(change: Change) -> ChangePoint:
-    """Return the point that represents the change: its largest in time, else in a metric."""
+    """Return the change's main point: the largest in a time or, if there is none, in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
@@ -111,17 +111,17 @@ def _by_how_much(change: Change) -> str:
 
 
 def value(amount: float, metric: Metric, series: SeriesKey) -> str:
-    """Format the figure of a level or a single run with its unit."""
+    """Format a level's or a single run's figure with its unit."""
     return value_text(read(amount, metric, series), metric, series)
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """Convert a figure to the value to show, which differs only for metrics of own jobs."""
+    """Convert a figure to the value shown, which differs only for own jobs' metrics."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 
 def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
-    """Format what `read` returns, with its unit."""
+    """Format a value returned by `read`, with its unit."""
     if metric == Metric.TIME:
         return row_values.value_text(series.values, amount)
     if metric == Metric.PRICE:
@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """Format a point's relative change with its sign, for figures as `read` returns them."""
+    """Format a point's relative change with a sign that fits the figures `read` returns."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
@@ -182,7 +182,7 @@ def _unit_hint(point: ChangePoint) -> Iterator[str]:
 
 
 def speedup(point: ChangePoint) -> str:
-    """Describe a speedup that changed together with a time."""
+    """Describe a speedup that changed along with a time."""
     series = point.series
     return f"speedup of {series.target} over {series.against}, {series.row}: {movement(point)}"
 
@@ -256,7 +256,7 @@ def summary(found: ChangesSection) -> str:
 
 
 def precision(rate: Rate | None) -> str:
-    """Say what share of the alerts turned out to be right."""
+    """Say what proportion of alerts turned out to be right."""
     if rate is None:
         return "No alerts have been judged yet, so it is not known how often they are right."
     return (
@@ -289,7 +289,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is known about a change besides its figures, as names with phrases."""
+    """Yield what is known about a change besides its figures, as named lists of phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     yield "suite", [first.series.suite]
     yield (
@@ -324,7 +324,7 @@ def first_run(change: Change) -> str:
 
 
 def _short(name: str, side: str | None) -> str:
-    """Return a cause's value with its digests shortened."""
+    """Return a cause's value with any digests shortened."""
     if side is None:
         return "none"
     return ", ".join(version.shortened(name, part) for part in side.split(", "))

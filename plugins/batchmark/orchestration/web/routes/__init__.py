@@ -1,1 +1,1 @@
-"""The routes of the pages inside Airflow. Each checks access before it reads anything."""
+"""The routes for the pages inside Airflow; each checks access before reading anything."""

@@ -1,4 +1,4 @@
-"""Pages for alerts and their states, and for past and expected costs."""
+"""Pages for alerts with their states, and for past and expected costs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def change_alert(
     state: Annotated[State, Form()],
     note: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
-    """Change an alert's state, as the DAG change_alert does."""
+    """Change an alert's state in the same way as the DAG change_alert."""
     if state == "recovered":
         raise HTTPException(422, "Only a later run can determine that an alert has recovered.")
     now = datetime.now(UTC)
@@ -101,7 +101,7 @@ def spent(here: Here, books: Books) -> str:
 def _of_own_jobs(
     books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
 ) -> Iterator[costs.Forecast]:
-    """Yield a forecast for each scheduled own job, based on its latest runs."""
+    """Yield a cost forecast for each scheduled own job, based on its latest runs."""
     try:
         scheduled = {
             name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule

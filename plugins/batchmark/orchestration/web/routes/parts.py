@@ -31,7 +31,7 @@ CONTENT_TYPES = {
 
 
 def library(request: Request) -> Library:
-    """Return the application's library of the installation's bucket."""
+    """Return the application's library for the installation's bucket."""
     found: Library = request.app.state.library()
     return found
 

@@ -1,4 +1,4 @@
-"""Pages for the list of runs, each run, and its files."""
+"""Pages for the list of runs, and for each run and its files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def home(here: Here) -> Response:
 
 
 class RunFilter:
-    """Selects runs by query parameters. An empty parameter matches every run."""
+    """Filters runs by query parameters; an empty parameter matches every run."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RunFilter:
 
     @property
     def needs_plans(self) -> bool:
-        """Whether the filter uses a field that may be known only from plans."""
+        """Whether the filter uses a field that might be known only from plans."""
         return bool(self.fields["dag"] or any(self.version.values()))
 
 
@@ -96,7 +96,7 @@ def runs(
     wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """List all runs, including those that Airflow has forgotten, newest first and imported last."""
+    """List all runs, newest first and imported ones last, even if Airflow has forgotten them."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
@@ -172,14 +172,14 @@ def runs(
 
 
 def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
-    """Add the plans of runs that Airflow has forgotten or that have no report."""
+    """Add plans for runs that have no report or that Airflow has forgotten."""
     plans = books.plans([line.run_id for line in lines if not line.dag_id or not line.summary])
     return [line.with_plan(plans.get(line.run_id)) for line in lines]
 
 
 @router.get("/dags/{dag_id}")
 def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
-    """List a DAG's runs; for a benchmark, with their results."""
+    """List a DAG's runs, with their results if the DAG is a benchmark."""
     check_may_read(visitor, dag_id)
     kind = KINDS.get(dag_id)
     if kind and kind.costs:
@@ -201,7 +201,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
-    """Show a run's page at an address that does not name its DAG."""
+    """Show a run's page at an address that doesn't name its DAG."""
     dag_id = owner(books, run_id)
     check_may_read(visitor, dag_id)
     return _page(here, books, dag_id, run_id)
@@ -209,7 +209,7 @@ def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
-    """Show a DAG run's page, or its state if it has none."""
+    """Show a DAG run's page, or just its state if it has no page."""
     check_may_read(visitor, dag_id)
     if (kind := KINDS.get(dag_id)) and kind.pages:
         check_may_read(visitor, owner(books, run_id, dag_id))
@@ -234,9 +234,9 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 
 
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
-    """Return the DAG whose run owns the folder of this id, which runs of several DAGs may share.
+    """Return the DAG whose run owns this id's folder; runs of several DAGs can share an id.
 
-    The plan names the DAG, or else Airflow does. If neither is conclusive, it is `dag_id`.
+    The plan names the DAG or, failing that, Airflow does. If neither is conclusive, it's `dag_id`.
     """
     if planned := books.owner_of_run(run_id):
         return planned
@@ -246,7 +246,7 @@ def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
 
 @router.get("/files/{key:path}")
 def file(books: Books, visitor: Reader, key: str) -> Response:
-    """Serve a document, log or page from the bucket, sandboxed."""
+    """Serve a sandboxed document, log or page from the bucket."""
     check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
@@ -258,7 +258,7 @@ def file(books: Books, visitor: Reader, key: str) -> Response:
 
 @router.get("/results/{folder:path}/{job_id}")
 def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) -> Response:
-    """Redirect to the result document of a job's latest attempt."""
+    """Redirect to the result document from a job's latest attempt."""
     check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
@@ -268,12 +268,12 @@ def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) 
 
 @router.get("/published")
 def example(here: Here) -> str:
-    """Show an example page, made without a GPU from a table that others published."""
+    """Show an example page, made without a GPU from a table published by others."""
     return here.within(page_html(published_page()), current="published")
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:
-    """Return each run's DAG, from Airflow or, if Airflow has forgotten the run, from its plan."""
+    """Look up each run's DAG in Airflow or, if Airflow has forgotten the run, in its plan."""
     known = {run.run_id: run.dag_id for run in airflow_runs.runs(COSTING)}
     plans = books.plans([run_id for run_id in run_ids if run_id not in known])
     return {run_id: plan.dag_id for run_id, plan in plans.items() if plan.dag_id} | known

@@ -1,4 +1,4 @@
-"""Pages for the trends of all series, and for comparisons of any two sides."""
+"""Pages that show the trends of all series, and compare any two sides."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def known_suite(books: Books, suite: str) -> str:
     """Check that the history has the suite.
 
     Raises:
-        HTTPException: 404 if it does not.
+        HTTPException: 404 if it doesn't.
     """
     if suite not in (known := books.history.suites()):
         raise HTTPException(
@@ -127,7 +127,7 @@ def one_trend(
 
 
 class Choice:
-    """The two sides of a comparison, as given in the address."""
+    """The two sides of a comparison, as specified in the address."""
 
     def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
         self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
