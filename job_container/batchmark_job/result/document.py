@@ -462,8 +462,8 @@ def parse_document(text: str | bytes) -> ResultDocument:
     if type(version) is not int or version not in SUPPORTED_VERSIONS:
         known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
         raise ResultError(
-            f"result document has schema_version {version!r:.100}, but this Batchmark reads "
-            f"{known}; use the job image and the plugins of the same release"
+            f"result document has schema_version {version!r:.100}, but this version of "
+            f"Batchmark supports {known}; use a job image and plugins from the same release"
         )
     # each key that the schema lacks would be an error of its own
     if (keys := _most_keys(raw)) > MOST_KEYS:

@@ -80,7 +80,7 @@ def test_version_1_still_reads():
 @pytest.mark.parametrize("version", [0, 3, "1", None, 1.5])
 def test_unknown_version_is_refused(raw, version):
     raw["schema_version"] = version
-    with pytest.raises(ResultError, match=r"schema_version .* reads 1, 2; use the job image"):
+    with pytest.raises(ResultError, match=r"schema_version .* supports 1, 2; use a job image"):
         parse_document(json.dumps(raw))
 
 

@@ -256,8 +256,9 @@ def _types(
     for shown, (asked, of_each) in most.items():
         if asked > (there := max(of_each, default=0)):
             raise PlanError(
-                f"its job requests {shown}, but no instance of {', '.join(named)} has more than "
-                f"{there}: request less, or use another queue"
+                f"its job requests {shown}, but none of the queue's instance types "
+                f"({', '.join(named)}) has more than {there}: lower the request or use another "
+                "queue"
             )
     fitting = [each for each in possible if each.holds(needs)]
     if not fitting:

@@ -355,8 +355,11 @@ def broken(**changes):
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
             "its definition's timeout is 30 s, below Batch's minimum of 60 s: set the side's ",
         ),
-        ({"gpus": 1}, "its job requests 1 GPU, but no instance of c5 has more than 0: request"),
-        ({"vcpus": 17}, "its job requests 17 vCPUs, but no instance of c5 has more than 16"),
+        (
+            {"gpus": 1},
+            "1 GPU, but none of the queue's instance types (c5) has more than 0: lower the",
+        ),
+        ({"vcpus": 17}, "17 vCPUs, but none of the queue's instance types (c5) has more than 16"),
         (
             {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
             "its job requests 16 vCPUs, 8192 MiB, 0 GPUs, but no instance of c5 has",
