@@ -19,7 +19,7 @@ from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import is_own_job
 from batchmark.core.version import since
 from batchmark.report.machines import environment
-from batchmark.report.words import row_label
+from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
 
@@ -219,10 +219,16 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """The differences between both environments, each with its name and both values."""
+        """The differences between both environments, each with its name and both values.
+
+        Outside EC2, compute environments are names with random suffixes, and say nothing.
+        """
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
+            if outside_ec2((one.first, one.second)):
+                ours.pop("compute_environment", None)
+                theirs.pop("compute_environment", None)
             for name in dict.fromkeys((*ours, *theirs)):
                 values = ours.get(name) or "not known", theirs.get(name) or "not known"
                 if values[0] != values[1]:
