@@ -24,8 +24,8 @@ class AlertView(NamedTuple):
         """Each target with the query of its comparison: first run since with last run before."""
         for point in {point.series.target: point for point in self.alert.change.points}.values():
             name = point.series.target
-            sides = {"a": point.first_run_id, "b": point.last_run_id}
-            yield name, urlencode(sides | {"a_target": name, "b_target": name})
+            first = {"a": point.first_run_id, "a_target": name}
+            yield name, urlencode({**first, "b": point.last_run_id, "b_target": name})
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:

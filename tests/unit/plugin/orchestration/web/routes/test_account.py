@@ -73,8 +73,9 @@ def test_an_alert_leads_to_its_comparison_and_the_list_of_runs_to_it(pages, shel
     assert "No alert is open." in pages.text("/runs")
     point = shelf.alert().change.points[0]
     target = point.series.target
-    query = f"a={point.first_run_id}&b={point.last_run_id}&a_target={target}&b_target={target}"
-    assert f'"/compare?{query}">{target}, before and since</a>' in unescape(pages.text("/alerts"))
+    query = f"a={point.first_run_id}&a_target={target}&b={point.last_run_id}&b_target={target}"
+    alerts = unescape(pages.text("/alerts"))
+    assert f'"/compare?{query}">{target}, first run since against last run before</a>' in alerts
     assert '<a href="/alerts">1 alert open</a>.' in pages.text("/runs")
 
 
