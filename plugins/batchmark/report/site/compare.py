@@ -219,13 +219,11 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """The differences between both environments, each with its name and both values.
-
-        Outside EC2, compute environments are names with random suffixes, and say nothing.
-        """
+        """Differences between the two environments, each with its name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
+            # Names with Terraform's random suffixes, which say nothing about a local machine.
             if outside_ec2((one.first, one.second)):
                 ours.pop("compute_environment", None)
                 theirs.pop("compute_environment", None)
