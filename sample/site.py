@@ -115,7 +115,7 @@ class Site:
             return (rest, asked["metric"]) in self._series
         if room == "files":
             return parts.path.endswith(".html")
-        return room in ("trends", "alerts", "costs")
+        return room in ("trends", "alerts", "costs", "compare")
 
     def _all_trends(self) -> Iterator[str]:
         for of_suite in self._trends.values():

@@ -75,8 +75,8 @@ def test_what_idling_costs_adds_up():
     for column in (2, 3):
         sums = [sum(end) for end in zip(*(dollars(row[column]) for row in parts), strict=True)]
         assert sums == pytest.approx(dollars(together[column]))
-    least, most = dollars(together[2])[0], dollars(together[3])[1]
-    assert f"${least} (two targets) to ${most} (six) a month" in TEXT[ROOT / "README.md"]
+    two, six = ("${} to ${}".format(*dollars(together[column])) for column in (2, 3))
+    assert f"costs {two} with two targets, {six} with six" in TEXT[ROOT / "README.md"]
 
 
 def test_what_a_hosts_volume_costs():

@@ -191,7 +191,8 @@ def cost(change: Change) -> list[str]:
     """Say what the change costs per month, and per million calls or per job."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
-    each = "" if len(change.targets) == 1 else " of each target"
+    many = len(change.targets) > 1
+    each = " of each target" if many else ""
     more = "more" if change.usd_per_month > 0 else "less"
     lines = [
         f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
@@ -206,7 +207,8 @@ def cost(change: Change) -> list[str]:
             formatting.usd(level.median * price / SECONDS_PER_HOUR * calls)
             for level in (point.before, point.after)
         )
-        lines.append(f"{point.series.row}: {before} {ARROW} {after} per {each}")
+        where = f"{target(point.series.target, change.fell_back)}, " if many else ""
+        lines.append(f"{where}{point.series.row}: {before} {ARROW} {after} per {each}")
     return lines
 
 

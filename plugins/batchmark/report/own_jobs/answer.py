@@ -147,6 +147,12 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
             "reasons."
         )
     yield from words.idle_gpus(study)
+    if short := words.short_sizes(study):
+        where = f" at {text}" if (text := sentences.at(study, short)) else ""
+        yield (
+            f"The command took less than {words.SHORT_SECONDS:g} s{where}: on AWS, "
+            "jobs this short mostly measure the container's start. Give each more work."
+        )
     undecided = [win for win in (*time, *dollars) if not win.winner]
     if undecided and not _why_barred(study, undecided):
         yield _why_undecided(study, undecided)

@@ -51,13 +51,23 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
     """Explain how to run jobs on AWS that have so far run only on a laptop."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
-        text = (
-            "Push the job's image to your registry. Then apply your file containing "
-            f"{formatting.shortened_list(names)} together with your other inputs in terraform/: "
-            "terraform apply -var-file=examples/minimal.tfvars -var-file=../mine/job.tfvars. "
-            'For more, see "On AWS" in docs/own-jobs.md.'
-        )
-        yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
+        steps = [
+            (
+                "1. Push the image to your registry",
+                f"Change the image of {formatting.shortened_list(names)} in your file to its full "
+                "name there, such as 111122223333.dkr.ecr.us-east-1.amazonaws.com/name:1.",
+            ),
+            (
+                "2. Apply the file in terraform/, after terraform init",
+                "terraform apply -var-file=examples/minimal.tfvars -var-file=../mine/job.tfvars",
+            ),
+            ("3. Deploy Airflow", 'See "Deploy" in docs/runbook.md.'),
+            (
+                "4. Trigger Own job benchmark, first with dry_run",
+                'For more, see "On AWS" in docs/own-jobs.md.',
+            ),
+        ]
+        yield blocks.Section("aws", "On AWS", [blocks.Facts("", steps)])
 
 
 def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:

@@ -19,6 +19,7 @@ from batchmark_job.result.own_job import BadLine
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
 LEAST_USD = 0.01  # smaller amounts are hard to read
+SHORT_SECONDS = 2.0  # of a command, about as long as a container's start; judgment
 MANY = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "), (1e12, "trillion "))
 
 
@@ -41,6 +42,17 @@ def sizes(study: OwnJobStudy) -> list[JobSize | None]:
     """List the jobs' sizes, smallest first; a single None if there is no axis."""
     found = {figure.place.size for _, figure in figures(study)}
     return sorted(found, key=lambda size: size or 0.0)
+
+
+def short_sizes(study: OwnJobStudy) -> list[JobSize | None]:
+    """List the sizes at which some side's command is short beside a container's start."""
+    short = set()
+    for _, figure in figures(study):
+        whole = figure.seconds.value if figure.seconds else None
+        taken = whole if figure.command_seconds is None else figure.command_seconds
+        if taken is not None and taken < SHORT_SECONDS:
+            short.add(figure.place.size)
+    return [size for size in sizes(study) if size in short]
 
 
 def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:

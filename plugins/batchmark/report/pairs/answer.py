@@ -119,7 +119,10 @@ def _why_unknown(report: Report) -> tuple[str, str]:
         both = "Run it on at least one of each."
         return "No GPU target was compared with a CPU target", both
     if all(pair.cpu_fallback for pair in report.pairs):
-        return "No GPU was measured: all jobs ran on a CPU", "Run it on a machine with a GPU."
+        remedy = "Run it on a machine with a GPU"
+        if all(map(words.is_own_job, report.pairs)):
+            remedy += ", which helps only if the command uses it"
+        return "No GPU was measured: all jobs ran on a CPU", f"{remedy}."
     refused = [pair.refused for pair in report.pairs if pair.refused]
     if refused:
         return f"Nothing was compared: {refused[0]}", words.AGAIN

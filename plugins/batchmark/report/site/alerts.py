@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
@@ -17,6 +18,14 @@ class AlertView(NamedTuple):
     since: str  # the first run with the change, in words
     facts: list[tuple[str, list[str]]]
     states: list[State]  # that a person may set next
+
+    @property
+    def comparisons(self) -> Iterator[tuple[str, str]]:
+        """Each target with the query of its comparison: first run since with last run before."""
+        for point in {point.series.target: point for point in self.alert.change.points}.values():
+            name = point.series.target
+            first = {"a": point.first_run_id, "a_target": name}
+            yield name, urlencode({**first, "b": point.last_run_id, "b_target": name})
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:

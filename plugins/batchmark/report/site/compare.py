@@ -19,7 +19,7 @@ from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import is_own_job
 from batchmark.core.version import since
 from batchmark.report.machines import environment
-from batchmark.report.words import row_label
+from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
 
@@ -223,6 +223,10 @@ class Comparison:
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
+            # Names with Terraform's random suffixes, which say nothing about a local machine.
+            if outside_ec2((one.first, one.second)):
+                ours.pop("compute_environment", None)
+                theirs.pop("compute_environment", None)
             for name in dict.fromkeys((*ours, *theirs)):
                 values = ours.get(name) or "not known", theirs.get(name) or "not known"
                 if values[0] != values[1]:

@@ -8,7 +8,7 @@ from statistics import median
 
 from batchmark.core import formatting
 from batchmark.core.names import run_name, target_order
-from batchmark.report.words import NO_DOLLARS
+from batchmark.report.words import NO_DOLLARS, extent
 from batchmark.runs.spending import MonthSpending
 
 
@@ -85,7 +85,7 @@ class Forecast:
         if not any(self.recent_usd):
             return f"{times} of {self.what} next month; the latest {latest} cost nothing."
         one = median(self.recent_usd)
-        span = f"{formatting.usd(min(self.recent_usd))} to {formatting.usd(max(self.recent_usd))}"
+        span = extent(self.recent_usd, formatting.usd)
         return (
             f"{times} of {self.what} next month, about {formatting.usd(self.runs * one)}: the "
             f"latest {latest} cost {span}."

@@ -143,15 +143,18 @@ def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tu
     return [(one, shortened(name, one)) for one in (*known, *found)]
 
 
-def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
-    """Summarise a page's runs: the latest answer and open alerts."""
+def open_alerts(alerts: Sequence[Alert]) -> str:
+    """Say how many alerts are open; empty if none is."""
+    waiting = sum(alert.state == "open" for alert in alerts)
+    return f"{formatting.count(waiting, 'alert')} open" if waiting else ""
+
+
+def run_summary(lines: Sequence[RunLine], *, first: bool = True) -> str:
+    """Summarise a page's runs: the latest answer."""
     if first and not lines:
         return "No runs yet. Trigger the DAG GPU-CPU benchmark, and its report will appear here."
     latest = next((line.summary for line in lines if line.summary), None)
-    answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
-    waiting = sum(alert.state == "open" for alert in alerts)
-    told = f" {formatting.count(waiting, 'alert')} open." if waiting else " No alert is open."
-    return f"{answer}{told}".strip() or "No run has a report yet."
+    return f"The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:

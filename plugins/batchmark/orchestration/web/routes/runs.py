@@ -29,6 +29,7 @@ from batchmark.report.site.runs import (
     UNDER_WAY,
     RunLine,
     cost_note,
+    open_alerts,
     run_summary,
     version_choices,
     why_failed,
@@ -140,9 +141,9 @@ def runs(
         title="Benchmark runs",
         summary=run_summary(
             [line for line in lines if line.run_id != PUBLISHED],
-            books.alerts.alerts(),
             first=not skip and not any(wanted.fields.values()),
         ),
+        open_alerts=open_alerts(books.alerts.alerts()),
         problems=[
             f"Omitted, because it can't be read: {key}. The runbook explains how to rebuild it."
             for key in books.history.unreadable

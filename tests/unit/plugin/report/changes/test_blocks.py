@@ -362,6 +362,9 @@ def test_an_own_job_costs_dollars_per_job():
     (change,) = group_changes(points, runs_of(GPU), measured=[])
     assert change_words.cost(change)[1].endswith("per job")
     assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
+    points.append(build_point(build_key(CPU, **OWN, parameters='{"size":64}'), 0.1))
+    (change,) = group_changes(points[1:], runs_of(GPU, CPU, image_digest=NEW_IMAGE), measured=[])
+    assert change_words.cost(change)[1].startswith(f"{change.points[0].series.target}, thumbnails ")
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
     assert change_words.cost(alone) == ["the cost of a metric is unknown"]
 

@@ -1,5 +1,7 @@
 """What a run says of an own job: first screen, list of runs, terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from batchmark.report.answer import first_screen, summarize
@@ -7,7 +9,7 @@ from batchmark.report.model import Report
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
 from batchmark.report.own_jobs.standings import main_places
 from batchmark.report.own_jobs.words import prices
-from batchmark_job.result.document import MetricSummary
+from batchmark_job.result.document import Device, MetricSummary
 from tests.builders.own_job_studies import (
     CPU,
     GPU,
@@ -22,8 +24,10 @@ from tests.builders.own_job_studies import (
     study,
     two_sides,
 )
+from tests.builders.own_jobs import CPU as ON_CPU
+from tests.builders.own_jobs import GPU as ON_GPU
 from tests.builders.reports import answers, render_html, terminal
-from tests.builders.runs import build_job
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job
 
 QUESTION = "Which target runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
@@ -46,6 +50,29 @@ def test_one_side_is_both_the_fastest_and_the_cheapest():
         "c5.2xlarge)."
     ]
     assert found.cautions == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "each", "short"),
+    [(2.4, {}, True), (2.6, {}, False), (1.9, {"command_seconds": None}, True)],
+)
+def test_jobs_that_mostly_measure_a_containers_start_are_named_once(seconds, each, short):
+    report = own_job_report(study(*sides_at_64(seconds, 40.0, each=each)))
+    (found,) = answers(report)
+    told = (
+        "The command took less than 2 s at size 64: on AWS, jobs this short mostly measure the "
+        "container's start. Give each more work."
+    )
+    assert found.cautions == [told] * short
+    assert render_html(report).count("measure the container") == short
+
+
+def test_without_a_gpu_an_own_job_is_told_that_one_helps_only_if_it_is_used():
+    laptop = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
+    jobs = [replace(one, **laptop).job(repeat=n) for one in (ON_GPU, ON_CPU) for n in range(1, 7)]
+    text = terminal(own_job_report(study(*sides_at_64(10.0, 40.0)), jobs=jobs))
+    told = "Run it on a machine with a GPU, which helps only if the command uses it."
+    assert " ".join(text.split()).count(told) == 1
 
 
 def test_the_fastest_is_not_the_cheapest():

@@ -289,11 +289,12 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
 def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
     times = {GPU: {64: 8.0}, CPU: {64: 16.0}}
     here = study(*(on_laptop(name, of) for name, of in times.items()))
-    told = "apply your file containing own_jobs.thumbnails together with your other inputs"
+    told = "Change the image of own_jobs.thumbnails in your file to its full name there"
     for one, count in ((here, 1), (two_sides(), 0), (study(*here.sides, existing=True), 0)):
         report = own_job_report(one)
         for shown in (render_html(report), " ".join(terminal(report).split())):
             assert shown.count(told) == count
+            assert len(re.findall(r"/job\.tfvars(?!\.)", shown)) == count
 
 
 @pytest.fixture(scope="module")

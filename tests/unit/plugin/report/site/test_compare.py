@@ -11,7 +11,8 @@ from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
 from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
-from tests.builders.runs import PRICES, build_run
+from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run
+from tests.builders.runs import LAPTOP_ENVIRONMENT as LAPTOP
 
 OLD = {THROUGHPUT: (120.0,), LOSS: (0.20,)}
 NEW = {THROUGHPUT: (90.0,), LOSS: (0.10,)}
@@ -77,6 +78,19 @@ def test_the_terminal_says_the_same(found):
     text = console.file.getvalue()
     assert "images/s" in text
     assert "worse" in text
+
+
+@pytest.mark.parametrize(("environment", "told"), [(GPU_ENVIRONMENT, True), (LAPTOP, False)])
+def test_a_local_clouds_compute_environment_is_no_difference(environment, told):
+    def chosen(name):
+        own = environment.model_copy(update={"compute_environment": name})
+        run = build_run(build_job("g5.xlarge", [build_row([0.1])], environment=own))
+        return Chosen(run.model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
+
+    first, second = chosen("pool-3f2a"), chosen("pool-8ab0")
+    found = Comparison("new", "old", side_by_side(first, second))
+    names = [name for name, *_ in found.differences]
+    assert ("compute environment" in names) is told
 
 
 def test_a_side_whose_check_failed_is_not_compared():

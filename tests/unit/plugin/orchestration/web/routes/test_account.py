@@ -29,7 +29,8 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     shelf.planned(ids[1], dag_id=access.READ_DAG)
     text = unescape(pages.text("/costs"))
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
-        assert f"4 scheduled runs of {dag_id} next month, about {usd}" in text
+        assert f"4 scheduled runs of {dag_id} next month, about {usd}: the latest 1 run" in text
+    assert "the latest 1 run cost $2.00." in text
     pages.schedule = Schedule(None, paused=True)
     assert "own_job_benchmark" not in pages.text("/costs")
 
@@ -66,6 +67,16 @@ def test_an_editor_changes_an_alert(pages, shelf):
     text = pages.text("/alerts")
     assert EVIL not in text
     assert "&lt;script&gt;" in text
+
+
+def test_an_alert_leads_to_its_comparison_and_the_list_of_runs_to_it(pages, shelf):
+    assert "No alert is open." in pages.text("/runs")
+    point = shelf.alert().change.points[0]
+    target = point.series.target
+    query = f"a={point.first_run_id}&a_target={target}&b={point.last_run_id}&b_target={target}"
+    alerts = unescape(pages.text("/alerts"))
+    assert f'"/compare?{query}">{target}, first run since against last run before</a>' in alerts
+    assert '<a href="/alerts">1 alert open</a>.' in pages.text("/runs")
 
 
 @pytest.mark.parametrize(
