@@ -15,7 +15,7 @@ Scope = MutableMapping[str, Any]
 async def pages(
     scope: Scope, receive: Callable[[], Awaitable[Scope]], send: Callable[[Scope], Awaitable[None]]
 ) -> None:
-    """Serve the pages, importing the application on the first request, not with the plugin."""
+    """Serve the pages, importing the application only on the first request, not with the plugin."""
     from batchmark.orchestration.web.app import application
 
     await application()(scope, receive, send)

@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def forget_the_environment() -> None:
-    """Remove variables that point to a real Airflow installation or AWS account."""
+    """Remove environment variables that point to a real Airflow installation or AWS account."""
     for name in list(os.environ):
         if name.startswith(("AIRFLOW", "AWS_")):
             del os.environ[name]

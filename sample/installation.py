@@ -215,7 +215,7 @@ class Installation:
         number: int,
         asked: Sequence[object],
     ) -> None:
-        """Simulate any fresh jobs in one round of re-runs."""
+        """Simulate the fresh jobs in one round of re-runs, which can be empty."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]

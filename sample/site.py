@@ -137,7 +137,7 @@ class Site:
         return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
-        """Return the address that this one redirects to, or this one if it doesn't redirect."""
+        """Return where an address redirects to, or the address itself if it doesn't redirect."""
         if address == "/compare":
             return next(iter(self._comparisons.values()))
         if address.startswith("/dag-runs/"):

@@ -72,7 +72,7 @@ def day(week: int) -> datetime:
 
 
 def slowdown(target: str, week: int, *, fresh: bool) -> float:
-    """Return the factor by which a target's calls are slower in a given week."""
+    """Return the factor by which a target's calls are slowed down in a given week."""
     events = [SLOW_BUILD, DRIVER, *([] if fresh else [NOISY])]
     return float(np.prod([one.slowdown for one in events if one.holds(target, week)]))
 

@@ -85,7 +85,7 @@ def updated(folder: Path) -> str:
     """Return the folder's README with tables that match its code.
 
     Raises:
-        TableError: no code, no README, invalid HCL, or a variable or output without a description.
+        TableError: a file or description is missing, or the HCL is invalid.
     """
     code = [folder / name for name in CODE_FILES.values()]
     if not any(path.exists() for path in code):
@@ -172,7 +172,7 @@ def _short(default: Any) -> str:
 
 
 def _with_section(readme: str, title: str, columns: Sequence[str], rows: Rows) -> str:
-    """Replace the section with the table, or add it at the end if there is none yet."""
+    """Replace the section's content with the table, or append the section if it's missing."""
     table = [columns, ["---"] * len(columns), *rows]
     lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in table]
     lines[1] = lines[1].replace(" ", "")

@@ -79,7 +79,7 @@ class SizeChart(NamedTuple):
 
     @property
     def measures(self) -> list[Measure]:
-        """The measures available: time, plus dollars if any target has a price."""
+        """The available measures: time, plus dollars if any target has a price."""
         points = [point for of in self.targets.values() for point in of.values()]
         return list(Measure) if any(point.usd for point in points) else [Measure.TIME]
 
@@ -120,7 +120,7 @@ class Cell(NamedTuple):
 
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
-    """Build one chart per workload, dtype and other parameters, on the axis with the most sizes.
+    """Chart each workload, dtype and set of other parameters along the axis with the most sizes.
 
     GPU targets come first. If two suites share a row, the first suite's is shown. Tasks that share
     a device are left out because they have their own curves.
@@ -286,7 +286,7 @@ def curves(
     below: Sequence[Any] = (),
     above: Sequence[Any] = (),
 ) -> str:
-    """Draw each name as a line with its own colour and dash pattern, and intervals as bands."""
+    """Draw a line with its own colour and dash pattern for each name, and intervals as bands."""
     base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))
@@ -317,7 +317,7 @@ def from_zero(
 
 
 def log_ticks(low: float, high: float) -> Any:
-    """Choose labels for a log axis: decades, finer steps if it's short, or else Vega's defaults."""
+    """Choose labels for a log axis: decades, finer steps for a short range, or Vega's defaults."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.floor(first), math.ceil(last) + 1)
     for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:

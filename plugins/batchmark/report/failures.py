@@ -16,7 +16,7 @@ MOST_TOLD_LINES = 10  # in a message
 
 
 def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
-    """List each kind of failure once, with the last log lines of its first job."""
+    """List each kind of failure once, with the last lines of its first job's log."""
     if not failed:
         return None
     shown: list[blocks.Block] = []
@@ -45,7 +45,7 @@ def title(of: Sequence[FailedJob]) -> str:
 
 
 def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
-    """Say which jobs were not run: one sentence per reason."""
+    """Say which jobs were not run, in one sentence per reason."""
     for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
         each = grouped((job.planned.target, job) for job in jobs)
         where = ", ".join(f"{len(of)} on {target}" for target, of in each.items())
@@ -53,7 +53,7 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """Show the top failure's title and last log lines, then other titles; empty if none failed."""
+    """List the top failure's title and last log lines, then other titles; empty if none failed."""
     if not failed:
         return []
     first, *others = alike(failed)

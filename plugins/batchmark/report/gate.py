@@ -15,7 +15,7 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Judges a comparison between a new side, which comes first, and a baseline."""
+    """Judges a new side, which comes first in the comparison, against a baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
@@ -57,7 +57,7 @@ class Gate(NamedTuple):
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
-        """The name and both values of each machine property that must match but differs."""
+        """Each machine property that should match but doesn't: its name and both values."""
         differences = self.comparison.differences if self.same_machine else []
         return [one for one in differences if one[0] in MACHINE]
 

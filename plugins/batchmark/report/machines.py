@@ -16,7 +16,7 @@ OF_ONE_JOB = {"availability_zone"}  # may differ between a target's jobs
 
 
 class Machines(NamedTuple):
-    """Machine properties known for at least one target, with the values and whether they differ."""
+    """Machine properties known for at least one target: their values, and whether these differ."""
 
     names: list[str]
     rows: list[tuple[str, list[str], bool]]

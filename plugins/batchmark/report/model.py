@@ -1,4 +1,4 @@
-"""A run's report: its comparison, and the changes found in its history."""
+"""A run's report: the comparison, plus any changes found in the history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Report(Comparison):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, stored: Any) -> Any:
-        """Convert older reports, which have one key per kind of study."""
+        """Convert a report from an older version, which has one key per kind of study."""
         if not isinstance(stored, dict) or "studies" in stored:
             return stored
         read = dict(stored)

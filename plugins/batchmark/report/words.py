@@ -77,7 +77,7 @@ def target_and_gpu(target: TargetRecord) -> str:
 
 
 def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
-    """Return whole jobs' speedup or 'not known yet'; None if they can't be compared."""
+    """Return the speedup of whole jobs, or 'not known yet'; None if they can't be compared."""
     if total.speedup and not total.speedup.interval:
         return formatting.Figure(NOT_KNOWN, "")
     return formatting.factor(total.speedup) if total.speedup else None
@@ -206,7 +206,7 @@ def roofline_share(roofline: Roofline | None) -> str | None:
 
 
 def has_intervals(pair: Pair) -> bool:
-    """Return whether any median of the pair's rows has an interval."""
+    """Return whether any median in the pair's rows has an interval."""
     return any(side.median_seconds.interval for row in pair.rows for side in (row.gpu, row.cpu))
 
 
@@ -305,7 +305,7 @@ def row_name(row: Crossover | RowName) -> str:
 
 
 def crossover_figures(crossover: Crossover, pair: Pair) -> list[str]:
-    """Say where a crossover's targets break even in each measure."""
+    """Say where a crossover's targets break even, for each measure."""
     names = pair.gpu.target, pair.cpu.target
     return [f"{kind} {break_even(found, *names)}" for kind, found in _by_kind(crossover, pair)]
 

@@ -6,13 +6,13 @@ keeps at 100 or below. A target that falls back from Spot to On-Demand can incur
 elsewhere, costs cover the run time of containers on whole instances, but not boot time, idle
 minutes or disks.
 
-An array job counts once, however many children it has. They share one instance, the most that their
-compute environment allows, and are placed together, because such a job is submitted only when its
+An array job counts once, however many children it has. They share one instance, as their compute
+environment allows no more, and are placed together, because such a job is submitted only when its
 queue is empty. Children that wait for a sibling in vain fail without retries, so none starts after
 another has ended.
 
-A multi-node job counts once for each node, plus idle time: the first node may wait for the last as
-long as a job may be RUNNABLE, and all nodes are billed until Batch ends them. A run's file
+A multi-node job counts once for each node, plus idle time: the first node can wait for the last as
+long as a job can be RUNNABLE, and all nodes are billed until Batch ends them. A run's file
 system counts for the longest possible run, in which the jobs run one after the other.
 
 Sums and comparisons are exact, in whole cents. Each target's cost is rounded up, so displayed

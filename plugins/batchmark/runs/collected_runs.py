@@ -25,13 +25,13 @@ def store_run(store: RunStore, run: StoredRun) -> str:
 
 
 def stored_run(store: RunStore, key: str) -> StoredRun | None:
-    """Read a run's `collected.json`, without documents; None if it was never collected."""
+    """Read a run's `collected.json`, without documents; None if the run was never collected."""
     text = store.read_if_there(key)
     return StoredRun.model_validate_json(text) if text is not None else None
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """Return, by job, the SHA-256 of each document collected by an earlier try of the task."""
+    """Return the SHA-256 of each document that an earlier try of the task collected, by job id."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {

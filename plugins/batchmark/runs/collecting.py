@@ -162,7 +162,7 @@ def _jobs_by_name(
 
 
 def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
-    """Terminate jobs; return the errors, by id, for those that Batch permanently refuses to end."""
+    """Terminate jobs; return errors, by id, for those that Batch permanently refuses to end."""
     refused = {}
     for job in jobs:
         try:
@@ -215,7 +215,7 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """Return a job's start and stop times from Batch or, if those are impossible, its own clock."""
+    """Return when a job started and stopped: by Batch's times if plausible, else its own clock."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])

@@ -46,7 +46,7 @@ def outcome(
     Own jobs write no document, so this writes one on their behalf, even if they failed.
 
     Args:
-        expected: the document that the job must have left, if any.
+        expected: the document that the job had to leave behind, if any.
         first_seen: see `job_description.timing`.
         host: an own job's host, if it was looked up while the job ran.
 

@@ -17,7 +17,7 @@ ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
 
 
 class EndedPods(Record):
-    """A Kubernetes job that ended by itself or was terminated."""
+    """A Kubernetes job that ended on its own or was terminated."""
 
     job_name: str
     created_at: AwareDatetime

@@ -1,8 +1,8 @@
 """Creates and deletes one run's file system, step by step.
 
 Each step checks the current state, so it can be repeated, or continued by another process.
-Creation finds its file system by an idempotency token, which is the same for all tries and changes
-once the task is cleared. Deletion finds all file systems that have the run's tags.
+Creation finds its file system by an idempotency token, which is the same for all tries until the
+task is cleared. Deletion finds all file systems that have the run's tags.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Return a token unique to a file system, because FSx remembers deleted ones' links."""
+        """Return a token unique to a file system, as FSx remembers the links of deleted ones."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:

@@ -1,4 +1,4 @@
-"""Records monthly spending in USD: one small object per run, `costs/<yyyy-mm>/<run>.json`.
+"""Records monthly spending in USD, in one small object per run: `costs/<yyyy-mm>/<run>.json`.
 
 The object holds the worst-case cost once the run is planned, and the actual cost once its results
 are collected. A run counts towards the month in which it was planned, in UTC.
@@ -77,7 +77,7 @@ class RunSpending(Record):
         return self.model_copy(update=update)
 
     def reserving(self, usd: float | None) -> RunSpending:
-        """Return this record with `usd` more reserved and marked as unfinished."""
+        """Return this record, marked as unfinished, with another `usd` reserved."""
         reserved = None
         if usd is not None and self.reserved_usd is not None:
             reserved = float(exact(self.reserved_usd) + exact(usd))

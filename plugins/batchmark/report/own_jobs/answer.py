@@ -40,7 +40,7 @@ def question(study: OwnJobStudy) -> str:
 
 
 def story(report: Report) -> Story | None:
-    """Build the first screen's part on own jobs; None if the run has none."""
+    """Build the first screen's part about own jobs; None if the run has none."""
     found = report.of(OwnJobStudy)
     if not found:
         return None
@@ -61,7 +61,7 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    """Answer the question for one own job; `pairs` show from which size a GPU is ahead."""
+    """Say which side runs an own job best; `pairs` show from which size a GPU is ahead."""
     found, asked = standings.main_places(study), question(study)
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
@@ -166,7 +166,7 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
 
 
 def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
-    """Say why more repeats can't decide anything; None if they might."""
+    """Say why more repeats can't settle the comparison; None if they might."""
     duels = [standings.duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
     notes = {duel.noise.note for duel in duels if duel and standings.barred(duel)}
     if not all(duel and standings.barred(duel) for duel in duels):
@@ -188,7 +188,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
-    """Yield secondary questions with their answers and the section that gives details."""
+    """Yield each secondary question, its answer, and the section that gives details."""
     for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
         found = [(study.name, text) for study in studies if (text := told(study))]
         texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
@@ -217,7 +217,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """Say how sides compare for other kinds of start; empty if all jobs started the same way."""
+    """Say how the sides compare for other kinds of start; empty if there was only one kind."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]

@@ -48,7 +48,7 @@ def sections(report: Report) -> Iterator[blocks.Section]:
 
 
 def _on_aws(report: Report) -> Iterator[blocks.Section]:
-    """Explain how to run jobs on AWS that have so far run only on a laptop."""
+    """Explain how to run the jobs on AWS if they have run only on a laptop so far."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         steps = [
@@ -175,7 +175,7 @@ def _table(
 
 
 def _fastest(study: OwnJobStudy, place: Place) -> str:
-    """Return the fastest side if that is decided, else the one with the shortest time."""
+    """Return the side known to be fastest or, failing that, the one with the shortest time."""
     best = standings.best_at(study, place)
     return (best and best.fastest) or standings.ranked(study, place)[0]
 
@@ -291,7 +291,7 @@ def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
 
 
 def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
-    """List the cheapest side for each deadline; None if there is nothing to show."""
+    """Build a table of the cheapest side for each deadline; None if there is nothing to show."""
     steps = [
         (place, step, later)
         for place in own

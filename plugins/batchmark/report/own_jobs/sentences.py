@@ -1,4 +1,4 @@
-"""Says in short sentences which side leads by a measure, and which sides meet a deadline."""
+"""Says in short sentences which side is fastest or cheapest, and which sides meet a deadline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ahead(
     what: str,
     pairs: Sequence[Pair] = (),
 ) -> str:
-    """Name the fastest or cheapest side and its lead, size by size if the winner changes."""
+    """Name the fastest or cheapest side and its lead, by size if the winner varies."""
     text = _winners(study, wins, what, _crossing(pairs, found[0], wins))
     lone = _lone(study, found) if what == FASTEST else ""
     return f"{text}; {lone}" if lone else text
@@ -115,7 +115,7 @@ def spread(
 def _in_turn(
     sizes: Sequence[JobSize | None], of_winners: Sequence[Sequence[JobSize | None]]
 ) -> bool:
-    """Return whether several winners lead one size range each, from the first size to the last."""
+    """Return whether several winners each lead one range of sizes, from the first to the last."""
     places = [[sizes.index(size) for size in of] for of in of_winners]
     if len(places) < 2 or places[0][0] != 0 or places[-1][-1] != len(sizes) - 1:
         return False
@@ -143,7 +143,7 @@ def usd_range(amounts: Sequence[float]) -> str:
 
 
 def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
-    """Say which side leads on the figures alone; empty if there are several places."""
+    """Say which side leads, judging by the figures alone; empty if there are several places."""
     if len(wins) > 1:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
@@ -218,7 +218,7 @@ def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> s
 
 
 def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
-    """Name the cheapest side within a deadline, and those that might be just as cheap."""
+    """Name the cheapest side that meets a deadline, and any that might be just as cheap."""
     names = words.names(study)
     return " or ".join(names[name] for name in (step.target, *step.rivals))
 

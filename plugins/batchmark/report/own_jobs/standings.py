@@ -24,7 +24,7 @@ class Win(NamedTuple):
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
-    """List the sides with a figure at a place, in the study's order."""
+    """List each side with a figure at a place, along with the figure, in the study's order."""
     return [
         (side, figure)
         for side in study.sides
@@ -34,7 +34,7 @@ def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]
 
 
 def ranked(study: OwnJobStudy, place: Place) -> list[str]:
-    """List the names of the sides in `measured`, fastest first."""
+    """List the names of the sides with a figure at a place, fastest first."""
     found = [
         (figure.seconds.value, side.target.target)
         for side, figure in measured(study, place)
@@ -149,7 +149,7 @@ def _win(
     winner: str | None,
     metric: ToldMetric | None = None,
 ) -> Win | None:
-    """Compare the leader with the runner-up in `names`, best first; None if that's impossible."""
+    """Compare the leader and runner-up; `names` is sorted best first. None if that's impossible."""
     if len(names) < 2:
         return None
     leader = winner if winner in names else names[0]

@@ -70,7 +70,7 @@ def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) ->
         usd: dollars per unit.
         rate: the metric's unit, which ends in /s.
         least: the lowest dollars per unit on any side.
-        beside: the others' dollars per unit, which the result is rounded to match.
+        beside: the other sides' dollars per unit, which the result is rounded to match.
     """
     unit = rate.removesuffix("/s")
     factor, many = next((step for step in MANY if least * step[0] >= LEAST_USD), MANY[-1])
@@ -229,7 +229,7 @@ def lacks_intervals(study: OwnJobStudy) -> bool:
 
 
 def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> list[str]:
-    """Name each side once with its places, such as "a at size 64, 256 on warm instances"."""
+    """Name the sides with their places, such as "a at size 64, 256 on warm instances"."""
     sizes_of = grouped(
         ((measured_target(side.target), on_instances(figure.place)), figure.place.size)
         for side, figure in found
@@ -255,7 +255,7 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """Say how many lines had no readable metric, in total and by job; None if there were none."""
+    """Say how many lines had no readable metric, in total and per job; None if there were none."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
@@ -268,7 +268,7 @@ def bad_lines(side: JobSide) -> str | None:
 
 
 def place_of(line: BadLine) -> str:
-    """Locate a line in its job's log or file, or among the marked lines if the log is too long."""
+    """Say where a line is in a job's log or file, or among marked lines if the log is too long."""
     if line.source == "log" and line.log_line is None:
         return f"Marked line {line.number} of the log"
     return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

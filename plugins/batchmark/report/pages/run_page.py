@@ -1,4 +1,4 @@
-"""Builds a run's page: its answer, what changed, trust and cost, then each study's sections."""
+"""Builds a run's page: the answer, changes, reliability and cost, then each study's sections."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Chart the share of steps that were found, and found early, by step size."""
+    """Chart the shares of steps found at all and found early, by step size."""
     values = [
         {
             "name": name,

@@ -36,7 +36,7 @@ CALLS = (
 
 
 def story(report: Report) -> Story | None:
-    """Build the first screen's part on pairs; None if the run has only other studies."""
+    """Build the first screen's part about pairs; None if the run has only other studies."""
     if report.studied and not report.pairs:
         return None
     answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
@@ -205,7 +205,7 @@ def _word(
 
 
 def _ends(standing: Standing) -> list[Estimate]:
-    """Return the smallest and largest ratios of the decided rows, or of all rows if none is."""
+    """Return the smallest and largest ratios of the decided rows, or of all if none is decided."""
     decided = [duel for duel in standing.duels if duel.winner != "unknown"]
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value

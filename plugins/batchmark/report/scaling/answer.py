@@ -83,7 +83,7 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """Build one answer per training, known ones first, with all the cautions on the last."""
+    """Build one answer per training, known ones first, with all cautions attached to the last."""
     found = [
         StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
@@ -102,7 +102,7 @@ def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
 
 
 def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
-    """Return each text once, prefixed with the labels it applies to unless it applies to all."""
+    """Return each text once, prefixed with the labels it applies to (unless it applies to all)."""
     return [
         words.with_label("; ".join(labels) if len(labels) < trainings else "", text)
         for text, labels in grouped(told).items()
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Return the jobs per point if there are too few to show how much jobs differ, else None."""
+    """Return how many jobs each point has if too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -138,7 +138,7 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency at the most nodes that still scale well, and the worst beyond."""
+    """State the efficiency at the largest node count that scales well, and the worst beyond it."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -234,7 +234,7 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """State the strong speedup on the most nodes; None unless weak scaling was also measured."""
+    """State the strong-scaling speedup on the most nodes; None unless weak scaling was measured."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -272,7 +272,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """State the prediction for the most devices and how the model fared, or why there is none."""
+    """State the prediction for the most devices and the model's check, or why there is none."""
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)
@@ -325,7 +325,7 @@ def held(prediction: Prediction) -> str:
 
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
-    """Yield secondary questions with their answers and any section that gives details."""
+    """Yield each secondary question, its answer, and any section that gives details."""
     for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
         texts = [
             words.with_label(label, text)

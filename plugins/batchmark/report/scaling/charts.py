@@ -1,4 +1,4 @@
-"""Charts curves against the number of nodes, and the parts of a step.
+"""Charts scaling curves by node count, and the parts of a step.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """

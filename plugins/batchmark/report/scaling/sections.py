@@ -188,7 +188,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Compare our largest points with a published one; None if nothing was measured."""
+    """Compare the run's largest points with a published one; None if nothing was measured."""
     other = published_point()
     ours = [
         _ours(study, training, label)
@@ -301,7 +301,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
 
 
 def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
-    """List the variants' points, and the points for the run's own settings on the same nodes."""
+    """List the variants' points, and those for the run's own settings at the same node counts."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}

@@ -37,7 +37,7 @@ AXES: dict[Amount, str] = {
 
 
 def sharing_charts(task: SharedTask) -> list[Chart]:
-    """Draw one chart for each amount that is known at two or more replica counts."""
+    """Draw one chart for each quantity known at two or more replica counts."""
     found = []
     for amount, title in TITLES.items():
         values = _values(task, amount)

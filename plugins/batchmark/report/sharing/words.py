@@ -39,7 +39,7 @@ def own_parameters(task: SharedTask) -> str:
 
 
 def about(task: SharedTask) -> str:
-    """State a task's suite, its replicas' code, and the price."""
+    """State a task's suite, code and price."""
     codes = " and ".join(map(implementation, task.codes)) or NOT_KNOWN
     paid = on_demand(task.price, "the whole instance")
     return " ".join(filter(None, (f"Suite {task.suite}. Code: {codes}.", paid)))
@@ -80,7 +80,7 @@ def knee(curve: Curve) -> str | None:
 
 
 def memory_note(task: SharedTask, curve: Curve) -> str:
-    """Say what the memory column counts, and where that differs by row."""
+    """Say what the memory column shows, and in which rows it shows something else."""
     if task.target.actual_device is Device.CPU:
         return "Memory is the peak memory of a replica's process."
     own = "the peak memory that torch held for a replica, excluding its context"

@@ -1,4 +1,4 @@
-"""Lists all alerts, what is known about each, and the states a person can set."""
+"""Lists all alerts, with what is known about each and the states a person can set."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Comparison:
         return [*notes, *self._far_slower()]
 
     def _far_slower(self) -> Iterator[str]:
-        """Yield the undecided rows that took far longer than noise can explain."""
+        """Yield a sentence for each undecided row that took far longer than noise can explain."""
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
@@ -255,7 +255,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return pull-request Markdown: `first`, with its first line in bold, then a table."""
+        """Return pull-request Markdown: `first` (first line in bold), the answer and a table."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]

@@ -14,7 +14,7 @@ from batchmark.runs.spending import MonthSpending
 
 @dataclass(frozen=True)
 class Month:
-    """A month's spending, with its jobs' costs by target where known."""
+    """A month's spending, with job costs by target where known."""
 
     spending: MonthSpending
     by_target: dict[str, float | None]

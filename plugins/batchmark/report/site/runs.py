@@ -49,7 +49,7 @@ class RunLine:
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """Each version field's values across the run's jobs, as measured or else as planned."""
+        """Each version field's values across the run's jobs: measured or, failing that, planned."""
         if self.measured or self.plan is None:
             return self.measured
         given = [job.version.model_dump() for job in self.plan.jobs if job.version]
@@ -158,7 +158,7 @@ def run_summary(lines: Sequence[RunLine], *, first: bool = True) -> str:
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:
-    """Explain that some runs have no cost because they ran outside EC2; None if there are none."""
+    """Explain that some runs have no cost because they ran outside EC2; None if none did."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 

@@ -283,7 +283,7 @@ def trends(
 def _releases(
     key: SeriesKey, runs: Sequence[Run], conditions: Mapping[tuple[str, str], RunConditions]
 ) -> list[Mark]:
-    """Mark where the image, driver, AMI, price or similar changed."""
+    """Mark where the image, driver, AMI, price or the like changed."""
     marks = []
     for place, (before, after) in enumerate(pairwise(runs), start=1):
         one, other = (conditions.get((run.run_id, key.target)) for run in (before, after))

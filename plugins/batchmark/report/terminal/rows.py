@@ -163,7 +163,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
 
 
 def _verdict(row: Row) -> Iterator[str]:
-    """Yield the GPU target's verdict in time and, if known, in dollars."""
+    """Yield the verdict on the GPU target by time and by dollars, as far as known."""
     signs = {Measure.TIME: SIGNS[row.verdict], Measure.DOLLARS: SIGNS[row.cheaper]}
     if not any(signs.values()):
         yield NOT_KNOWN

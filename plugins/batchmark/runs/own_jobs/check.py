@@ -60,7 +60,7 @@ def exit_code(job: JobDescription, facts: Facts) -> int | None:
 
 
 def was_stopped(job: JobDescription) -> bool:
-    """Whether something stopped the job before it ended by itself."""
+    """Whether something stopped the job before it ended on its own."""
     told = job.get("isTerminated") or job.get("isCancelled")
     timed_out = str(job.get("statusReason", "")).startswith(TIMED_OUT)
     return bool(told or timed_out or host_terminated(job))
@@ -71,7 +71,7 @@ def ended_by_itself(job: JobDescription) -> bool:
 
 
 def is_its_own_error(job: JobDescription) -> bool:
-    """Whether a job failed through its own error rather than being stopped or killed externally."""
+    """Whether a job failed because of its own error, not because something stopped or killed it."""
     container = job.get("container", {})
     killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
     out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)

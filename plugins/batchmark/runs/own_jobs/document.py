@@ -84,7 +84,7 @@ class Image(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The start and stop of a job's last attempt according to Batch, in epoch milliseconds."""
+    """Batch's start and stop times for a job's last attempt, in epoch milliseconds."""
 
     start: int | None
     stop: int
@@ -195,7 +195,7 @@ class WatchedJob:
         return "cold" if registered > batch_time(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
-        """Return CUDA only if requested, and if a GPU was seen or, on AWS, assigned by Batch."""
+        """Return CUDA only if it was requested and a GPU was seen or, on AWS, assigned by Batch."""
         if self.expected.requested_device != Device.CUDA:
             return Device.CPU
         given = self.on_aws and self._asked_for("GPU")
@@ -206,7 +206,7 @@ class WatchedJob:
         return requirements_of(self._container).get(kind, 0)
 
     def _rows(self) -> tuple[list[Measurement], int]:
-        """Return rows for the job and its metrics, and the number of values dropped for space."""
+        """Return rows for the job and its metrics, and the number of values that didn't fit."""
         by_row = defaultdict[tuple[tuple[str, Parameter], ...], list[MetricLine]](list)
         for line in self.told.metrics:
             better = HIGHER if line.higher_is_better else LOWER
@@ -278,7 +278,7 @@ class WatchedJob:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Return means and maxima over the whole job; minima are known only if they equal the mean.
+        """Return means and maxima over the whole job, and minima where they must equal the mean.
 
         Memory is everything charged to the container, including its page cache.
         """

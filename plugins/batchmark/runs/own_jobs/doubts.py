@@ -1,6 +1,6 @@
 """Caveats about an own job's figures.
 
-Where possible, texts omit figures specific to one job, so that several jobs share the same text.
+Where possible, texts omit figures specific to one job, so that several jobs can share one text.
 """
 
 from __future__ import annotations

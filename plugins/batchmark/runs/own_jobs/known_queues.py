@@ -1,4 +1,4 @@
-"""Remembers the queues that comparisons used, so the leak guard can look for jobs there."""
+"""Remembers the queues that comparisons used, so that the leak guard can look for jobs in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KnownQueue(Record):
 
 
 def remember(store: RunStore, queues: Iterable[str], now: datetime) -> None:
-    """Store queue ARNs before jobs are submitted to the queues."""
+    """Store the ARNs of queues before jobs are submitted to them."""
     for queue in sorted(queues):
         known = KnownQueue(job_queue=queue, planned_at=now)
         store.put(f"{FOLDER}{slug(queue)}.json", known.model_dump_json(indent=2))

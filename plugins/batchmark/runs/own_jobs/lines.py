@@ -2,8 +2,8 @@
 
 Jobs can print anything, so invalid facts are ignored, and unusable metric lines are reported. To
 keep the command from faking facts, facts about the machine count only before the command starts
-(the first wins), and facts about its end only after that (the last wins). The end is usable even if
-the log lost its beginning. Facts must carry the first key seen, which the wrapper hides from the
+(the first wins), and facts about its end only after that (the last wins). The latter count even if
+the start of the log is lost. Facts must carry the first key seen, which the wrapper hides from the
 job's processes. Facts without a key count only if no line has one, as in earlier releases.
 """
 
@@ -56,7 +56,7 @@ class Gpu(NamedTuple):
 
 
 class GpuBusy(NamedTuple):
-    """Utilisation of a job's GPUs, across the samples from all of them."""
+    """A job's GPU utilisation, based on samples from all its GPUs."""
 
     samples: int
     mean_percent: float
@@ -200,7 +200,7 @@ class JobOutput:
             self.facts.note(name, value, milliseconds)
 
     def _take_key(self, key: str) -> None:
-        """Adopt the first key, and report earlier lines without a key as not the wrapper's."""
+        """Adopt the first key, and report earlier lines, which lack one, as not the wrapper's."""
         self._key, self.facts, here = key, Facts(), self._at
         for at, told in self._keyless:
             self._at = at

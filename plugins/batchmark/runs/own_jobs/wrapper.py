@@ -1,4 +1,4 @@
-"""Container overrides for own jobs, such as the shell script that wraps the command."""
+"""Builds own jobs' container overrides, including the shell script that wraps the command."""
 
 from __future__ import annotations
 

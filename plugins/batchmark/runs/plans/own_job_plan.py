@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 class _OnTarget(NamedTuple):
-    """The plan that a target or side runs at every size."""
+    """A target or side, with the plan that it runs at every size."""
 
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values

@@ -103,7 +103,7 @@ def check_targets(
 ) -> list[str]:
     """Validate and return the targets to run, in configuration order.
 
-    By default, all targets run, except those whose jobs share an instance unless `shared_too`.
+    By default, all targets run except (unless `shared_too`) those whose jobs share an instance.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
