@@ -62,7 +62,7 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Encode the rows of a run or import as files, by key; equal rows always yield equal bytes.
+    """Encode a run's or import's rows as files, by key; equal rows always yield identical bytes.
 
     Raises:
         Exception: `decode` couldn't read the files back. Any exception class is possible.

@@ -192,7 +192,7 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; if one is missing or was replaced, use an older release's copy."""
+    """Read a run's raw documents; if one is gone or was replaced, use an older release's copy."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

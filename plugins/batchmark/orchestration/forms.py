@@ -127,7 +127,8 @@ def own_job_params() -> dict[str, Param]:
 def _own_jobs() -> dict[str, list[str]]:
     """Return each own job's sizes, by job name, from the environment variable.
 
-    It holds either just names or Terraform's output `own_jobs` as JSON. If invalid, it is ignored.
+    The variable holds either just names or Terraform's output `own_jobs` as JSON. An invalid value
+    is ignored.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):

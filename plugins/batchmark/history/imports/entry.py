@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Return a copy with another value; `step` leads to that value if it is part of this one."""
+        """Return a copy with another value; `step` leads to it if it is part of this entry's."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
