@@ -26,7 +26,7 @@ def run_url(dag_id: str, run_id: str) -> str:
 
 
 def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
-    """Return a stored page's URL, in Airflow if its base URL is configured or else in the bucket.
+    """Return a stored page's URL, in Airflow if its base URL is configured, or else in the bucket.
 
     `is_runs` says whether the page is the run's main page.
     """

@@ -335,7 +335,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Return whether a change begins near a run given for its series or for a speedup's sides."""
+    """Return whether a change begins near one of the `runs` for its series or a speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(

@@ -107,7 +107,7 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """Charts, which are shown only on the page; tables contain the same figures."""
+    """Charts, shown only on the page; tables contain the same figures."""
 
     caption: str
     charts: Sequence[Chart]

@@ -37,7 +37,7 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """Raised if a figure can't be compared because of its unit, which is the argument."""
+    """Raised if a figure can't be compared because of its unit; the argument is that unit."""
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ class Unit:
         return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
-        """Convert a figure to a row's sample: lower is better, and times are in seconds.
+        """Convert a figure to a row's sample, so that lower is better and times are in seconds.
 
         Raises:
             MisfitError: the value is not a number, not positive, or too large for a row.

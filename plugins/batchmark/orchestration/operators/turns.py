@@ -97,7 +97,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow: more if more tasks are still ahead."""
+        """Return the seconds between polls of Airflow; each task left in `ahead` doubles them."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)

@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Return why pods have waited too long, or None; instead enable sharing if it might help."""
+        """Return why pods waited too long, or None; enable sharing instead if that might help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)

@@ -237,7 +237,7 @@ def _send(
 
     Raises:
         AlertError: a channel didn't accept a message.
-        AirflowFailException: it is unknown whether a message arrived; raised only once for each.
+        AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import deliver
     from batchmark.orchestration.channels import channels_of, send

@@ -120,7 +120,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """Forecast the most such runs can cost next month, or return "" if there is no schedule.
+    """Forecast what such runs can cost at most next month; return "" if there is no schedule.
 
     `schedule` is the own job's schedule; by default, the DAG's is used.
     """

@@ -89,7 +89,7 @@ def kind(change: Change) -> str:
 
 
 def _told(change: Change) -> ChangePoint:
-    """Return the change's main point: its largest one in a time or, failing that, in a metric."""
+    """Return the change's main point: the largest change in a time, or else in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
