@@ -1,6 +1,6 @@
 """Decodes history files in a separate process with a memory limit.
 
-pyarrow has no memory limit: a wrong size in a file shows only once the file is unpacked, and some
+pyarrow has no memory limit: a wrong size in a file is noticed only when it is unpacked, and some
 damaged files crash the process. With a separate process, only the damaged file is lost.
 """
 
@@ -33,7 +33,7 @@ Decode: TypeAlias = Callable[[bytes, FileLocation], pa.Table]
 class FileReader:
     """A thread-safe context manager that decodes one file at a time.
 
-    On Linux, the separate process is forked, which takes only milliseconds. Elsewhere, files are
+    On Linux, it uses a forked process, which starts within milliseconds. Elsewhere, files are
     decoded in the calling process, without limits.
     """
 

@@ -62,7 +62,7 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Encode a run's or import's rows as files, by key; the same rows always give the same bytes.
+    """Encode a run's or import's rows as files, by key; equal rows always yield identical bytes.
 
     Raises:
         Exception: `decode` couldn't read the files back. Any exception class is possible.
@@ -104,8 +104,8 @@ def decode(
 ) -> pa.Table:
     """Return a file's rows; columns that an older release did not write are null.
 
-    The location gives the partition keys. Only columns of the schema (see `schema_for`) are read,
-    plus those of the filters: `since`, a day in UTC, and `run_ids`.
+    The location gives the partition keys. Only the schema's columns (see `schema_for`) are read,
+    plus those needed by the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
         Exception: the file is damaged, too large or not a history file. Any class is possible.
@@ -188,7 +188,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Reject rows with no name, or whose time, device or parameters are missing or invalid."""
+    """Reject rows that lack a required value or have an invalid time, device or parameters."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")

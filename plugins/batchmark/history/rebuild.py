@@ -1,6 +1,6 @@
 """Rebuilds the history from the runs' raw documents and the imported files.
 
-A run's folder says which documents count, what Batch reported about their jobs, and the prices.
+A run's folder records which documents count, what Batch reported about their jobs, and prices.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def rebuild(
     """Write all missing or outdated history files, then remove those that belong to no source.
 
     Files written in the meantime are kept. Nothing outside `history/` is changed. Runs without
-    stored prices use the region's committed ones. `progress` wraps the iterable of steps and is
+    stored prices use those committed for the region. `progress` wraps the iterable of steps and is
     also passed their number.
     """
     history = HistoryStore(s3, bucket)
@@ -192,7 +192,7 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; if one is missing or replaced, use an older release's copy."""
+    """Read a run's raw documents; if one is gone or was replaced, use an older release's copy."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

@@ -135,7 +135,7 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 
 
 def runs_of(table: pa.Table) -> list[HistoryRun]:
-    """Return all runs, newest first; the table must also have the columns VERSION."""
+    """Return all runs, newest first; the table must also have the columns in VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
     texts = ("run_id", "target", *VERSION)
     flat = pa.table(
@@ -158,7 +158,7 @@ def runs_of(table: pa.Table) -> list[HistoryRun]:
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
-    """Return confirmations' figures, oldest first, by the values in `_Group.names` and by run."""
+    """Return the confirmations' figures, oldest first, by `_Group.names` values and by run."""
     measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
     names, seconds = (*MACHINE, *POINT), FIGURES[Metric.TIME]
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

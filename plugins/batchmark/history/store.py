@@ -148,7 +148,7 @@ class HistoryStore:
                     self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Read the selected rows: these columns, suite and month, with text dictionary-encoded."""
+        """Read `columns` of the selected rows, plus suite and month; text is dictionary-encoded."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:

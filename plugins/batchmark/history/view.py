@@ -1,6 +1,6 @@
 """Caches the history for the pages: each file is read once, and snapshots speed up restarts.
 
-Without snapshots, the first page after a restart would have to read all files of a month. With
+Without snapshots, the first page after a restart would have to read all of a month's files. With
 them, it reads only newer files. Snapshots are a cache, so deleting them loses nothing.
 """
 
@@ -36,7 +36,7 @@ COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
 class _CachedRows(NamedTuple):
-    """Cached rows of a suite, and the files they come from."""
+    """A suite's cached rows for one month, and the files they come from."""
 
     versions: Mapping[str, str]  # ETags by key
     rows: pa.Table
@@ -124,7 +124,7 @@ class HistoryView:
         return renewed
 
     def _snapshot(self, suite: str, month: str) -> _CachedRows:
-        """Load an earlier process's snapshot, or nothing if it is missing, damaged or outdated."""
+        """Load an earlier process's snapshot, or an empty one if that is missing or unusable."""
         empty = _CachedRows({}, self._schema.empty_table())
         try:
             found = self._store.objects.read_if_there(

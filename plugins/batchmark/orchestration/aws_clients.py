@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """The AWS connection settings of the provider's operators and triggers, made hashable."""
+    """The AWS connection settings of the provider's operators and triggers, in hashable form."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None

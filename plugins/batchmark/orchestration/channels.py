@@ -168,7 +168,7 @@ def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
 
     Raises:
         AlertError: the connection does not exist, is invalid, or names no service that Apprise
-            knows. Errors from the connections' backend are passed on.
+            knows. Errors from the connection backend are passed on.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook

@@ -69,7 +69,7 @@ def schedule(cron: str) -> CronTriggerTimetable:
 
 
 def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
-    """Create a task from a function in `tasks`, passing it the run's context as first argument.
+    """Create a task from a function in `tasks`, passing it the run's context as the first argument.
 
     Args:
         work: the function; it is called with the context, then the task's arguments.
@@ -100,7 +100,7 @@ def run_benchmark(
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs all planned jobs, either at once or one by one in order.
+    """Return the mapped task that runs all planned jobs, either all at once or one by one in order.
 
     Retries make up for lost workers and triggerers, and never submit a second job. For the limits
     `runnable_seconds` and `starting_seconds`, see JobOrder: instances can start slowly, and pulling
@@ -175,7 +175,7 @@ def measure(
 ) -> tuple[Any, Any, Layer | None]:
     """Add the tasks from checking a run to collecting its results.
 
-    Returns the task that plans, the task that collects, and the layer, or None without one.
+    Returns the planning task, the collecting task, and the layer (None if there is none).
 
     Args:
         check, plan, layer: as for `benchmark`. The caller must collapse the returned layer.
@@ -202,7 +202,7 @@ def benchmark(
     Args:
         check, plan: the tasks that are specific to the benchmark.
         layer: returns the tasks that create and remove infrastructure that the jobs need. With a
-        layer, jobs run one by one, and it is removed only once any fresh jobs have ended.
+        layer, jobs run one by one, and the layer is removed only once any fresh jobs have ended.
     """
     planned, collected, below = measure(check, plan, layer)
     changes = conclude(planned, collected, one_by_one=layer is not None)

@@ -127,7 +127,7 @@ def own_job_params() -> dict[str, Param]:
 def _own_jobs() -> dict[str, list[str]]:
     """Return each own job's sizes, by job name, from the environment variable.
 
-    It holds either just names or Terraform's output `own_jobs` as JSON. If invalid, it is ignored.
+    The variable holds names or Terraform's `own_jobs` output as JSON; an invalid value is ignored.
     """
     told = os.environ.get(OWN_JOBS_VARIABLE, "")
     if not told.startswith("{"):

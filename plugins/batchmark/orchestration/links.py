@@ -21,12 +21,12 @@ def pages_url() -> str:
 
 
 def run_url(dag_id: str, run_id: str) -> str:
-    """Return the URL of the page about a run of one of our DAGs."""
+    """Return the URL of the page for a run of one of our DAGs."""
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
 
 
 def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
-    """Return a stored page's URL: in Airflow if its base URL is configured, else in the bucket.
+    """Return a stored page's URL, in Airflow if its base URL is configured, or else in the bucket.
 
     `is_runs` says whether the page is the run's main page.
     """
@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """A link stored as an XCom, by the task when it defers and by its trigger at the end."""
+    """A link stored as an XCom, both by the task when it defers and by its trigger at the end."""
 
     attribute: str  # of the task's operator, which has the address
 

@@ -34,9 +34,9 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
-    """Plan a round of fresh jobs that repeat the jobs which measured these rows.
+    """Plan a round of fresh jobs that repeat the jobs behind these rows' measurements.
 
-    Rounds are numbered from 1. `planned` contains the run's own jobs, all with one suite and dtype.
+    Rounds are numbered from 1. `planned` contains the run's own jobs, all of one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     measuring = [_measuring(row, planned) for row in rows]

@@ -155,7 +155,7 @@ class RunHistory:
     def announced(self) -> dict[SeriesKey, set[str]]:
         """The first run of each time change that an alert or improvement has announced, by series.
 
-        This run's own are excluded, so that a repeated run decides as it did the first time.
+        This run's announcements are excluded, so that a retry decides as the first try did.
         """
         found: dict[SeriesKey, set[str]] = defaultdict(set)
         changes = [alert.change for alert in self._earlier_alerts]
@@ -189,7 +189,7 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect the changes in all metrics, taking times from these histories with fresh jobs."""
+        """Detect changes in all metrics, using these time histories, which include fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
@@ -263,7 +263,7 @@ class RunHistory:
         return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
-        """Judge the suspects by their fresh jobs, given the changes detected with these (`shown`).
+        """Judge the suspects by their fresh jobs, given the changes detected with them (`shown`).
 
         Also logs the verdicts. Without fresh jobs, there are none.
         """
@@ -335,7 +335,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Return whether a change begins near one of these runs of its series or a speedup's sides."""
+    """Return whether a change begins near one of the `runs` for its series or a speedup's sides."""
     row = point.series
     sides = {row.target, row.against}
     return any(

@@ -29,7 +29,7 @@ def load_cluster() -> cluster.Cluster:
 
 
 def load_cluster_if_any() -> cluster.Cluster | None:
-    """Read the configuration published by the EKS stack, or return None without one."""
+    """Read the configuration published by the EKS stack, or return None if there is none."""
     text = _read(cluster.VARIABLE)
     return cluster.parse_cluster(text) if text else None
 
@@ -40,7 +40,7 @@ def load_multi_node() -> multi_node.MultiNode:
 
 
 def load_multi_node_if_any() -> multi_node.MultiNode | None:
-    """Read the configuration published by the multi-node stack, or return None without one."""
+    """Read the configuration published by the multi-node stack, or return None if there is none."""
     text = _read(multi_node.VARIABLE)
     return multi_node.parse_multi_node(text) if text else None
 

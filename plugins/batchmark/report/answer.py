@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """Say what a run cost; `told` contains its studies' stories."""
+    """Say what a run cost; `told` contains the Story of each of its studies."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))

@@ -27,7 +27,7 @@ Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to ma
 
 
 class Link(NamedTuple):
-    """A text that links to an address; if this isn't on the web, only the text is shown."""
+    """Text that links to an address; if that isn't on the web, only the text is shown."""
 
     text: str
     address: str
@@ -107,7 +107,7 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """Charts, which are shown only on the page; tables contain the same figures."""
+    """Charts, shown only on the page; tables contain the same figures."""
 
     caption: str
     charts: Sequence[Chart]
@@ -194,7 +194,7 @@ class Uncompared(NamedTuple):
 
 
 class HistoryChart(NamedTuple):
-    """A figure's runs and its two levels, with positions as percentages of the chart's size."""
+    """A chart of a figure's runs and two levels; positions are percentages of the chart's size."""
 
     low: str
     high: str

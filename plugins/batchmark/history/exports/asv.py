@@ -124,7 +124,7 @@ def _about(name: str, axes: Axes) -> dict[str, Any]:
 
 
 def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
-    """Return a benchmark's columns, with one value per grid point; [] if it has no rows."""
+    """Return a benchmark's asv columns, with one value per grid point, or [] if it has no rows."""
     found = defaultdict(list)
     for row in rows:
         if _benchmark(row) == name:

@@ -1,4 +1,4 @@
-"""Writes Bencher Metric Format, with one report per run and target (Bencher's testbed)."""
+"""Writes reports in Bencher Metric Format, one per run and target (Bencher's testbed)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SWAPPED = {"lower_value": "upper_value", "upper_value": "lower_value"}
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each report's path, `<target>/<run>.json`, and content; `table` needs runs.COLUMNS."""
+    """Yield each report's path (`<target>/<run>.json`) and content; `table` needs runs.COLUMNS."""
     for rows in runs(measured(table)):
         points: dict[tuple[str, ToldMetric | None], list[Row]] = defaultdict(list)
         for row in rows:

@@ -25,7 +25,7 @@ def write(tables: Iterable[pa.Table], path: Path) -> int:
 
 
 def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Format a column for the file, calling `cell` only once for each distinct text."""
+    """Format a column for the file, calling `cell` only once for each distinct string."""
     if not pa.types.is_dictionary(column.type):
         return column
     chunks = [

@@ -47,7 +47,7 @@ def job_median(rows: Iterable[Row], column: str) -> float | None:
 
 
 def benchmark_name(row: Row) -> str:
-    """Name a row's benchmark; an own job's metrics are all measures of the same benchmark."""
+    """Return a row's benchmark name, which is the same for all of an own job's metrics."""
     values = json.loads(row["parameters"])
     if ToldMetric.of(values):
         values = {name: value for name, value in values.items() if name not in OF_A_METRIC}

@@ -41,7 +41,7 @@ def is_beside_results(document: object) -> bool:
 
 
 def parse(document: Entry, benchmarks: Entry) -> Contents:
-    """Yield every timing benchmark at every grid point, and report all others as left out.
+    """Yield every timing benchmark at every grid point, and record all others as left out.
 
     `benchmarks` is the parent folder's benchmarks.json, or an empty object if there is none.
 

@@ -1,4 +1,4 @@
-"""Reads values from another tool's file; error messages say where in the file they occurred."""
+"""Reads values from another tool's file; error messages give the value's place in the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MisfitError(ValueError):
 
 
 class OtherUnitError(Exception):
-    """Raised if a figure's unit rules out comparison; the argument is the unit."""
+    """Raised if a figure can't be compared because of its unit; the argument is that unit."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Copy this entry with another value; `step` is its path if it is a part of this one."""
+        """Return a copy with another value; `step` leads to it if it is part of this entry's."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
@@ -96,14 +96,14 @@ class Entry:
         return found
 
     def each(self, *name: str) -> Iterator[Entry]:
-        """Yield a list's entries; `name` is the path of keys to each entry's name."""
+        """Yield a list's entries; `name` is the key path to each entry's name."""
         if not isinstance(self.value, list):
             raise self.misfit("a list")
         for number, value in enumerate(self.value):
             yield self._inner(f"[{number}]", value, name)
 
     def items(self, *name: str) -> Iterator[tuple[str, Entry]]:
-        """Yield an object's entries by key; `name` is the path of keys to each entry's name."""
+        """Yield an object's entries by key; `name` is the key path to each entry's name."""
         if not isinstance(self.value, dict):
             raise self.misfit("an object")
         for key, value in self.value.items():
@@ -126,7 +126,7 @@ class Entry:
         raise self.misfit("a text")
 
     def number(self) -> float:
-        """Read a finite number, either as a number or as text."""
+        """Read a finite number that is stored either as a number or as text."""
         value = self.value
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)

@@ -143,7 +143,7 @@ class ImportedFile(Record):
 
 
 def published_file() -> ImportedFile:
-    """Return the published table that ships with Batchmark; its rows name targets and devices."""
+    """Return the published table shipped with Batchmark; its rows name targets and devices."""
     return ImportedFile(
         format="published-table",
         target="published-table",

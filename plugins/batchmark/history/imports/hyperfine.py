@@ -18,7 +18,7 @@ from batchmark.history.rows import Row
 
 
 def parse(document: Entry) -> Contents:
-    """Yield each command's wall-clock time, leaving out commands with failed runs."""
+    """Yield each command's wall-clock time, or why it has none if any of its runs failed."""
     measured = partial(
         ForeignMeasurement,
         recorded_at=document.optional(Entry.moment, "metadata", "start_time"),

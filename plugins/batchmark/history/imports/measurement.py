@@ -172,14 +172,14 @@ class Parsed:
 
     @property
     def losses(self) -> list[str]:
-        """Lines that say which entries have no figure and why, leaving out deliberate skips."""
+        """Lines saying which entries have no figures and why, except for deliberate skips."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
         reasons = (located(one.place, str(one.reason)) for one in failed)
         return [*dict.fromkeys((*self.left_out.losses, *reasons))]
 
 
 class Figures(TypedDict, total=False):
-    """A ForeignMeasurement's place, with either its figures or the reason why it has none."""
+    """A ForeignMeasurement's place, with either its figures or the reason it has none."""
 
     place: str
     figures: Row
@@ -198,9 +198,9 @@ def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any
 def sample_figures(
     samples: Sequence[float], name: str, processes: Sequence[int] | None = None
 ) -> Row:
-    """Return statistics for samples, all of which are positive and better if lower.
+    """Return statistics for positive samples, for which lower is better.
 
-    `processes` has each process's number of samples; by default, one process took them all.
+    `processes` gives each process's sample count; by default, one process took them all.
     """
     turns = [[[count] for count in processes]] if processes else None
     return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
@@ -252,7 +252,7 @@ class Unit:
         return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
-        """Convert a figure to a row's sample, for which lower is better and times are in seconds.
+        """Convert a figure to a row's sample, so that lower is better and times are in seconds.
 
         Raises:
             MisfitError: the value is not a number, not positive, or too large for a row.

@@ -59,7 +59,7 @@ def _measurement(state: Entry, name: str, gpus: dict[int, str]) -> ForeignMeasur
 
 
 def _named_values(values: Entry) -> dict[str, object]:
-    """Convert a list of named, typed values, whose numbers are strings, to a dict by name."""
+    """Convert a list of named, typed values, with numbers stored as strings, to a dict by name."""
     if values.value is None:
         return {}
     found: dict[str, object] = {}

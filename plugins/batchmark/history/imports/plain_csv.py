@@ -108,7 +108,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _parameters(line: Entry) -> dict[str, Parameter]:
-    """Return the columns other than COLUMNS as parameters."""
+    """Return a line's parameters: all non-empty columns other than COLUMNS."""
     return {
         name: line.at(name).scalar()
         for name, value in line.fields().items()

@@ -43,7 +43,7 @@ def parse(document: Entry) -> Contents:
 
 
 def _identity(entry: Entry) -> tuple[str, dict[str, object]]:
-    """Return the name and parameters, without pytest's parameter id in the name if redundant."""
+    """Return the name, without pytest's parameter id if that is redundant, and the parameters."""
     name, parameters = entry.at("fullname").text(), entry.at("params").fields()
     if parameters and parameters == stable_parameters(parameters):
         name = name.removesuffix(f"[{entry.at('param').value}]")

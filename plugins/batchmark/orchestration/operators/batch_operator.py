@@ -340,7 +340,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Return the overrides. To keep plans small, those for own jobs aren't stored in them."""
+        """Return the container overrides, building those for own jobs here to keep plans small."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}
@@ -383,5 +383,5 @@ class BenchmarkJobOperator(BatchOperator):
 
 
 def generation(context: Context) -> int:
-    """Return how often a task was cleared; only clearing it makes Airflow raise max_tries."""
+    """Return how many times a task was cleared; only clearing makes Airflow increase max_tries."""
     return context["ti"].max_tries - (context["task"].retries or 0)

@@ -157,7 +157,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             yield TaskFailedEvent()
 
     async def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears its task: nothing waits for it any more."""
+        """Terminate the job when a user marks or clears its task, as nothing awaits it any more."""
         if self.job_ids or self._submission:
             await run_to_completion(self._end_job())
 
@@ -190,7 +190,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 await self._stop(progress, exceeded)
 
     async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
-        """Terminate a job; if stuck, diagnose it first, and terminate it only if it stays stuck."""
+        """Terminate a job; diagnose a stuck one first, and terminate it only if it stays stuck."""
         reason = exceeded.reason
         if exceeded.is_stuck:
             if progress.diagnosis is None:

@@ -120,8 +120,8 @@ class StandUpFileSystem(FileSystemOperator):
 class CollapseFileSystem(FileSystemOperator):
     """Prevents nodes from mounting the run's file systems and deletes them, however the run ended.
 
-    It uses the settings in the plan or, failing that, those that the stack publishes. Even if
-    neither exists any more, it deletes the file systems.
+    It uses the settings in the plan or, failing that, those that the stack publishes. It deletes
+    the file systems even if neither exists any more.
     """
 
     def execute(self, context: Context) -> None:

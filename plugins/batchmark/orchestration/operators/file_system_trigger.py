@@ -41,7 +41,7 @@ class FileSystemOrder:
     """The triggers' arguments.
 
     Attributes:
-        bucket: the result bucket, which has the run's plan and costs.
+        bucket: the result bucket, which holds the run's plan and costs.
         environment: the nodes' compute environment; None if unknown.
         settings: the fields of the stack's FileSystem; None if unknown.
         run: the fields of a RunOfDag.

@@ -33,7 +33,7 @@ class JobOrder:
     Attributes:
         request: SubmitJob's arguments for a job that has not been submitted yet.
         after: map index of any task that must end before the job is submitted.
-        ahead: map indexes of the tasks that are 2, 4, 8, ... places before it. The more of these
+        ahead: map indexes of the tasks 2, 4, 8, ... places before this one. The more of these
         are unfinished, the less often Airflow is polled.
         first: map index of the first job on the same side. If that job failed through its own
         error, this job is not run.
@@ -110,7 +110,7 @@ class JobProgress:
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether the job might start once others end; false if Batch says that it never fits."""
+        """Whether the job might start once others end; false if Batch says it never will."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 
@@ -159,7 +159,7 @@ class JobProgress:
         self._waiting_from = self._now
 
     def stop(self, reason: str, *, is_terminated: bool) -> None:
-        """Record that the job must end, and whether Batch accepted its termination."""
+        """Record that the job must end, and whether Batch accepted the request to terminate it."""
         self._stop_reason = reason
         self.is_stopping = is_terminated
         if self._stopping_since is None:
@@ -192,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return the state and attempt count, since an attempt can begin between two responses."""
+    """Return the state and the attempt count: between two responses, a new attempt can begin."""
     return job["status"], len(job.get("attempts", []))

@@ -33,7 +33,7 @@ class LogProgress:
         self._said: str | None = None
 
     async def look(self, job: JobDescription, now: float) -> None:
-        """Log any new progress of a running job; `now` is in seconds."""
+        """Log any new progress made by a running job; `now` is in seconds."""
         if now - self._looked_at < EVERY_SECONDS:
             return
         self._looked_at = now

@@ -97,7 +97,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow, which grow with the tasks still ahead."""
+        """Return the seconds between polls of Airflow; each task left in `ahead` doubles them."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
@@ -176,5 +176,5 @@ def is_over(states: Set[str | None]) -> bool:
 
 
 def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a job is among its queue's live jobs without being the oldest."""
+    """Return whether a job is one of its queue's live jobs, but not the oldest."""
     return job_id in [job["jobId"] for job in live[1:]]

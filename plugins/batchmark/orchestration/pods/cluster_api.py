@@ -59,7 +59,7 @@ def kubernetes_hook(config_file: str) -> KubernetesHook:
 
 
 class ClusterApi:
-    """One cluster's API, called through a hook's client; objects are the Kubernetes API's JSON.
+    """One cluster's API, called through a hook's client; objects are JSON from the Kubernetes API.
 
     Raises:
         ClusterError: the cluster denies access, or lacks something that the run needs.
@@ -91,7 +91,7 @@ class ClusterApi:
         ]
 
     def pods(self, job_name: str) -> list[Object]:
-        """List a job's pods in order of their indexes."""
+        """List a job's pods, ordered by index."""
         found = self._core.list_namespaced_pod(
             self.cluster.namespace, label_selector=f"batch.kubernetes.io/job-name={job_name}"
         )

@@ -28,8 +28,8 @@ class PodsWatch:
     Args:
         pending_seconds: limit for a pod's wait for a node or for missing resources.
         starting_seconds: limit for a container's start, including the image pull.
-        share: function to enable sharing, called when pods wait for GPUs that the job's other pods
-        hold; or None.
+        share: function that enables sharing, called when pods are waiting for GPUs held by the
+        job's other pods; or None.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class PodsWatch:
         return in_lines(lines)
 
     def _stuck(self) -> str | None:
-        """Return why pods have waited too long, or None; first enable sharing if it might help."""
+        """Return why pods waited too long, or None; enable sharing instead if that might help."""
         now, found = self.api.clock(), waiting(self.pods)
         if unmade := missing(self.job, self.pods):
             found.append(unmade)

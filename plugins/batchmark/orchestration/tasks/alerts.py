@@ -225,7 +225,7 @@ def decide(
 
 
 def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
-    """Return the jobs' log URLs by suite and target; of several repeats, the first is used."""
+    """Return the jobs' log URLs by suite and target, using the first of any repeats."""
     jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 
@@ -237,7 +237,7 @@ def _send(
 
     Raises:
         AlertError: a channel didn't accept a message.
-        AirflowFailException: it is unknown, and not yet reported, whether a message arrived.
+        AirflowFailException: it is unknown whether a message arrived; raised once per message.
     """
     from batchmark.changes.alerts.delivering import deliver
     from batchmark.orchestration.channels import channels_of, send

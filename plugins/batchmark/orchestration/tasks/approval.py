@@ -47,6 +47,6 @@ def approved_jobs(
 
 
 def _with(given: GivenVersion, job: PlannedJob) -> PlannedJob:
-    """Return the job, applying any version given in the form."""
+    """Return the job with any version from the form applied to it."""
     version = given.over(job.version)
     return job.model_copy(update={"version": None if version == GivenVersion() else version})

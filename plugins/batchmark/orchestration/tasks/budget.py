@@ -30,7 +30,7 @@ from batchmark.runs.spending import RunSpending, month_spending, run_spending, s
 
 
 class Proposal(NamedTuple):
-    """A run's planned jobs, and the configuration with their targets."""
+    """A run's planned jobs, with the configuration that contains their targets."""
 
     config: Config
     jobs: Sequence[PlannedJob]
@@ -120,7 +120,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """Forecast the most that runs like this can cost next month; "" if there is no schedule.
+    """Forecast what such runs can cost at most next month; return "" if there is no schedule.
 
     `schedule` is the own job's schedule; by default, the DAG's is used.
     """

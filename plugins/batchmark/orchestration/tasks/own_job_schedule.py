@@ -1,4 +1,4 @@
-"""The task of own_job_schedule: find own jobs that are due and not already running."""
+"""The task of the DAG own_job_schedule, which finds own jobs that are due and not yet running."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """Return the times up to `now` at which a job was last due, latest first.
+    """Return the last few times at which a job was due up to `now`, latest first.
 
     Raises:
         PlanError: the schedule is invalid, or no run is ever due.

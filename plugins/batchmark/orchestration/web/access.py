@@ -44,7 +44,7 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """A signed token, valid for some hours, proving that a form came from this user's page."""
+        """A signed token, valid for a few hours, proving that a form came from this user's page."""
         return _signer().dumps(str(self.user.get_id()))
 
 
@@ -53,7 +53,7 @@ def reader(request: Request, user: GetUserDep) -> Visitor:
 
     Raises:
         HTTPException: 401 without a session, 403 without permission, 400 if the address contains a
-            control character, since none of our names do.
+            control character, which none of our names do.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)

@@ -219,7 +219,7 @@ class Library:
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
     ) -> dict[tuple[str, str], RunConditions]:
-        """Return the conditions that a suite's jobs had in these runs, by run and target."""
+        """Return the conditions that a suite's jobs ran under in these runs, by run and target."""
         make = partial(_conditions, run_ids)
         return self._made_of(suite, ("conditions", run_ids), make, least_runs)
 

@@ -71,7 +71,7 @@ def title(change: Change) -> str:
 
 
 def _since(change: Change) -> str:
-    """Name the version, driver or similar that changed at the same time; "" if nothing did."""
+    """Name the version, driver or similar that changed at the same time, or return ""."""
     told = version.since(change.version_before, change.version)
     parts = [told] if told else []
     for found in change.causes:
@@ -89,7 +89,7 @@ def kind(change: Change) -> str:
 
 
 def _told(change: Change) -> ChangePoint:
-    """Return the change's main point: the largest in a time or, if there is none, in a metric."""
+    """Return the change's main point: the largest change in a time, or else in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 

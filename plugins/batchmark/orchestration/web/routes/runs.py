@@ -237,7 +237,7 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
     """Return the DAG whose run owns this id's folder; runs of several DAGs can share an id.
 
-    The plan names the DAG or, failing that, Airflow does. If neither is conclusive, it's `dag_id`.
+    The plan names the DAG or, failing that, Airflow does; otherwise, `dag_id` is used.
     """
     if planned := books.owner_of_run(run_id):
         return planned
