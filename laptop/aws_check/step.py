@@ -40,7 +40,7 @@ class NotCheckedError(LaptopError):
 
 
 class Outcome(Record):
-    """A step's result, whether or not it was run."""
+    """A step's result, whether or not the step was run."""
 
     step: str
     expected: str
