@@ -175,7 +175,7 @@ class TorchResNet50(TorchImplementation):
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for two copies of the inputs, the output, and four largest activations.
+        """Return the memory for two input sets, the output, and four times the largest activation.
 
         For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three times
         the largest activation.
