@@ -73,7 +73,7 @@ class Fft(Workload):
         return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare some frequencies of some images with those from the transform's definition."""
+        """Check some frequencies of some images against the transform's definition."""
         import torch
 
         (batch,) = inputs

@@ -101,7 +101,7 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """Times calls with CUDA events, from before the first kernel's launch to the last one's end."""
+    """Times calls with CUDA events, from the first kernel's launch until the last kernel ends."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
