@@ -26,7 +26,7 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the larger pass's memory, the backward one's, plus a tenth for score blocks."""
+        """Return the memory for the larger (backward) pass, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
