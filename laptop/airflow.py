@@ -153,7 +153,7 @@ class Airflow:
 
 
 class AirflowClient:
-    """A context manager for the Airflow REST API calls that a benchmark run needs."""
+    """A client (and context manager) for the Airflow REST API calls that a benchmark run needs."""
 
     def __init__(self, airflow: Airflow) -> None:
         answer = httpx.post(

@@ -30,7 +30,7 @@ def command_flags(model: type[Options]) -> dict[str, str]:
 
 
 def parse(model: type[_Options], arguments: argparse.Namespace, **more: object) -> _Options:
-    """Build the model from parsed options; `more` has the fields that aren't on the command line.
+    """Build the model from parsed options; `more` provides fields that aren't on the command line.
 
     Raises:
         InputError: an option is invalid.

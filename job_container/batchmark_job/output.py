@@ -38,7 +38,7 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """Parse an output address, which is a folder if it ends in "/".
+    """Parse an output address; one that ends in "/" names a folder.
 
     A job outside Batch has no id, so in a local folder its file gets the first free number.
     """
@@ -62,7 +62,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
-    """Return a document's file name, replacing ":" and "#" in ids of array and multi-node jobs."""
+    """Return a document's file name, replacing the ":" or "#" in array and multi-node job ids."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
 
 

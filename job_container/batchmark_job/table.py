@@ -15,7 +15,7 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """Yield the rows with their figures, then remarks about several rows at once, then reasons."""
+    """Yield each row's figures, then how many rows have unusual samples or share each reason."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (

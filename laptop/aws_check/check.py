@@ -99,12 +99,12 @@ class Check:
         self.pin()
 
     def pin(self, **inputs: Any) -> None:
-        """Set inputs to the core stack, in addition to those set for every check."""
+        """Set inputs for the core stack, in addition to those set for every check."""
         more = (part.core_inputs(self.account) for part in self.parts)
         self._pinned.write_text(json.dumps(inputs_of(self.account, more) | inputs, indent=2))
 
     def pinned(self, name: str) -> Any:
-        """Return the value of an input to the core stack."""
+        """Return the value of an input for the core stack."""
         return json.loads(self._pinned.read_text())[name]
 
     @property
@@ -125,8 +125,8 @@ class Check:
         """Poll until `ask` returns a truthy value, and return that value.
 
         Raises:
-            StepError: `ask` returned no such value within `seconds`; the message starts with
-                `missing`'s text.
+            StepError: `ask` returned no such value within `seconds`; `missing` returns the start of
+                the message.
         """
         deadline = time.monotonic() + seconds
         while not (answer := ask()):
@@ -162,8 +162,8 @@ def judge_answers(answers: Iterable[Answer]) -> Seen:
     """Turn the environment check's results into a step's outcome.
 
     Raises:
-        StepError: at least one of them failed.
-        NotCheckedError: none of them could be checked.
+        StepError: at least one check failed.
+        NotCheckedError: nothing could be checked.
     """
     found = list(answers)
     told = [f"{one.target}: {one.seen} {one.remedy}".strip() for one in found]

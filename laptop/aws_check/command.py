@@ -281,7 +281,7 @@ def confirmed() -> bool:
     """Ask the user whether to continue.
 
     Raises:
-        LaptopError: there is no terminal to ask on.
+        LaptopError: there is no terminal.
     """
     if not sys.stdin.isatty():
         raise LaptopError("can't ask for confirmation without a terminal: confirm with YES=yes")

@@ -1,4 +1,4 @@
-"""A check's state on disk, so that the next start knows what an earlier one created."""
+"""A check's state on disk, which tells the next start what earlier ones created."""
 
 from __future__ import annotations
 

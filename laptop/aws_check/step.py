@@ -32,7 +32,7 @@ class StepError(LaptopError):
 
 
 class NotCheckedError(LaptopError):
-    """Raised if a step can't be checked here; with `passes`, steps that depend on it still run."""
+    """Raised if a step can't be checked here; with `passes`, dependent steps still run."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class NotCheckedError(LaptopError):
 
 
 class Outcome(Record):
-    """A step's result, whether or not it was run."""
+    """A step's result, whether or not the step was run."""
 
     step: str
     expected: str

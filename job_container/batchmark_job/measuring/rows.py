@@ -128,7 +128,7 @@ class Row(MeasuredRow):
     ) -> tuple[Entry, Candidate | None]:
         """Run the trial, and return the entry with its results and the chosen candidate.
 
-        If the winner is slower than the previous size suggests, keep the better of two trials.
+        If the winner is slower than expected from the previous size, keep the better of two trials.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -218,7 +218,7 @@ class Row(MeasuredRow):
         return False
 
     def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
-        """Return the trials, replacing the chosen candidate's outcome with this failure."""
+        """Return the trials with the chosen candidate's outcome replaced by this failure."""
         trials: tuple[Trial, ...] = self.found["trials"]
         changes = {
             "outcome": outcome,
@@ -266,7 +266,7 @@ class Row(MeasuredRow):
         self.end(status, reason)
 
     def _waited(self) -> float:
-        """Return the share of time threads waited for a CPU, or 0 if unknown or single-threaded."""
+        """Return the share of time spent waiting for a CPU, or 0 if unknown or single-threaded."""
         several = self.chosen is not None and (self.chosen.threads or 1) > 1
         return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 

@@ -1,4 +1,4 @@
-"""Declares options once as a model, from which forms, plan records and command lines derive."""
+"""Declares each option once, in a model from which forms, plan records and flags are derived."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def option(
 
 
 class Options(Model):
-    """The options of a kind of run, or of one of its jobs."""
+    """Options for a kind of run, or for one of its jobs."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
         """Return why the options conflict, or None; `name` maps a field to its public name."""
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """Return options as command-line arguments, omitting empty ones that are empty by default."""
+    """Return options as command-line arguments, omitting any whose value and default are empty."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []

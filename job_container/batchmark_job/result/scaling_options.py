@@ -86,7 +86,7 @@ class _Nodes(Options):
 
 
 class ScalingRun(_Step, _Nodes):
-    """Options of a run whose jobs differ in node count. The form shows _Nodes's fields first."""
+    """Options for a run whose jobs differ in node count; the form shows _Nodes's fields first."""
 
     learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,
@@ -124,7 +124,7 @@ class ScalingRun(_Step, _Nodes):
 
 
 class ScalingOptions(_Step):
-    """Options of one job: what its nodes measure together."""
+    """Options for one job: what its nodes measure together."""
 
     nodes: Nodes = Field(default=1, description="number of nodes; the job reads it from Batch")
     devices: Devices = option(1, command="GPUs per node, or processes on its CPU")

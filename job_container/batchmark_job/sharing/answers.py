@@ -10,7 +10,7 @@ from batchmark_job.sharing.schedule import Steps
 
 
 class StartedReplica(NamedTuple):
-    """A replica that has made its first steps."""
+    """A replica that has taken its first steps."""
 
     first: FirstCall
     startup_seconds: float

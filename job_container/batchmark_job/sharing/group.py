@@ -57,7 +57,7 @@ class Group:
     remark: str | None = None  # remarks for readers of the row
 
     def was_late(self) -> bool:
-        """Return whether a replica was not yet running when its first window began."""
+        """Return whether any replica was not yet running when its first window began."""
         return any(
             isinstance(one, ReplicaRun) and one.steps.began > span.start
             for one, span in zip(self.ran, self.spans, strict=True)
@@ -95,7 +95,7 @@ def measure(
 
 @contextlib.contextmanager
 def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[str, str]]:
-    """Yield extra environment variables for the replicas, running MPS in the context if needed."""
+    """Yield the replicas' extra environment variables, and run MPS within the context if needed."""
     if point.mode is not SharingMode.MPS:
         yield mps.WITHOUT
         return
@@ -134,7 +134,7 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Run replicas at the same time and add them to the group; retry if one began late."""
+        """Run replicas concurrently and add their results to the group; retry if one began late."""
         for lead in LEADS_SECONDS:
             part = self._run_once(len(group.started), replicas, windows, seconds, lead)
             if not part.was_late():
@@ -234,7 +234,7 @@ def _replicas(tell: Tell, *arguments: Any) -> Replicas:
 
 
 def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
-    """Return `seconds`, or more if steps are slow; both include a warm-up window."""
+    """Return `seconds`, or a longer time if steps are slow; either includes a warm-up window."""
     typical = statistics.median(each.step_seconds for each in started)
     at_worst = typical * len(started)  # in which only one of them progresses at a time
     needed = STEPS_IN_WINDOW * (windows + 1) * at_worst

@@ -1,4 +1,4 @@
-"""The rows in the suite `sharing`: how many tasks share the device, and in which way."""
+"""The rows of the suite `sharing`: how many tasks share the device, and how they share it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SharingPoint:
 
 
 def sharing_points(options: SharingOptions) -> list[SharingPoint]:
-    """Return the curves' points, followed by the disturbance experiments."""
+    """Return a point for each replica count and mode, followed by the disturbance experiments."""
     limits = MpsLimits(options.mps_threads, options.mps_memory_mib)
     points = [
         SharingPoint(mode, replicas, None, options.form, limits)

@@ -1,4 +1,4 @@
-"""Runs a worker's replicas: just one, or in streams mode all of them as threads."""
+"""Runs a worker's replicas: just one or, in streams mode, all of them as threads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Replicas:
         environment: Mapping[str, str],
         memory_limit_bytes: int | None,
     ) -> None:
-        """Start CUDA and make the first steps.
+        """Start CUDA and take the first steps.
 
         Args:
             index: index of the implementation.

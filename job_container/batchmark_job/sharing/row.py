@@ -33,7 +33,7 @@ class SharingRow(Row):
     """A row in which each turn is a group of fresh processes and each sample is a time window.
 
     `parameters` also include mode and replicas. In an experiment, the disturbing replica's steps
-    don't count. `task` is the row of one replica alone; rows with the same `task` choose its
+    don't count. `task` is the row for a single replica; rows with the same `task` choose its
     implementation only once.
     """
 

@@ -1,6 +1,6 @@
-"""Derives throughput, step times and gaps from when replicas completed their steps.
+"""Derives throughput, step times and gaps from the times at which replicas completed steps.
 
-Times are from time.perf_counter(), which uses the same clock in all processes of a machine.
+Times are from time.perf_counter(), which uses the same clock in all processes on a machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Steps:
     ends: Sequence[float]
 
     def within(self, window: Window) -> float:
-        """Count the steps in a window; for one that crosses an edge, add only its share inside."""
+        """Count the steps in a window; those that cross an edge count for their share inside it."""
         moments = [self.began, *self.ends]
         done = np.interp(window, moments, np.arange(len(moments)))
         return float(done[1] - done[0])
@@ -58,6 +58,6 @@ def split(window: Window, count: int) -> list[Window]:
 
 
 def seconds_per_step(replicas: Sequence[Steps], window: Window) -> float | None:
-    """Return the replicas' combined seconds per step, or None if they made no steps."""
+    """Return the replicas' combined seconds per step, or None if they took no steps."""
     made = sum(steps.within(window) for steps in replicas)
     return window.seconds / made if made else None

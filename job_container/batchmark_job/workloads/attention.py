@@ -26,7 +26,7 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the backward pass's memory, which is larger, plus a tenth for score blocks."""
+        """Return the memory for the larger (backward) pass, plus a tenth for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
@@ -80,7 +80,7 @@ class ExplicitAttention(TorchAttention):
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory, including that for scores, weights and both their gradients."""
+        """Return the memory needed, including for scores, weights and the gradients of both."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 
@@ -132,7 +132,7 @@ class AttentionForward(_Attention):
         return torch_calls.normal([(3, *_shape(parameters))], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare two heads: the last and a random one."""
+        """Compare two heads: the last one and a random one."""
         return reference.relative_error(
             (
                 reference.to_float64(output[head]),

@@ -1,7 +1,7 @@
 """Base classes for workloads, which define what is computed, and for their implementations.
 
 Describing a workload must not load torch, OpenCV or SciPy, which takes seconds; only making inputs
-and running may load them. Therefore, this package imports them inside functions.
+and running it may load them. Therefore, this package imports them inside functions.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Implementation(ABC):
         return map(self.prepare, sets)
 
     def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        """Return a remark about the figures based on an output, or None by default."""
+        """Return a remark about the figures if the output calls for one, or None by default."""
         return None
 
     def plain(self) -> Implementation:
@@ -136,14 +136,14 @@ class Workload(ABC):
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:
-        """Return a call's floating-point operations, or None if counting them makes no sense."""
+        """Return a call's floating-point operation count, or None if counting makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
         """Return how many images a call processes, or None if images per second make no sense."""
         return None
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Return the minimum bytes that a call moves to or from device memory, or None if unknown.
+        """Return how many bytes a call must move to or from device memory, or None if unknown.
 
         By default, inputs are read once and the output is written once; everything else can stay in
         caches.

@@ -1,4 +1,4 @@
-"""Edges in RGB images: magnitude of each channel's 3×3 Sobel gradient, with reflected borders."""
+"""Edges in RGB images: each channel's 3×3 Sobel gradient magnitude, with reflected borders."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Fft(Workload):
         return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare some frequencies of some images with those from the transform's definition."""
+        """Check some frequencies of some images against the transform's definition."""
         import torch
 
         (batch,) = inputs
@@ -105,7 +105,7 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
 def _definition(
     image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Float64Array:
-    """Compute rows x columns of the spectrum from its definition; last axis: real, imaginary."""
+    """Compute rows × columns of the spectrum by definition; its last axis is (real, imaginary)."""
     size = image.shape[0]
     # Phases are reduced as integers, which is exact.
     angles = [

@@ -22,7 +22,7 @@ class TorchSum(TorchImplementation):
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for numbers and sum, including torch's cast of 16-bit ones on a CPU."""
+        """Return the memory for numbers and sum, plus torch's copy of 16-bit numbers on a CPU."""
         number = DTYPE_BYTES[dtype]
         result = DTYPE_BYTES[_result_dtype(dtype)]
         number += result if result > number else 0
@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """Return float32 for 16-bit types: float16 ends at 65,504, bfloat16 can't count past 256."""
+    """Return float32 for 16-bit types: float16 ends at 65,504, and bfloat16 counts only to 256."""
     return "float64" if dtype == "float64" else "float32"

@@ -146,7 +146,7 @@ def build(
     statistics: Sequence[Tensor],
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """Build the network from images to logits; `unit` builds a layer with its normalisation."""
+    """Build the network that maps images to logits; `unit` builds a layer and its normalisation."""
     import torch.nn.functional as F  # noqa: N812
 
     count = sum(map(math.prod, SHAPES))
@@ -175,7 +175,7 @@ class TorchResNet50(TorchImplementation):
     name = "torch channels-last"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for the inputs twice, the output, and four of the largest activations.
+        """Return the memory for two input sets, the output, and four times the largest activation.
 
         For float64, which oneDNN lacks, torch's unfolded neighbourhoods take less than three times
         the largest activation.
@@ -251,7 +251,7 @@ class ResNet50Inference(Workload):
         return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count two operations per multiply-add in convolutions and classifier, and no others."""
+        """Count two operations per multiply-add in the convolutions and the classifier alone."""
         return 2 * parameters["batch"] * multiply_adds()
 
     def items(self, parameters: Parameters) -> int:
@@ -322,7 +322,7 @@ def _build_flat(
     statistics: Tensor,
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """Build from one tensor of weights (channels-last for convolutions) and one of statistics."""
+    """Build the network from flat weights (channels-last for convolutions) and flat statistics."""
     return build(
         views(weights, SHAPES, channels_last=True),
         views(statistics, STATISTICS_SHAPES, channels_last=True),

@@ -58,7 +58,7 @@ class TorchSort(BufferedImplementation, TorchImplementation):
     needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory for keys, output and a buffer, with indices because CUB sorts pairs."""
+        """Return the memory for keys, output and a buffer, plus indices because CUB sorts pairs."""
         pair = DTYPE_BYTES[dtype] + INDEX_BYTES
         return parameters["size"] * 3 * pair
 
@@ -95,7 +95,7 @@ class Sort(Workload):
         return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Return 0 if the output is the input's keys in ascending order, or else an error."""
+        """Return 0 if the output is the input in ascending order, or else a positive error."""
         (keys,) = inputs
         ascends = bool((output[1:] >= output[:-1]).all())
         if ascends and _fingerprint(output) == _fingerprint(keys):

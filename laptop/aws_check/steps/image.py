@@ -34,7 +34,7 @@ class Images(NamedTuple):
 
 
 def image(check: Check) -> Seen:
-    """Push the job image, or just a stand-in to a local cloud."""
+    """Push the job image or, to a local cloud, just a stand-in."""
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     if not check.account.on_aws:
         publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")

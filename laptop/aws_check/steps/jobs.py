@@ -149,7 +149,7 @@ def telemetry(check: Check) -> Seen:
 
 
 def down_to_zero(check: Check) -> Seen:
-    """Wait until no host is left."""
+    """Wait until no hosts are left."""
     if not check.account.on_aws:
         raise NotCheckedError("a local cloud has no hosts that cost money", passes=True)
     found: list[str] = []
@@ -275,7 +275,7 @@ def _last_lines(check: Check, ended: JobDescription) -> list[str]:
 
 
 def _document(check: Check, target: str, ended: JobDescription) -> dict[str, Any] | None:
-    """Read the result document of a job outside any run; return None if there is no document."""
+    """Read the result document of a job that belongs to no run; return None if there is none."""
     bucket = Bucket(check.clients("s3"), check.config.bucket)
     begins = document_prefix(ended["jobId"])
     for key in bucket.keys(f"raw/manual/{target}/"):

@@ -1,7 +1,7 @@
-"""Times a call's work on the GPU, a call until the host has its result, and data transfers.
+"""Times a call's kernels, its latency until the host has the result, and data transfers.
 
-A sample's duration lies between the first two: on an idle GPU, it includes kernel launches but not
-the host's wait for the result.
+A sample's duration lies between the first two times: on an idle GPU, it includes kernel launches
+but not the host's wait for the result.
 """
 
 from __future__ import annotations

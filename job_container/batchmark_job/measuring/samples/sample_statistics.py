@@ -81,14 +81,14 @@ def outliers(samples: Sequence[float]) -> tuple[int, ...]:
 
 
 def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
-    """Return whether a valley separates the samples into two modes, or None for too few samples.
+    """Return whether a valley separates two modes in the samples, or None if there are too few.
 
-    `resolution` is the timer's, in the samples' unit; there is always a valley between its ticks.
+    `resolution` is the timer's, in the samples' unit; there are always valleys between its ticks.
 
     The samples are split into two parts, minimising the distances to each part's median. With a
     single mode, however skewed, samples are at least as dense halfway between the two medians as
-    around the sparser median. So at least half of the samples in these two equally wide windows
-    are expected halfway; far fewer indicate a valley.
+    around the sparser median. Of the samples in these two equally wide windows, at least half
+    should therefore lie in the halfway one; far fewer indicate a valley.
     """
     if len(samples) < MODE_SAMPLES:
         return None
@@ -132,7 +132,7 @@ def drift(samples: Sequence[float]) -> str | None:
 
     They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
     with too few samples for an interval uses its range. With fewer than 18 samples, halves are
-    compared.
+    compared instead.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:

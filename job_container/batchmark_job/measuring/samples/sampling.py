@@ -101,14 +101,14 @@ class MonotonicTimer(Timer):
 
 
 class CudaEventTimer(Timer):
-    """Times calls with CUDA events, from before the first kernel's launch to the last one's end."""
+    """Times calls with CUDA events, from the first kernel's launch until the last kernel ends."""
 
     name = "cuda_events"
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
     clock_resolution_seconds = 0.5e-6
 
     def __init__(self, evicted_bytes: int = 0) -> None:
-        """Reserve `evicted_bytes` for a buffer to write before each call, if memory allows.
+        """Allocate a buffer of `evicted_bytes` to overwrite before each call, if memory allows.
 
         Raises:
             RuntimeError: CUDA reported an error.
@@ -123,7 +123,7 @@ class CudaEventTimer(Timer):
         torch.cuda.synchronize()
 
     def fit(self, call_seconds: float) -> None:
-        """Take several short calls per sample, as timing just one would include host launches.
+        """Take several short calls per sample, as timing just one would include its launch.
 
         Take a single call if the cache must be cleared before each one.
         """
@@ -197,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after each sample whether to stop sampling.
 
-    To keep this cheap, the interval is recomputed only after the samples have grown by an eighth.
+    To keep this cheap, the interval is recomputed only when there are an eighth more samples.
     """
 
     def __init__(self, limits: RowLimits) -> None:
@@ -207,8 +207,8 @@ class StoppingRule:
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
         """Return why sampling should stop after `seconds`, or None to continue.
 
-        If the samples are precise enough when they reach their maximum number or time, precision
-        is the reason.
+        If the samples reach their maximum number or time but are precise enough, precision is the
+        reason.
         """
         limits, count = self._limits, len(samples)
         if count < limits.minimum_samples:
@@ -240,7 +240,7 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A series of samples: when each began (time.perf_counter), why it ended, and the last output.
+    """A series of samples: when each began (perf_counter), why sampling ended, and the last output.
 
     `calls` also counts the unrecorded calls between samples.
     """
@@ -263,7 +263,7 @@ def sample(
     samples: list[float],
     report: Callable[[list[float]], None] = lambda _: None,
 ) -> Sampled:
-    """Append to `samples` until the stopping rule applies, reporting them periodically."""
+    """Add to `samples` until the stopping rule applies, reporting all samples periodically."""
     rule = StoppingRule(limits)
     starts: list[float] = []
     unrecorded = 0

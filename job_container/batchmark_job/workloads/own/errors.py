@@ -25,7 +25,7 @@ def where_raised(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, functions: set[str]) -> str | None:
-    """Return a hint about the usual cause of such an error in these functions, or None."""
+    """Return a hint about the usual cause of this error in any of these functions, or None."""
     if isinstance(error, ModuleNotFoundError):
         return "install it where the job runs; see own_workloads/README.md"
     if "step" in functions and isinstance(error, TypeError | AttributeError):

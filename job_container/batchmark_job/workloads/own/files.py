@@ -217,7 +217,7 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
 
 
 def _meant(name: str, functions: Iterable[str]) -> str:
-    """Suggest renaming a function with a similar name."""
+    """Suggest that a function with a similar name be renamed to `name`, if there is one."""
     others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
     close = difflib.get_close_matches(name, others, n=1)
     return f" (there is {close[0]}(): rename it?)" if close else ""
@@ -280,7 +280,7 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """Return an optional function's result if already known, as running the file might fail."""
+        """Return an optional function's result only if known, since running the file might fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:

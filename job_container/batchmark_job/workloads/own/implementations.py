@@ -69,7 +69,7 @@ class UserCode(TorchImplementation):
         return call
 
     def remark(self, output: Tensor) -> str | None:
-        """Return a remark if the output came from NumPy: its memory isn't torch's or an input's."""
+        """Return a remark if the output's memory came from NumPy rather than torch or an input."""
         storage = output.untyped_storage()
         if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
             return None
@@ -107,7 +107,7 @@ class UserArrays(UserCode):
 
 
 def as_tensor(made: object, dtype: str) -> Tensor:
-    """Convert an input to a tensor, with floating-point arrays converted to the row's dtype.
+    """Convert an input to a tensor, and a floating-point array's values to the row's dtype.
 
     Raises:
         TypeError: it is neither a tensor in host memory nor an array.

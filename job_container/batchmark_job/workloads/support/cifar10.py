@@ -1,4 +1,4 @@
-"""Reads CIFAR-10 images, for use instead of random ones, from the binary version's archive.
+"""Reads CIFAR-10 images from the binary version's archive, for use instead of random images.
 
 The format is described at https://www.cs.toronto.edu/~kriz/cifar.html ("Binary version"): records
 of one byte for the label and 3,072 for the pixels, channel by channel, row by row.
@@ -27,7 +27,7 @@ def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
     Pixels are float32 numbers around 0 with a spread of about 1.
 
     Raises:
-        InputError: the archive can't be read, or contains something else.
+        InputError: the archive can't be read, or is not CIFAR-10's.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Float64 references for parts of the output, in plain NumPy, independent of measured code."""
+"""Float64 references for parts of the output, in plain NumPy, independent of the measured code."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class GraphedSgdStep(CudaGraph):
     inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
-        """Prepare calls, undoing the real steps taken while capturing and their momentum."""
+        """Prepare calls, undoing the real steps taken while capturing, including their momentum."""
         steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
@@ -263,7 +263,7 @@ class TrainingStep(Workload):
         """Compare the change in all weights with that of a float64 step on the CPU.
 
         The mean over repeated images equals that over the different images alone, as do batch
-        normalisation's statistics, so the reference computes only the different ones.
+        normalisation's statistics, so the reference computes only those.
         """
         batch, labels, weights = inputs
         step = batch.shape[0] // self._distinct(batch.shape[0])

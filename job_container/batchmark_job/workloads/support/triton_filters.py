@@ -25,7 +25,7 @@ STRIP_ROWS = range(8, 257, 8)
 
 
 class TritonFilter(Implementation):
-    """Base class of the filters; they are channels-first and always sum in float32."""
+    """Base class of the filters, which are channels-first and always sum in float32."""
 
     library = "triton"
     devices = ("cuda",)

@@ -60,7 +60,7 @@ def _four_elements(vectors, lanes: tl.constexpr):
 
 @triton.jit
 def _elements(vectors, lanes: tl.constexpr, vector: tl.constexpr):
-    """Split vectors of 4 or 8 into one float32 tensor per column, in order."""
+    """Split vectors of 4 or 8 columns into one float32 tensor per column, in order."""
     elements = ()
     for index in tl.static_range(len(vectors)):
         row = vectors[index].to(tl.float32)

@@ -37,7 +37,7 @@ def share_out(
 
 
 def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None]) -> Call:
-    """Return a call that does `work` on the tasks in all threads and returns `output`."""
+    """Return a call that uses all threads to do `work` on the tasks, and returns `output`."""
     fill = share_out(tasks, [work] * torch_calls.threads())
 
     def call() -> Tensor:
