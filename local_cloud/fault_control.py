@@ -54,7 +54,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Faults:
-    """WSGI middleware that serves the control API at `/_faults` and injects faults elsewhere."""
+    """Serves the control API at `/_faults` as WSGI middleware, and injects faults into other calls."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app

@@ -21,8 +21,8 @@ class Kind(BaseModel):
 class CallFault(Kind):
     """A fault in calls to these services, operations and resources; an empty tuple means all.
 
-    Services and operations have IAM's names, such as `batch` and `SubmitJob`. Resources are ARNs,
-    matched as globs; a call on an S3 object has the object's ARN.
+    Services and operations are named as in IAM, such as `batch` and `SubmitJob`. Resources are
+    ARNs, matched as globs; a call on an S3 object has the object's ARN.
     """
 
     services: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class FileSystemFault(Kind):
 
 
 class FileSystemCreationFails(Kind):
-    """Makes file system creation fail: those created during the fault become FAILED."""
+    """Makes file system creation fail: file systems created during the fault become FAILED."""
 
     kind: Literal["file_system_creation_fails"]
     reason: str = Field(
@@ -195,7 +195,7 @@ class FileSystemCreationFails(Kind):
 
 
 class FileSystemDeletionRefused(FileSystemFault):
-    """Rejects DeleteFileSystem with BadRequest, as during a data repository task."""
+    """Rejects DeleteFileSystem with BadRequest, as FSx does during a data repository task."""
 
     kind: Literal["file_system_deletion_refused"]
     times: Times | None = 1  # number of calls to reject; None for all

@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Return the current time in epoch milliseconds, or another time if a fault says so."""
+        """Return the current time in epoch milliseconds, or an earlier one if a fault says so."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -287,7 +287,7 @@ class Attempt:
 
 
 def check_image(container: Container) -> None:
-    """Raise StartError if a fault makes the image unavailable, even for a process."""
+    """Raise StartError if a fault makes the image unavailable, even if jobs run as processes."""
     image = container.properties.get("image")
     if any(image == fault.image for _, fault in active_faults(MissingImage)):
         raise StartError(
