@@ -136,7 +136,7 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
 
 
 def _with_own_jobs(file: Path) -> dict[str, Any]:
-    """Return the Stack arguments needed to run all of the own jobs in a file."""
+    """Return the Stack arguments for running all of the user's own jobs in a file."""
     folder = file.resolve().parent
     refuse_large_folder(folder)
     jobs = read_own_jobs(file)

@@ -54,7 +54,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Faults:
-    """Serves the control API at `/_faults` as WSGI middleware, and injects faults into other calls."""
+    """WSGI middleware that injects faults into calls, and serves the control API at `/_faults`."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app

@@ -37,7 +37,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
 
     Raises:
         LaptopError: the file is missing or defines no own jobs.
-        TerraformError: the file or one of its own jobs is invalid.
+        TerraformError: the file or one of its jobs is invalid.
     """
     if not file.is_file():
         raise LaptopError(

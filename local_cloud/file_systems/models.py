@@ -289,7 +289,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Fill up the file systems in all backends that are covered by an active FileSystemFull fault.
+    """In all backends, fill up the file systems covered by an active FileSystemFull fault.
 
     Raises:
         NotPermittedError: this process isn't allowed to mount anything.

@@ -1,4 +1,4 @@
-"""Checks a file system's subnet, and that its security groups allow Lustre."""
+"""Checks a file system's subnet, and whether its security groups allow Lustre traffic."""
 
 from __future__ import annotations
 

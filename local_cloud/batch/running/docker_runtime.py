@@ -76,7 +76,7 @@ class DockerRuntime:
         return container
 
     def _pull_if_missing(self, image: str) -> dict[str, str]:
-        """Pull the image unless the engine has it; return labels with the pull's start and end."""
+        """Pull the image unless the engine has it; return labels with the pull's timestamps."""
         try:
             with suppress(ImageNotFound):
                 self._client.images.get(image)
@@ -134,7 +134,7 @@ class DockerRuntime:
     def _create_anew(self, task_id: str, **options: Any) -> Any:
         """Create a task's container, if necessary replacing one that was never started.
 
-        A busy engine can create a killed server's container after the next one has looked for it.
+        A busy engine can create it for a killed server after the next server has looked for it.
         """
         try:
             return self._client.containers.create(**options)

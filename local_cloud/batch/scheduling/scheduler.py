@@ -208,7 +208,7 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
-        """Return whether an environment's hosts boot, and schedule another try if they don't."""
+        """Return whether an environment's hosts boot; if they don't, schedule another try."""
         try:
             hosts.mounted_file_system(environment)
         except hosts.HostError as error:
