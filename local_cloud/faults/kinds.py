@@ -19,7 +19,7 @@ class Kind(BaseModel):
 
 
 class CallFault(Kind):
-    """A fault in calls to these services, operations and resources; an empty tuple means all.
+    """A fault affecting calls to these services, operations and resources; empty tuples mean all.
 
     Services and operations are named as in IAM, such as `batch` and `SubmitJob`. Resources are
     ARNs, matched as globs; a call on an S3 object has the object's ARN.
@@ -151,7 +151,7 @@ class UnstartedNode(Kind):
 
 
 class JobFault(Kind):
-    """A fault in jobs whose names match a glob."""
+    """A fault affecting jobs whose names match a glob."""
 
     job_name: str = "*"
 
@@ -175,7 +175,7 @@ class StopBeforeStart(JobFault):
 
 
 class FileSystemFault(Kind):
-    """A fault in file systems, including new ones, whose ids match a glob."""
+    """A fault affecting file systems, including new ones, whose ids match a glob."""
 
     file_system: str = "*"
 

@@ -237,7 +237,7 @@ class Attempt:
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce a Spot reclaim; return False if one was announced or the attempt is ending."""
+        """Announce a Spot reclaim; return False if already announced or the attempt is ending."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
