@@ -164,7 +164,7 @@ def run_once(
         before, after: called with the stack, before the first run and after each run.
         more: lines to print with the locations of the results.
         runs: number of runs, one after the other; only the last one is shown.
-        options: arguments of Stack.
+        options: arguments for Stack.
 
     Raises:
         LaptopError: the stack can't start, or the run failed.
@@ -266,7 +266,7 @@ def run_benchmark(
 
 
 class JobProgress:
-    """Condenses the jobs' logs for a terminal; full logs are copied with the report."""
+    """Condenses the jobs' logs for the terminal; the full logs are copied with the report."""
 
     def __init__(self) -> None:
         self._told_at: dict[str, float] = {}  # by target
@@ -297,7 +297,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """Return a line for each task that has ended or is due for a retry since the last call."""
+        """Return a line for each task that ended or came up for retry since the last call."""
         lines = []
         for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])

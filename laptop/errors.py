@@ -13,7 +13,7 @@ class LaptopError(Exception):
 
 
 class TerraformError(LaptopError):
-    """Raised when Terraform is missing, is too old, or ended with an error."""
+    """Raised when Terraform is missing, is too old, or fails."""
 
 
 class FailedRunError(LaptopError):

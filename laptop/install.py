@@ -116,7 +116,7 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """Install with uv (four times as fast), or with pip if pip has its own index or uv fails."""
+    """Install with uv (four times as fast), or with pip if a custom index is set or uv fails."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
@@ -133,7 +133,7 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall torch's other build if present, as pip considers both to be the same version."""
+    """Uninstall the other build of torch if present, as pip considers both the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ def forget_the_other_build(python: str, build: str) -> None:
 def has_cpu_torch(python: str) -> bool:
     """Install torch's CPU build if an index has one; PyPI's wheel for Linux is the CUDA build.
 
-    Returns whether it was installed. The lock has PyPI's hashes, so only torch's version is pinned.
+    Returns whether that worked. The lock file has PyPI's hashes, so only torch's version is pinned.
     """
     say("installing torch first, as its CUDA build is 3 GB larger than its CPU build")
     pinned = next(block.split()[0] for name, block in pins(LOCKS[0]) if name == "torch")

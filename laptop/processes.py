@@ -30,7 +30,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 def require_port(port: int, what: str, setting: str = "") -> None:
     """Raise LaptopError unless `port` is free on the loopback interface.
 
-    `setting` is the option that chooses another port, such as `make up PORT`.
+    `setting` is the option for choosing another port, such as `make up PORT`.
     """
     if not 0 < port < 65536:
         raise LaptopError(f"{port} is not a valid port for {what}: choose one from 1 to 65535")
@@ -54,7 +54,7 @@ def end_of(log: Path) -> str:
 class Processes:
     """One stack's running programs.
 
-    The stack's folder identifies it, and holds `logs/<name>.log`.
+    The stack's folder identifies it and holds the programs' logs, `logs/<name>.log`.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:

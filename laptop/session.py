@@ -57,7 +57,7 @@ def refuse_at_once(folder: Path) -> None:
 def refuse_beside_others(folder: Path) -> None:
     """Raise LaptopError if another of this clone's stacks is running.
 
-    Stacks outside `build/`, such as those of tests, are not considered.
+    Stacks outside `build/`, such as those started by tests, are ignored.
     """
     others = [path for path in BUILD.glob("*/") if path != folder.resolve()]
     running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []

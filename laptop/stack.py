@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    """The two servers' ports; by default, any free ones."""
+    """The ports of the two servers; by default, free ones are chosen."""
 
     airflow: int = field(default_factory=free_port)
     cloud: int = field(default_factory=free_port)
@@ -53,8 +53,8 @@ class Ports:
 class Stack:
     """All the programs that belong to one folder; `stop` ends them even after a partial start.
 
-    The local cloud records each call in the file `calls`, under the principals laptop, terraform,
-    airflow and job.
+    The local cloud records each call in the file `calls`, under the principal laptop, terraform,
+    airflow or job.
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
@@ -66,7 +66,7 @@ class Stack:
         job_dir: folder with the code of jobs that run as processes.
         engine: whether jobs run as containers on the engine in DOCKER_HOST, or as processes.
         cloud_state: folder in which the local cloud keeps its state between starts; the login,
-            Airflow's database and Terraform's state in `folder` are then kept, too. Without it,
+            Airflow's database and Terraform's state in `folder` are then kept too. Without it,
             everything is lost at the next start.
     """
 
@@ -176,7 +176,7 @@ class Stack:
         raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud and publish the image that it uses."""
+        """Apply the core stack to the local cloud, publish its image, and apply optional stacks."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self.aws)) as aws:
@@ -232,10 +232,10 @@ class Stack:
             self.airflow = replace(self.airflow, password=password)
 
     def _forget_last_time(self) -> None:
-        """Delete the last start's logs, and data tied to a local cloud that kept no state.
+        """Delete the last start's logs and, if the local cloud keeps no state, all data tied to it.
 
-        This includes the last report, which could be mistaken for this run's, but not its raw/ and
-        runs/.
+        This includes the last report, which could be mistaken for this run's, but not the folders
+        raw/ and runs/.
         """
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
@@ -274,7 +274,7 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 def path_of_jobs() -> str:
     """Return the PATH for jobs that run as processes, with this interpreter as `python`.
 
-    If a virtual environment is active, its `python` is used instead. Shells find the same programs.
+    An active virtual environment's `python` is used instead. Shells in jobs find the same programs.
     """
     path = os.environ.get("PATH", os.defpath)
     if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:

@@ -148,7 +148,7 @@ class Terraform:
     def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
         """Evaluate an expression with inputs from files; later files override earlier ones.
 
-        Terraform checks the inputs first. It needs `init`, but no state.
+        Terraform checks the inputs first. This requires `init`, but no state.
 
         Raises:
             TerraformError: an input or the expression is invalid; the message is Terraform's.
@@ -172,7 +172,7 @@ class Terraform:
     def run(
         self, command: str, *, allowed: Collection[int] = (0,), stdin: str = "", **options: Any
     ) -> Result:
-        """Run a command with python-terraform's spelling of the options, in the given order.
+        """Run a command; options are spelled as in python-terraform and keep the given order.
 
         Raises:
             TerraformError: its exit code is not in `allowed`.
@@ -239,7 +239,7 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """Only builds command lines, as python-terraform can't set an environment or be interrupted."""
+    """Only builds command lines: python-terraform can't set their environment or be interrupted."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
         """Do nothing: the original parses any state file it finds in the current folder."""

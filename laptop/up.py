@@ -45,7 +45,7 @@ WAYS_OUT = "to delete them, run `make down STATE=delete` or `make clean`"
 
 
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
-    """Unless it is already running, start the stack, with Airflow on `port`, and leave it running.
+    """Start the stack, with Airflow on `port`, unless it is already running; leave it running.
 
     Own jobs come from `jobs_file` or, without it, from the last start's file; each job runs in
     a copy of that file's folder.
@@ -124,7 +124,7 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
 
 
 def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
-    """Return the last start's file of own jobs, or None if there was none or it is missing."""
+    """Return the last start's jobs file, or None if there was none or it no longer exists."""
     try:
         file = Path((folder / JOBS).read_text())
     except OSError:
@@ -136,7 +136,7 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
 
 
 def _with_own_jobs(file: Path) -> dict[str, Any]:
-    """Return the stack's arguments for all own jobs in a file."""
+    """Return the Stack arguments for running all of the user's own jobs in a file."""
     folder = file.resolve().parent
     refuse_large_folder(folder)
     jobs = read_own_jobs(file)

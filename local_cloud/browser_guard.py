@@ -27,7 +27,7 @@ OF_PRESIGNED_OBJECTS = re.compile(
 
 
 class BrowserGuard:
-    """WSGI middleware that refuses requests that a web page could make a browser send.
+    """WSGI middleware that refuses any request a web page could make a browser send.
 
     It refuses requests that have:
 
@@ -86,7 +86,7 @@ class BrowserGuard:
 
 
 def is_link(environ: WSGIEnvironment) -> bool:
-    """Return whether a browser opens a page in a tab, for example by following a link."""
+    """Return whether a browser is opening a page in a tab, for example by following a link."""
     return (
         environ["REQUEST_METHOD"] in ("GET", "HEAD")
         and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"

@@ -54,7 +54,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Faults:
-    """WSGI middleware that serves the control API at `/_faults` and injects faults elsewhere."""
+    """WSGI middleware that injects faults into calls, and serves the control API at `/_faults`."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app

@@ -36,7 +36,7 @@ RESTORED_DATABASE = "airflow_restored"
 
 
 class Backup(BaseModel):
-    """A backup's record, which is written last so that an incomplete backup has none."""
+    """A backup's record. It is written last, so an incomplete backup has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class Backup(BaseModel):
 
 
 def backup(deployment: Deployment, folder: Path) -> None:
-    """Write Airflow's database, and the local cloud's bucket if there is one, to a new folder.
+    """Back up Airflow's database, and the local cloud's bucket if there is one, to an empty folder.
 
     Raises:
         LaptopError: the folder is not empty, or a service is not running.
@@ -162,7 +162,7 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
 
 
 def _restore_beside(compose: Compose, dump: Path) -> None:
-    """Restore into a second database while the first is still in use."""
+    """Restore the dump into a second database while the first one stays in use."""
     remove = f"drop database if exists {RESTORED_DATABASE} with (force)"
     _sql(compose, remove, f"create database {RESTORED_DATABASE}")
     command = ("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={RESTORED_DATABASE}")

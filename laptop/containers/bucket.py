@@ -14,7 +14,7 @@ LIST = "objects.json"
 
 
 class SavedObject(BaseModel):
-    """A saved object; `file` names the file next to the list that holds its content."""
+    """A saved object; `file` names the file with its content, in the same folder as the list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The env file for `docker compose`, which finds the default deployment's file itself."""
+        """The env file for `docker compose`, which finds the default deployment's on its own."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -72,12 +72,12 @@ class Deployment:
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Return another principal's variables; raise LaptopError if the secret is missing."""
+        """Return AWS variables for a principal; raise LaptopError if the secret is missing."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 
 class Compose:
-    """One deployment's containers, networks and volumes."""
+    """Manages one deployment's containers, networks and volumes with `docker compose`."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -122,7 +122,7 @@ class Compose:
             raise LaptopError(f"`docker compose {arguments[0]}` failed with exit code {code}{said}")
 
     def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
-        """Run `docker compose` and return its standard output, or nothing if it goes to a file."""
+        """Run `docker compose`; return its standard output, or "" if that goes to a file."""
         return self._captured([*self._command, *arguments], stdin, stdout)
 
     def docker(self, *arguments: str) -> str:
@@ -210,7 +210,7 @@ def with_published_ports(deployment: Deployment) -> Deployment:
 
 
 def external_variables() -> set[str]:
-    """Return the names of the variables in our docker-compose.yaml and its env files."""
+    """Return the names of the variables that our docker-compose.yaml and its env files expect."""
     files = (COMPOSE_FILE, *(ROOT / "containers" / f"{profile}.env" for profile in PROFILES))
     asked = re.compile(r"\$\{(\w+)|^(\w+)$", re.MULTILINE)
     found = [name for file in files for pair in asked.findall(file.read_text()) for name in pair]
@@ -218,7 +218,7 @@ def external_variables() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """Return variables for the engine's socket, which the local cloud mounts, and its group.
+    """Return variables for the engine's socket, mounted by the local cloud, and the socket's group.
 
     Raises:
         LaptopError: the engine is on another machine, or its socket is missing.

@@ -10,7 +10,7 @@ TARGET = "cpu"
 
 
 def job_image(compose: Compose) -> str:
-    """Return the name of the job image built here, or of the user's own from `JOB_IMAGE`."""
+    """Return the job image's name: `JOB_IMAGE` if it is set, or that of the image built here."""
     return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
 
 

@@ -100,7 +100,7 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
 
 
 def compose_for(deployment: Deployment) -> Compose:
-    """Return a Compose with all the variables that this profile's services need.
+    """Return a Compose with all variables that the services in the deployment's profile need.
 
     Raises:
         LaptopError: Docker, its engine, or credentials are missing.
@@ -136,14 +136,14 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove another profile's leftover local cloud, because it can use the engine's socket."""
+    """Remove a local cloud left over from another profile, as it can use the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
 def _require_ports(compose: Compose) -> None:
-    """Raise LaptopError if another program is using a port that a service should publish."""
+    """Raise LaptopError if another program is using a port that a service needs to publish."""
     services = compose.services()
     deployment = compose.deployment
     wanted = {AIRFLOW[0]: (deployment.port, "Airflow", "PORT")}

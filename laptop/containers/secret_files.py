@@ -1,4 +1,4 @@
-"""A deployment's passwords and keys: random files, created once and ignored by git."""
+"""Generates a deployment's random passwords and keys once, in files that git ignores."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def cloud_secret(folder: Path) -> str:
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the folder that holds the caller's AWS credentials and the user who can read it.
+    """Return the folder with the caller's AWS credentials, and a user who can read it.
 
-    Keys in the environment are written to a file, because anyone who may use the engine can read a
-    container's environment.
+    Keys in the environment are written to a file, because anyone with access to the engine can read
+    a container's environment.
 
     Raises:
         LaptopError: credentials are missing or incomplete, or only root can read them.

@@ -33,11 +33,11 @@ OWN_JOBS = "merge({}, module.own_jobs[*].own_jobs...)"
 
 
 def read_own_jobs(file: Path) -> dict[str, Any]:
-    """Read the user's own jobs by name, with Terraform's defaults; ignore all other inputs.
+    """Return the user's own jobs by name, with Terraform's defaults; ignore all other inputs.
 
     Raises:
-        LaptopError: the file is missing or defines no own job.
-        TerraformError: the file or an own job is invalid.
+        LaptopError: the file is missing or defines no own jobs.
+        TerraformError: the file or one of its jobs is invalid.
     """
     if not file.is_file():
         raise LaptopError(
@@ -88,7 +88,7 @@ def only_on_aws(job: Mapping[str, Any]) -> list[str]:
 
 
 def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
-    """Refuse jobs that couldn't start as a process in a copy of `folder`.
+    """Refuse jobs that couldn't start as processes in a copy of `folder`.
 
     Raises:
         LaptopError: a program is missing, or an output already exists.

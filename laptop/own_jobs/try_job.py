@@ -44,8 +44,8 @@ def try_job(
     """Run a user's own job on one or all targets, and write the report to `folder`.
 
     Args:
-        name: the job's name; may be None if the file has only one job.
-        target: one of TARGETS; None for all.
+        name: the job's name; can be None if the file has only one job.
+        target: one of TARGETS, or None for all of them.
         watch: number of runs; if given, their trend is written next to the report.
         engine: run the job's image on a Docker engine, instead of its command as a process in a
             copy of the file's folder.

@@ -26,14 +26,14 @@ COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *series.VERSION, *conditions.COL
 
 
 def history_of(stack: Stack, name: str) -> pa.Table:
-    """Read an own job's history from the stack."""
+    """Read the history of one of the user's own jobs from the stack."""
     with closing(AwsClients(stack.aws)) as aws:
         history = HistoryStore(aws.client("s3"), aws.config().bucket)
         return history.read(COLUMNS, suites=[OWN_JOB + name])
 
 
 def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
-    """Next to the report, write a page with the trends of all series."""
+    """Write a page with the trends of all series next to the report."""
     found = series.series_histories(rows, Metric.TIME)
     under = conditions.run_conditions(rows.select(list(conditions.COLUMNS)).to_pylist())
     drawn = trends(found, [], under, standings=standings(found))
@@ -42,5 +42,5 @@ def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
 
 
 def trend_lines(name: str, rows: pa.Table) -> Iterator[str]:
-    """List the runs and compare each row with earlier runs, formatted for a terminal."""
+    """Yield lines for the terminal that list the runs and compare each row with earlier runs."""
     return overview(OWN_JOB + name, rows)

@@ -6,7 +6,7 @@ Its path can't clash with a bucket's name or another service's path:
 - `POST /_faults` starts the fault given as JSON, such as
   `{"kind": "throttle", "share": 0.3, "services": ["batch"]}`, and returns 201 with the fault and
   its `id`. All fields are described in `kinds`.
-- `GET /_faults` lists the active faults, and how often each was applied.
+- `GET /_faults` lists the active faults, and how often each has been applied.
 - `DELETE /_faults/ID` ends one fault, and `DELETE /_faults` ends all faults. A fault with `seconds`
   ends by itself after that time.
 - `GET /_faults/jobs/ID` shows a job's state and the process ids of its containers' commands.

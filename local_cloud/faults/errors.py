@@ -34,7 +34,7 @@ def throttled(service: str) -> ServiceError:
 
 
 def expired(service: str | None) -> ServiceError:
-    """Return a service's error for expired credentials: S3's own, or AWS's common error."""
+    """Return a service's error for expired credentials: S3 has its own, all others share one."""
     if service == "s3":
         return ServiceError("ExpiredToken", 400, "The provided token has expired.")
     message = "The security token included in the request is expired"

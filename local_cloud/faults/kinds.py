@@ -19,10 +19,10 @@ class Kind(BaseModel):
 
 
 class CallFault(Kind):
-    """A fault in calls to these services, operations and resources; an empty tuple means all.
+    """A fault affecting calls to these services, operations and resources; empty tuples mean all.
 
-    Services and operations have IAM's names, such as `batch` and `SubmitJob`. Resources are ARNs,
-    matched as globs; a call on an S3 object has the object's ARN.
+    Services and operations are named as in IAM, such as `batch` and `SubmitJob`. Resources are
+    ARNs, matched as globs; a call on an S3 object has the object's ARN.
     """
 
     services: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class UnstartedNode(Kind):
 
 
 class JobFault(Kind):
-    """A fault in jobs whose names match a glob."""
+    """A fault affecting jobs whose names match a glob."""
 
     job_name: str = "*"
 
@@ -175,7 +175,7 @@ class StopBeforeStart(JobFault):
 
 
 class FileSystemFault(Kind):
-    """A fault in file systems, including new ones, whose ids match a glob."""
+    """A fault affecting file systems, including new ones, whose ids match a glob."""
 
     file_system: str = "*"
 
@@ -184,7 +184,7 @@ class FileSystemFault(Kind):
 
 
 class FileSystemCreationFails(Kind):
-    """Makes file system creation fail: those created during the fault become FAILED."""
+    """Makes file system creation fail: file systems created during the fault become FAILED."""
 
     kind: Literal["file_system_creation_fails"]
     reason: str = Field(
@@ -195,7 +195,7 @@ class FileSystemCreationFails(Kind):
 
 
 class FileSystemDeletionRefused(FileSystemFault):
-    """Rejects DeleteFileSystem with BadRequest, as during a data repository task."""
+    """Rejects DeleteFileSystem with BadRequest, as FSx does during a data repository task."""
 
     kind: Literal["file_system_deletion_refused"]
     times: Times | None = 1  # number of calls to reject; None for all

@@ -91,14 +91,14 @@ def make_full(folder: Path, free_mib: int) -> None:
 
 
 def check_permitted() -> None:
-    """Raise NotPermittedError if this process can't mount anything, which `make_full` must do."""
+    """Raise NotPermittedError if this process can't mount anything, as `make_full` needs to."""
     with tempfile.TemporaryDirectory() as folder:
         run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
         unmount(Path(folder))
 
 
 def put_back(folder: Path) -> None:
-    """Undo `make_full`: copy the content back to disk, including changes."""
+    """Undo `make_full`: copy the content, including any changes, back to disk."""
     kept = folder.with_name(f"{folder.name}.kept")
     shutil.copytree(folder, kept, symlinks=True)
     unmount(folder)

@@ -152,7 +152,7 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_task(task)
 
     def fill(self) -> None:
-        """Fill up the file systems that a fault requires to be full."""
+        """Fill up the file systems covered by an active FileSystemFull fault."""
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Return fields common to new resources; `arn` is the end of the ARN with `{}` as id."""
+        """Return the fields all new resources share; in `arn`, the ARN's ending, `{}` is the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -260,7 +260,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Schedule `settle` for when a change is due, so that the change needs no request."""
+        """Schedule `settle` for when a change is due, so that no request has to trigger it."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -270,7 +270,7 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
 
 
 def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """Return the first unspent fault of this kind on a file system, counting it as applied."""
+    """Return the first unspent fault of this kind covering a file system; count it as applied."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
@@ -289,7 +289,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Fill up all backends' file systems that a fault requires to be full.
+    """In all backends, fill up the file systems covered by an active FileSystemFull fault.
 
     Raises:
         NotPermittedError: this process isn't allowed to mount anything.

@@ -1,4 +1,4 @@
-"""Checks a file system's subnet, and that its security groups allow Lustre."""
+"""Checks a file system's subnet, and whether its security groups allow Lustre traffic."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
 
 
 def lets_lustre_in(group: Any) -> bool:
-    """Return whether a group allows Lustre. Default groups do, although moto adds no rules."""
+    """Return whether a group allows Lustre. Default groups do, though moto gives them no rules."""
     return group.is_default or any(map(permits_lustre, group.ingress_rules))
 
 

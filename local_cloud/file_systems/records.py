@@ -10,7 +10,7 @@ FAILED = ("FAILED", "MISCONFIGURED")
 
 @dataclass(kw_only=True)
 class Resource:
-    """An FSx resource. `due_at` is when its state CREATING, EXECUTING or DELETING will end."""
+    """An FSx resource. `due_at` is when its CREATING, EXECUTING or DELETING state will end."""
 
     id: str
     resource_arn: str

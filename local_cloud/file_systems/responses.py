@@ -13,7 +13,7 @@ from local_cloud.file_systems.requests import FIELDS, checked, missing
 
 
 class FileSystemsResponse(FSxResponse):
-    """moto's FSx responses, applied to the file systems of our backend."""
+    """moto's FSx responses, applied to our backend's file systems."""
 
     @property
     def file_systems(self) -> FileSystemsBackend:
@@ -21,7 +21,7 @@ class FileSystemsResponse(FSxResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; refuse unsupported operations, even if moto has them."""
+        """Handle a call; refuse unsupported operations, even those that moto offers."""
         if self._get_action() not in FIELDS:
             raise missing(self._get_action())
         return super().call_action()

@@ -1,4 +1,4 @@
-"""Handles resources that AWS itself creates during a check or still lists afterwards."""
+"""Handles resources that AWS itself creates during a check, and deleted ones it still lists."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ ASKED_BY_TAG = re.compile(
 
 
 def remove_guards(check: Check) -> None:
-    """Delete GuardDuty's endpoints and security groups in the check's networks.
+    """Delete the endpoints and security groups that GuardDuty created in the check's networks.
 
-    They would block the deletion of the networks. Any that can't be deleted are reported.
+    They would keep the networks from being deleted. Any that can't be deleted are reported.
     """
     ec2 = check.clients("ec2")
     networks = [
@@ -80,7 +80,7 @@ def remove_guards(check: Check) -> None:
 
 
 def _endpoints(ec2: Any, there: list[dict[str, Any]]) -> list[str]:
-    """List the endpoints that have not been deleted yet."""
+    """Return the ids of the matching endpoints that haven't been deleted yet."""
     found = all_pages(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=there)
     return [str(each["VpcEndpointId"]) for each in found if each["State"].lower() != "deleted"]
 
@@ -94,9 +94,9 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Return whether all of these resources have been deleted and are merely still listed by tag.
+    """Return whether all of these resources have already been deleted but are still listed by tag.
 
-    The tagging API keeps listing deleted resources for an undocumented time (inferred).
+    The tagging API seems to keep listing deleted resources for a while; AWS doesn't say how long.
     Resources that no other API lists count as existing.
     """
     return all(

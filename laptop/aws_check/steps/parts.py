@@ -1,4 +1,4 @@
-"""Optional parts of a check, selected by `WITH=`: their stacks, costs and steps."""
+"""Defines a check's optional parts, selected with `WITH=`: their stacks, costs and steps."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _call(check: Check, argv: list[str], given: str = "") -> None:
 
 
 def apply_beside(check: Check, name: str, **inputs: Any) -> Seen:
-    """Apply an optional stack with these inputs and those that all optional stacks share."""
+    """Apply an optional stack with the given inputs and those shared by all optional stacks."""
     terraform = check.terraform_of(name)
     usual = {
         "name": NAME,

@@ -16,7 +16,7 @@ PLANNED = "planned"  # placeholders for the names that Terraform will give
 
 
 def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
-    """Check the quota for one of a target's purchase options before Terraform creates it."""
+    """Check an instance type's quota for a purchase option before Terraform creates anything."""
     environments = ComputeEnvironments(
         spot=PLANNED if purchase == "spot" else None,
         on_demand=PLANNED if purchase == "on_demand" else None,

@@ -22,7 +22,7 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 def steps_of(check: Check) -> list[Step]:
     """Return all steps that run before a check destroys what it created.
 
-    Hosts keep running for a few minutes, so steps that use the same host are grouped together.
+    Hosts stay up for a few minutes after a job, so steps on the same host run back to back.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [

@@ -1,4 +1,4 @@
-"""Terraform steps (plan, apply, no-op re-plan) and the state of the Batch environments."""
+"""Runs the Terraform steps (plan, apply, no-op re-plan) and checks the Batch environments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def apply(check: Check) -> Seen:
 
 
 def apply_by(check: Check, terraform: Terraform) -> Seen:
-    """Apply; if an environment is INVALID, retry once, as AWS might not know a new role yet."""
+    """Apply; retry once if an environment is INVALID, as a new role may not have propagated yet."""
     try:
         return _apply(terraform)
     except TerraformError as first:
@@ -75,7 +75,7 @@ def environments_of(check: Check, config: Config, targets: Mapping[str, Target])
 
 
 def _plan(check: Check) -> tuple[str, tuple[int, ...]]:
-    """Run a plan; return a summary with any missing roles, and the count of each kind of change."""
+    """Run a plan; return a summary, including any missing roles, and a count per kind of change."""
     result = check.terraform.with_inputs("plan", lock_timeout=LOCK_TIMEOUT)
     found = PLANNED.search(result.stdout)
     changes = tuple(map(int, found.groups())) if found else (0, 0, 0)

@@ -140,7 +140,7 @@ def exit_fields(record: NodeRecord) -> dict[str, Any]:
 
 
 def resources(merged: Container) -> dict[str, Any]:
-    """Return a container's resource requirements in the same fields as in the request."""
+    """Return a container's resource requirements, using the same fields as the request."""
     needed = merged.requirements
     values = {"VCPU": f"{needed.vcpus:g}", "MEMORY": str(needed.memory_mib)}
     if needed.gpus:

@@ -61,7 +61,7 @@ def rules(account: str, region: str) -> dict[str, Any]:
 def new_event(
     account: str, region: str, detail_type: str, resources: list[str], detail: dict[str, Any]
 ) -> Event:
-    """Build an event with the job's current state."""
+    """Build an EventBridge event from Batch, with the current time."""
     now = time.time()
     return {
         "detail-type": detail_type,

@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Acquire the job lock before moto's own lock, in the same order as when a job changes."""
+        """Reset moto, acquiring the job lock before moto's own lock, as when a job changes."""
         with scheduler.lock:
             reset()
 

@@ -22,7 +22,7 @@ REFUSED: set[str] = set()  # operations that are not supported
 
 
 class JobsBatchResponse(BatchResponse):
-    """moto's Batch responses, plus the fields that moto drops and the jobs of our backend.
+    """moto's Batch responses, plus the fields that moto drops and our backend's jobs.
 
     `_get_param` reads the request's JSON.
     """

@@ -19,7 +19,7 @@ ARRAY_SIZES = range(2, 10_001)
 
 
 def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
-    """Parse a SubmitJob request, raising ClientException where AWS does."""
+    """Parse a SubmitJob request; raise ClientException wherever AWS would."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)

@@ -116,7 +116,7 @@ def get_reservations_by_instance_ids(
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
-    """Yield the instances in all clusters in a backend's account and region."""
+    """Yield the instances of all clusters in an EC2 backend's account and region."""
     account, region = ec2.account_id, ec2.region_name
     for environment in list(batch_backends[account][region]._compute_environments.values()):
         yield from instances(placed_in(account, region, environment.ecs_name))

@@ -68,7 +68,7 @@ class Instance:
 
 
 def new_arn(cluster_arn: str) -> str:
-    """Return the ARN for a cluster's only instance; it never changes."""
+    """Return the ARN of a cluster's only instance, which is always the same for a given cluster."""
     name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
     return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
 
@@ -81,7 +81,7 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """Among the given types, families and bundles, return the smallest type that fits a job."""
+    """Return the smallest type among the given types, families and bundles that fits a job."""
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))

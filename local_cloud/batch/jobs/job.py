@@ -75,7 +75,7 @@ class Submission:
 
     @property
     def requirements(self) -> Requirements:
-        """The total for all nodes, because resources are allocated to all of them or to none."""
+        """The total for all nodes, because either all of them get their resources or none do."""
         return sum((container.requirements for container in self.containers), Requirements())
 
 

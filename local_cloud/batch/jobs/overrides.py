@@ -1,4 +1,4 @@
-"""Applies SubmitJob's limits, and those of ECS's RunTask, to a submission's overrides."""
+"""Enforces the limits of SubmitJob and of ECS's RunTask on a submission's overrides."""
 
 from __future__ import annotations
 

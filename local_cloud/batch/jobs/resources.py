@@ -31,7 +31,7 @@ class Allocation:
     """The share of the pool's resources that a job holds.
 
     If the job shares its instance, `instance` is the ARN of the compute environment, and
-    `shared_gpu_ids` lists all GPUs of the instance.
+    `shared_gpu_ids` lists all of the instance's GPUs.
     """
 
     requirements: Requirements

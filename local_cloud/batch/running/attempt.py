@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Return the current time in epoch milliseconds, or another time if a fault says so."""
+        """Return the current time in epoch milliseconds, or an earlier one if a fault says so."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)
@@ -237,7 +237,7 @@ class Attempt:
                 self._stop_all(self._settings.stop_grace_seconds)
 
     def announce_reclaim(self, notice_seconds: float) -> bool:
-        """Announce a Spot reclaim; return False if one was announced or the attempt is ending."""
+        """Announce a Spot reclaim; return False if already announced or the attempt is ending."""
         with self._lock:
             if self._ends or self.reclaimed_at is not None:
                 return False
@@ -287,7 +287,7 @@ class Attempt:
 
 
 def check_image(container: Container) -> None:
-    """Raise StartError if a fault makes the image unavailable, even for a process."""
+    """Raise StartError if a fault makes the image unavailable, even if jobs run as processes."""
     image = container.properties.get("image")
     if any(image == fault.image for _, fault in active_faults(MissingImage)):
         raise StartError(

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ContainerOutput:
     """The output stream `name` (stdout or stderr) of docker-py's `container`.
 
-    The two are read separately, because otherwise they would be interleaved within long lines.
+    The two streams are read separately; otherwise, they would be interleaved within long lines.
     """
 
     def __init__(self, container: Any, name: str, log_stream: LogStream) -> None:

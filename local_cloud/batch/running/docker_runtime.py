@@ -26,7 +26,7 @@ PULL_STARTED, PULL_STOPPED = "local-cloud.pull-started-at", "local-cloud.pull-st
 
 
 class DockerRuntime:
-    """Starts each node as a container, labelled with the local cloud that owns it.
+    """Starts each node as a container and labels it with the local cloud that owns it.
 
     Raises:
         RuntimeUnavailableError: no engine responds, or the network does not exist.
@@ -76,7 +76,7 @@ class DockerRuntime:
         return container
 
     def _pull_if_missing(self, image: str) -> dict[str, str]:
-        """Pull the image unless the engine has it; return labels with the times of the pull."""
+        """Pull the image unless the engine has it; return labels with the pull's timestamps."""
         try:
             with suppress(ImageNotFound):
                 self._client.images.get(image)
@@ -134,7 +134,7 @@ class DockerRuntime:
     def _create_anew(self, task_id: str, **options: Any) -> Any:
         """Create a task's container, if necessary replacing one that was never started.
 
-        A busy engine can finish a killed server's request after the next server has checked.
+        A busy engine can create it for a killed server after the next server has looked for it.
         """
         try:
             return self._client.containers.create(**options)

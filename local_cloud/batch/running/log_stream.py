@@ -40,7 +40,7 @@ class LogStream:
         self.backend.groups[self.group].streams[self.name].events.clear()
 
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
-        """Append lines with their time in epoch milliseconds, or the current time if None.
+        """Append lines stamped with `written_at` (epoch milliseconds), or the current time if None.
 
         Drops empty lines, which CloudWatch rejects. Also drops all lines if the log group has been
         deleted or the disk is full.

@@ -1,4 +1,4 @@
-"""Gives each node on this machine its own loopback address, as each node in AWS has its own."""
+"""Gives each node on this machine its own loopback address, since nodes in AWS don't share one."""
 
 import itertools
 import secrets

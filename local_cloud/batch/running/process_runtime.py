@@ -1,4 +1,4 @@
-"""Runs containers as processes on this machine, with each command as a launcher's child."""
+"""Runs containers as processes on this machine, each command as the child of a launcher."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ class ContainerProcess:
 
 @contextmanager
 def fresh_copy(folder: Path) -> Iterator[Path]:
-    """Copy a folder for the duration of the block, without pipes, sockets and devices.
+    """Copy a folder for the duration of the block, leaving out pipes, sockets and devices.
 
-    Virtual environments, which are large, and symbolic links that lead out of the folder are
-    linked, not copied.
+    Virtual environments, which are large, and symbolic links that point outside the folder are
+    linked rather than copied.
 
     Raises:
         OSError: a file can't be copied.

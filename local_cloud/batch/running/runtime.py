@@ -101,7 +101,7 @@ class Runtime(Protocol):
         """Take over an earlier server's container, running or not; return None if there is none."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove containers left by an earlier server, except those of these ECS tasks."""
+        """Remove containers left by an earlier server, except those of the given ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
         """Return the engine's description of an ECS task's container, or None without an engine."""

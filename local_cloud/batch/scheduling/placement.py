@@ -62,7 +62,7 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
 
 
 def environment_for(job: Job) -> ComputeEnvironment | None:
-    """Find the queue's first environment that is ENABLED, VALID, suitable and has capacity."""
+    """Find the queue's first environment that is ENABLED, VALID and suitable, and has capacity."""
     for environment in job.submission.queue.environments:
         if (
             environment.state == "ENABLED"

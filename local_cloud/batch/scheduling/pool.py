@@ -16,7 +16,7 @@ class Reservation:
     instances: set[str] = field(default_factory=set)  # shared instances, by environment
 
     def everything(self) -> bool:
-        """Return whether vCPUs or memory are reserved, so that no later job can start."""
+        """Return whether vCPUs or memory are reserved, in which case no later job can start."""
         return not self.kinds.isdisjoint(("vcpus", "memory"))
 
 

@@ -1,4 +1,4 @@
-"""Moves jobs through their states, from waiting for dependencies to the end."""
+"""Moves jobs through their states, from waiting for dependencies to SUCCEEDED or FAILED."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Scheduler:
 
     Attributes:
         lock: guards every job's state, and the attributes below.
-        on_running: called with each job and attempt that has started, while holding the lock.
+        on_running: called, with the lock held, for each job and attempt that has started.
         save: writes the state of all jobs to disk, if `--state` is given.
     """
 
@@ -208,7 +208,7 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
-        """Return whether an environment's hosts boot, and schedule another try if they don't."""
+        """Return whether an environment's hosts boot; if they don't, schedule another try."""
         try:
             hosts.mounted_file_system(environment)
         except hosts.HostError as error:
@@ -331,7 +331,7 @@ class Scheduler:
 
 
 class JobTimers:
-    """Timers for attempt timeouts and queues' state time limits, which are cancelled per job."""
+    """Timers for attempt timeouts and queues' state time limits; they can be cancelled per job."""
 
     def __init__(self) -> None:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)

@@ -189,7 +189,7 @@ class CompleteBatchBackend(BatchBackend):
                 job_definitions.deregister_task_definition(self.ecs_backend, definition)
 
     def find_job_definition(self, identifier: str) -> JobDefinition:
-        """Find an active definition by ARN or name, taking the latest if there is no revision."""
+        """Find an active definition by ARN or name; take the latest revision if none is given."""
         name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
         found = [
             definition
