@@ -111,8 +111,7 @@ def telemetry_share(threads: int) -> float:
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
     """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because some inputs are slower, depending on where they are
-    in memory.
+    Every block makes the same calls, because where an input is in memory can make its call slower.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")

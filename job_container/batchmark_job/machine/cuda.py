@@ -20,7 +20,7 @@ CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Obstacle(NamedTuple):
-    """The reason for a missing CUDA device, and what to check or change."""
+    """The reason why CUDA can't be used, and what to check or change."""
 
     what: str
     remedy: str
