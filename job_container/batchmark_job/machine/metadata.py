@@ -38,7 +38,7 @@ def imds_url(root: Path = Path("/")) -> str | None:
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """Query the instance metadata service (version 2); return None if it has no such value."""
+    """Return a value from the instance metadata service (version 2), or None if it has none."""
     url = url or imds_url()
     if url is None:
         return None
@@ -55,7 +55,7 @@ def image_digest() -> str | None:
 
 
 def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """Return the ECS agent's metadata about this container or its task; empty without an agent.
+    """Return the ECS agent's metadata about this container or its task, or {} without an agent.
 
     Source: task metadata endpoint version 4, whose address the agent puts into the environment.
     """

@@ -1,4 +1,4 @@
-"""Reads NVML in this package's units; a reading that the GPU or driver lacks is None.
+"""Reads NVML in this package's units; values that the GPU or driver lacks are None.
 
 Every function raises an Exception if NVML is missing or can't reach a driver.
 

@@ -170,7 +170,7 @@ class Telemetry:
             )
 
     def publish(self) -> None:
-        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for this."""
+        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for that."""
         with self._publishing:
             if self._published:
                 return

@@ -33,7 +33,7 @@ class WorkingThreads:
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Within the context, pin each thread found during the last calls to one core."""
+        """Within the context, pin the threads found during the last calls, each to one core."""
         before, began = thread_times() or {}, time.perf_counter()
         with pinned_to_cores(self._found):
             yield

@@ -79,7 +79,7 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call, check its output and that its inputs are unchanged, then warm up."""
+        """Make the cold call, check its output, check that no input has changed, and warm up."""
         with self._state():
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
@@ -195,7 +195,7 @@ class Prepared:
         return ends
 
     def look_back(self, *, phases: bool) -> LastLook:
-        """Check the last output, and that no call changed its inputs.
+        """Check the last output, and check that no call changed its inputs.
 
         Args:
             phases: whether to also time the parts of a call, and copies to the device and back.
@@ -246,7 +246,7 @@ class Prepared:
                 return
 
     def _pinned(self) -> contextlib.AbstractContextManager[None]:
-        """Pin each thread that the calls are known to use to its own core.
+        """Pin the threads that the calls are known to use, each to its own core.
 
         Long calls are pinned too: they might be long because two threads share a core.
         """
