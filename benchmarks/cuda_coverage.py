@@ -1,9 +1,9 @@
 """Measures how many of the job's CUDA-only lines its unit tests run, on a simulated or real GPU.
 
-CUDA-only lines are the modules for CUDA devices, NVML and CUDA graphs, the branches that run only
-on CUDA, and the classes and functions that are only for CUDA. Triton kernels are excluded, because
-the tests interpret or compile them instead of running them as Python. Exits with 1 if the share is
-below 95 %.
+CUDA-only lines are those in the modules for CUDA devices, NVML and CUDA graphs, in branches that
+run only on CUDA, and in classes and functions that are only for CUDA. Triton kernels are excluded,
+because the tests interpret or compile them instead of running them as Python. Exits with 1 if the
+share is below 95 %.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = ("cuda", "gpu", "nvml")  # of functions
 
 
 class Covered(NamedTuple):
-    """A module's CUDA-only lines, and those that no test ran."""
+    """A module's CUDA-only lines, and which of them no test ran."""
 
     module: str
     lines: frozenset[int]

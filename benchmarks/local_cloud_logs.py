@@ -1,7 +1,7 @@
-"""Compares the speed of storing a job's output in the local cloud with copying it line by line.
+"""Compares how fast the local cloud stores a job's output with how fast its lines can be copied.
 
-The job prints 100 MiB in lines of 100 bytes, while its log is read page by page, as `make try-job`
-does. The reference reads the same lines from a pipe and writes them to a file.
+The job prints 100 MiB in lines of 100 bytes, while its log is read page by page, the way `make
+try-job` reads it. The reference reads the same lines from a pipe and writes them to a file.
 
 Exits with 1 unless the job, with and without `--state`, takes at most 10 times as long as the
 reference, and the server's memory grows by at most 64 MiB. Takes about a minute.

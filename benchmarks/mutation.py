@@ -69,7 +69,7 @@ ARITHMETIC = {"arith_expr", "term", "power", "factor"}  # parso's node types
 
 
 class Mutant(NamedTuple):
-    """One fault; `text` is the changed line, with cosmic-ray's operator and the column."""
+    """One fault; `text` holds the changed line, cosmic-ray's operator and the column."""
 
     room: str
     path: str
@@ -177,7 +177,7 @@ def tests_of(room: str) -> list[Path]:
 
 
 def others_of(room: str) -> list[Path]:
-    """List the tests for the room's part, such as the plugin, except the room's own."""
+    """List the tests for the part (such as the plugin) with this room, except the room's own."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
     others = {*part.rglob("test_*.py")} - {*tests_of(room)}
     return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())

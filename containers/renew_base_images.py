@@ -61,7 +61,7 @@ def require_buildx() -> None:
 
 
 def newest_digest(image: str) -> str:
-    """Return a tag's current digest from its registry; for a multi-platform image, its index's.
+    """Return a tag's current digest from its registry (the index's for a multi-platform image).
 
     Raises:
         DigestError: the image has no tag, or its registry returns no digest.

@@ -40,7 +40,7 @@ FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Return slowdown alerts per run, all of them false because the series never change level."""
+    """Return the slowdown alerts per run; all are false, because the series never change level."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes

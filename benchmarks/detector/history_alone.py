@@ -34,7 +34,7 @@ FLEETS = (100, 1_000)  # number of time series, among which each needs more evid
 
 
 class History(NamedTuple):
-    """A history's run times as logarithms, and the runs at which its true level rises or falls."""
+    """A history: run times as logarithms, and the runs at which the true level rises or falls."""
 
     kind: str
     logs: Array

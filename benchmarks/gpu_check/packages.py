@@ -77,7 +77,7 @@ def missing(modules: Iterable[str]) -> list[str]:
 
 
 def import_from(*folders: Path) -> None:
-    """Import from these folders before the interpreter's own, in this process and its children."""
+    """Make this process and its children import from these folders before the interpreter's own."""
     names = [str(folder) for folder in folders]
     sys.path[:0] = names
     path = os.environ.get("PYTHONPATH")

@@ -1,9 +1,10 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
-Our side is the implementation chosen by a row's trial, usually repeated in each round. The plain
-calls run with every thread count that a trial can choose. Each side has its own process, and all
-take short turns on the same inputs with the same timer. Exits with 1 if our time is more than 1.05
-times that of the fastest plain call. harness_overhead.py measures the overhead of measuring.
+Our side is the implementation that a row's trial chooses; the trial is repeated in each round
+unless it takes long. The plain calls run with every thread count that a trial can choose. Each side
+has its own process, and all take short turns on the same inputs with the same timer. Exits with 1
+if our time is more than 1.05 times that of the fastest plain call. harness_overhead.py measures the
+overhead of measuring.
 """
 
 from __future__ import annotations
@@ -289,7 +290,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 def choose(point: Point, bench: Bench) -> Choice:
-    """Choose our implementation in the same trial that precedes every measurement.
+    """Choose our implementation by running the trial that precedes every measurement.
 
     Raises:
         ComparisonError: none of our implementations is correct.

@@ -111,8 +111,7 @@ def telemetry_share(threads: int) -> float:
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
     """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because some inputs are slower, depending on where they are
-    in memory.
+    Every block makes the same calls, because where an input is in memory can make its call slower.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -148,7 +147,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """Return a call's mean seconds as sampled by a job, and the relative time between calls."""
+    """Return a call's mean seconds when sampled, and the time between calls relative to that."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)

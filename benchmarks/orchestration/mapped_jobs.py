@@ -99,7 +99,7 @@ def running_stack() -> Iterator[tuple[Stack, AirflowClient, Any]]:
 
 
 def define_sleep(batch: Any) -> str:
-    """Register a job definition that only sleeps; return its ARN."""
+    """Register the definition of a job that only sleeps; return its ARN."""
     answer: dict[str, str] = batch.register_job_definition(
         jobDefinitionName="short",
         type="container",

@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Discard output once its reader has closed; otherwise Python would complain on exit."""
+    """Discard all further output once its reader is gone; otherwise Python complains on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -33,7 +33,7 @@ def warn(text: str) -> None:
 
 
 class JobError(Exception):
-    """Base class of this package's errors; each message names the value and the fix on one line."""
+    """Base class of this package's errors; one-line messages name the wrong value and the fix."""
 
     exit_code = 1
 
@@ -51,6 +51,6 @@ class CannotMeasureError(JobError):
 
 
 class OutputError(JobError):
-    """Everything was measured, but the document could not be written to its output."""
+    """Everything was measured, but the document could not be written to its destination."""
 
     exit_code = 4

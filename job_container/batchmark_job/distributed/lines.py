@@ -84,7 +84,7 @@ class NodeConnection:
 
 
 def connect(address: str, port: int, seconds: float, proof: bytes) -> NodeConnection:
-    """Connect once the address accepts connections, and present the proof.
+    """Connect once the address accepts connections, and present the proof of membership.
 
     Raises:
         LostError: the connection was not accepted in time.

@@ -140,7 +140,7 @@ class LocalRanks:
         return seconds, resident
 
     def _found(self) -> Iterator[psutil.Process]:
-        """Find this launch's processes by environment: torchrun gives each its own session."""
+        """Find this launch's processes by their environment, as each has a session of its own."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(TASK_VARIABLE) == self._task:

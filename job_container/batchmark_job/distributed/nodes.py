@@ -157,7 +157,7 @@ class Nodes:
         )
 
     def run(self, task: Task, devices: int, seconds: float) -> Answer:
-        """Run one launch of ranks on all nodes, for at most `seconds`.
+        """Run the ranks once on all nodes, for at most `seconds`, and return rank 0's answer.
 
         Raises:
             StepError: a rank failed, a node was lost (`lost`), or the ranks hung (`hung`).
@@ -313,7 +313,7 @@ class Nodes:
             time.sleep(POLL_SECONDS)
 
     def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
-        """Return how the ranks ended, by node index; nodes whose ranks still run are left out."""
+        """Return how the ranks ended, by node index; nodes with running ranks are left out."""
         ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
@@ -359,7 +359,7 @@ def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
 
 
 def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
-    """Return the mean GPU utilisation during sampling; nodes time their readings from launch."""
+    """Return the mean GPU utilisation during sampling; readings are timed from the launch."""
     if len(answer.starts) < 2:
         return None
     first, last = answer.starts[0] - began, answer.starts[-1] - began

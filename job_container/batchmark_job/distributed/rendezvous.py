@@ -1,7 +1,7 @@
 """A torchrun rendezvous whose store listens only on the main node's address.
 
-torch's own store listens on all addresses. Neither store has authentication: anyone who reaches the
-port during a launch can read the store and write to it.
+torch's own store listens on all addresses. Neither store has authentication: anyone who can reach
+the port during a launch can read the store and write to it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _OF_CLASSES = 1  # separates their random numbers from those of the images
 
 
 def make(settings: Settings, place: Place) -> Manifest:
-    """Make the missing shards of the set, and return its manifest.
+    """Make the set's missing shards, and return the set's manifest.
 
     Raises:
         InputError: the place holds something else.
@@ -117,7 +117,7 @@ def _described(settings: Settings) -> str:
 
 
 def image(number: int, size: int, classes: int, seed: int) -> tuple[bytes, int]:
-    """Return an image as JPEG, and its class; the same arguments give the same bytes."""
+    """Return an image as a JPEG, and its class; the same arguments give the same bytes."""
     rng = np.random.default_rng([seed, number])
     label = int(rng.integers(classes))
     of_class = np.random.default_rng([seed, label, _OF_CLASSES])

@@ -52,7 +52,7 @@ class Settings(Options):
 
 
 class Shard(Model):
-    """One tar file, named as in WebDataset: 000000.jpg, with its class as text in 000000.cls."""
+    """A tar file in WebDataset's format: 000000.jpg is an image, 000000.cls its class as text."""
 
     name: str
     images: int

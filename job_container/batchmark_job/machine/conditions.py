@@ -59,7 +59,7 @@ class ThreadTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """All values read at one moment, as given by time.perf_counter()."""
+    """All values read at one moment; `at` is the time from time.perf_counter()."""
 
     at: float
     ticks: CpuTicks | None
@@ -87,7 +87,7 @@ class Monitor:
         self._read()
 
     def start(self) -> None:
-        """Start a thread that reads every PERIOD_SECONDS, or less often to respect CPU_BUDGET."""
+        """Start a thread that reads every PERIOD_SECONDS, or less often to keep to CPU_BUDGET."""
         self.stop()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -107,7 +107,7 @@ class Monitor:
         return self.at(time.perf_counter())
 
     def at(self, moment: float) -> Conditions:
-        """Return the nearest reading, and the steal up to then."""
+        """Return the reading nearest to a moment, and the steal up to it."""
         return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
@@ -195,7 +195,7 @@ def wait_share(
 
 
 def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
-    """Combine several spans into the known values' means and every slowdown."""
+    """Combine several spans' conditions: average the known values, and keep every slowdown."""
     means = {
         name: mean_known(getattr(span, name) for span in spans)
         for name in Conditions.model_fields

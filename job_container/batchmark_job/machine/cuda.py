@@ -20,7 +20,7 @@ CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Obstacle(NamedTuple):
-    """The reason for a missing CUDA device, and what to check or change."""
+    """The reason why CUDA can't be used, and what to check or change."""
 
     what: str
     remedy: str
@@ -137,7 +137,7 @@ def _name_the_gpu() -> None:
 
 
 def _memory_used() -> str:
-    """Return the GPU memory in use, in parentheses, or an empty string without NVML."""
+    """Format the GPU memory in use in parentheses; return an empty string without NVML."""
     try:
         used = nvml.visible_gpus()[0].memory_used_bytes()
         total = torch.cuda.get_device_properties(0).total_memory

@@ -26,7 +26,7 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
 
     Args:
         requested: auto, cpu or cuda.
-        threads: CPU threads for the math libraries; 0 uses all available.
+        threads: CPU threads for the math libraries; 0 means all that are available.
 
     Raises:
         CannotMeasureError: the requested device is missing or can't be used.

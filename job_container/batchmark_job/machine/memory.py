@@ -37,7 +37,7 @@ def shortage(
     dtype: str,
     device: str,
 ) -> str | None:
-    """Return why the row does not fit, with needed and available sizes, or None if it fits."""
+    """Return why the row does not fit in memory, with both sizes, or None if it fits."""
     working_set = implementation.working_set_bytes(parameters, dtype)
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")

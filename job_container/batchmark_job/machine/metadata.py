@@ -26,19 +26,19 @@ Category = Literal[
 
 
 def on_ec2(root: Path = Path("/")) -> bool:
-    """Return whether the firmware identifies EC2 (Nitro or Xen); elsewhere metadata calls hang."""
+    """Return whether the firmware says it's EC2 (Nitro or Xen); elsewhere metadata calls hang."""
     if text_of(root / "sys/class/dmi/id/sys_vendor").strip() == "Amazon EC2":
         return True
     return text_of(root / "sys/hypervisor/uuid").lower().startswith("ec2")
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """Return the instance metadata URL: the environment's, or EC2's own on EC2, or else None."""
+    """Return the instance metadata URL from the environment, or EC2's own if on EC2, else None."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """Query the instance metadata service (version 2); return None if it has no such value."""
+    """Return a value from the instance metadata service (version 2), or None if it has none."""
     url = url or imds_url()
     if url is None:
         return None
@@ -55,7 +55,7 @@ def image_digest() -> str | None:
 
 
 def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """Return the ECS agent's metadata about this container or its task; empty without an agent.
+    """Return the ECS agent's metadata about this container or its task, or {} without an agent.
 
     Source: task metadata endpoint version 4, whose address the agent puts into the environment.
     """

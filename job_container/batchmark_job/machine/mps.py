@@ -43,7 +43,7 @@ CONTROL_PIPE = "control"  # created by the daemon in its folder
 def client_environment(
     pipes: str | None, thread_percentage: int | None, memory_bytes: int | None
 ) -> dict[str, str]:
-    """Return the variables a client needs before CUDA starts; `pipes` is None if already set."""
+    """Return the variables to set before CUDA starts; `pipes` is None if PIPES is already set."""
     found = {} if pipes is None else {PIPES: pipes}
     if thread_percentage is not None:
         found[THREAD_PERCENTAGE] = str(thread_percentage)
@@ -102,7 +102,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
 def find_daemon() -> None:
     """Check that the host's daemon is mounted; otherwise CUDA would silently start without MPS.
 
-    Wait up to READY_SECONDS, because on a new host the daemon may still be starting.
+    Wait up to READY_SECONDS, because on a new host the daemon might still be starting.
 
     Raises:
         CannotMeasureError: there is no daemon.

@@ -1,4 +1,4 @@
-"""Reads NVML in this package's units; a reading that the GPU or driver lacks is None.
+"""Reads NVML in this package's units; values that the GPU or driver lacks are None.
 
 Every function raises an Exception if NVML is missing or can't reach a driver.
 
@@ -97,7 +97,7 @@ class Gpu:
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def event_reasons(self) -> tuple[str, ...] | None:
-        """Return what limits the clocks, as keys of EVENT_REASONS; other reasons are left out.
+        """Return what is limiting the clocks, as keys of EVENT_REASONS; other reasons are left out.
 
         Needs driver 535 or newer.
         """

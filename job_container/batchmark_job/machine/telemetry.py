@@ -3,12 +3,12 @@
 CPUUtilization   percent of the CPU time that the compute threads could have had
 MemoryUsed       resident memory of the job's processes, shared pages counted once
 GPUUtilization   percent of the last second or less in which a kernel ran, according to NVML
-GPUMemoryUsed    used memory of the GPU, including the driver's share
+GPUMemoryUsed    GPU memory in use, including the driver's share
 GPUPower         power drawn by the whole board
 GPUClock         clock of the streaming multiprocessors
 GPUTemperature   temperature of the chip
 
-A megabyte is 10^6 bytes. GPU metrics are those of the measured GPU, the first one visible, and
+A megabyte is 10^6 bytes. GPU metrics describe the measured GPU, which is the first visible one, and
 exist only with NVML. With a namespace, all metrics also go to CloudWatch at the end.
 """
 
@@ -60,11 +60,11 @@ class Meter(Protocol):
     """One source of samples."""
 
     def read(self) -> dict[str, float]:
-        """Return values by metric, in UNITS; keep it cheap, because measurements are running."""
+        """Return values by metric, in UNITS; must be cheap, because measurements are running."""
 
 
 class ProcessMeter:
-    """A meter for this process and its workers; `usage` returns the workers' CPU time and bytes."""
+    """A meter for this process and its workers; `usage` gives the workers' CPU time and memory."""
 
     def __init__(self, compute_threads: int, usage: Callable[[], tuple[float, int]]) -> None:
         self._compute_threads = compute_threads
@@ -149,13 +149,13 @@ class Telemetry:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop after a last sample; can be called again, from any thread."""
+        """Take a last sample and stop; safe to call more than once, from any thread."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(LAST_SAMPLE_SECONDS)
 
     def summary(self) -> tuple[MetricSummary, ...]:
-        """Summarise each metric over all samples so far; final after stop()."""
+        """Summarise each metric over all samples so far; after stop(), the summary is final."""
         with self._recording:
             return tuple(
                 MetricSummary(
@@ -170,7 +170,7 @@ class Telemetry:
             )
 
     def publish(self) -> None:
-        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for this."""
+        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for that."""
         with self._publishing:
             if self._published:
                 return

@@ -24,7 +24,7 @@ LOOK_SECONDS = 0.008  # minimum, since a running thread's time is updated every 
 class WorkingThreads:
     """Finds the threads that do the work in each of a process's calls.
 
-    Finding them once isn't enough: threads that checked or copied something spin for 10 ms more.
+    Finding them once isn't enough: threads that checked or copied something spin on for 10 ms.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,7 +33,7 @@ class WorkingThreads:
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Within the context, pin each thread found during the last calls to one core."""
+        """Within the context, pin the threads found during the last calls, each to one core."""
         before, began = thread_times() or {}, time.perf_counter()
         with pinned_to_cores(self._found):
             yield
@@ -63,7 +63,7 @@ def find_pools() -> None:
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
-    """Return these thread counts: all threads, one per core, and repeated halves of that down to 1.
+    """Return thread counts to try: all threads, then the core count, halved repeatedly down to 1.
 
     Small tasks are slower on many threads: each has to be woken, and all wait for the last one.
     """

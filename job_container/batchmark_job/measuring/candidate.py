@@ -27,7 +27,7 @@ CHANGES_INPUTS = (
 
 @dataclass
 class Candidate:
-    """A candidate in the trial, and its outcome; if it has a reason, it was dropped.
+    """A candidate in the trial, and its outcome; a candidate with a `reason` has been dropped.
 
     `index` is its position among the workload's implementations for the device. `plain` names the
     implementation that makes the cold call: the wrapped one, if this one wraps another.
@@ -79,21 +79,21 @@ class Candidate:
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:
-        """Return whether enough calls were made to judge it; one longer than `patience` is enough.
+        """Return whether enough calls were made to judge the candidate, or one over `patience`.
 
-        A shorter one proves little: waiting for the scheduler made a 2 ms call last 53 ms
+        A shorter call proves little: waiting for the scheduler made a 2 ms call last 53 ms
         (docs/measurement.md).
         """
         return self.calls >= FEWEST_CALLS or (self.calls > 0 and self.fastest > patience)
 
     @property
     def is_known(self) -> bool:
-        """Whether it was called often enough to be dropped for good."""
+        """Whether the candidate was called often enough to be dropped for good."""
         return self._has_taken(FEWEST_TURNS)
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it was called often enough to be chosen over slightly slower candidates."""
+        """Whether the candidate was called often enough to be chosen over slightly slower ones."""
         return self._has_taken(TURNS_TO_CHOOSE["cuda" if self.threads is None else "cpu"])
 
     def _has_taken(self, turns: int) -> bool:
@@ -103,12 +103,12 @@ class Candidate:
 
     @property
     def was_tried(self) -> bool:
-        """Whether it was called, dropped or chosen; not all thread counts are tried."""
+        """Whether the candidate was called, dropped or chosen; not all thread counts are tried."""
         return self.outcome != "slower" or self.cold_seconds is not None
 
     @property
     def trial_seconds(self) -> float | None:
-        """Its calls' median duration in the trial, or None if it made no warm calls.
+        """Median duration of the candidate's calls in the trial, or None if none was warm.
 
         If it was dropped before its first turn, this is the duration of its fastest warm call.
         """
@@ -137,7 +137,7 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """A row's candidates and what a trial needs; `input_sets` is 0 if no candidate competes."""
+    """A row's candidates and what else a trial needs; `input_sets` is 0 if none competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int

@@ -176,7 +176,7 @@ def _fastest(
     """Return the shortest time taken by any call, and that call's name.
 
     Each call runs at least ROUNDS times, and all together for at least `seconds`. They don't
-    alternate, because one library's threads would still spin while the other's work.
+    alternate, because one library's threads would still be spinning while the other's work.
     """
     best = (math.inf, "")
     for name, call in calls.items():

@@ -59,7 +59,7 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
-    """List candidates for the row's device and dtype; if there are none, list all as refused."""
+    """List candidates that suit the row's device and dtype; if none do, list all as refused."""
     on_cpu = problem.device == "cpu"
     found = []
     every = list(enumerate(problem.implementations()))
@@ -107,7 +107,7 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
 
 
 def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
-    """Return the candidates held at once: MOST_HELD per implementation, and the one being tried."""
+    """Return the candidates held at once: MOST_HELD per implementation plus the one being tried."""
     return [each for rungs in by_implementation(competing) for each in rungs[: MOST_HELD + 1]]
 
 

@@ -48,7 +48,7 @@ def choose_fastest(
     Otherwise, each is timed alone. A single candidate is chosen without being tried.
 
     Args:
-        seconds: total time for the turns of all candidates.
+        seconds: total time for all candidates' turns.
         start: thread counts to start with, or None to start with the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
@@ -138,7 +138,7 @@ class _Ladder:
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
-    """Return whether to try the next thread count; one far behind the leader must gain a lot."""
+    """Return whether to try the next count; far behind the leader, only a big gain justifies it."""
     if rung.fastest > HOPELESS_AT_ONCE * leader.level:
         return rung.fastest * GAIN <= best.fastest
     return rung.fastest <= STILL_CLOSE * best.fastest

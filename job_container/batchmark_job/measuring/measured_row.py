@@ -159,7 +159,7 @@ class MeasuredRow(ABC):
         spans: Sequence[tuple[float, float]],
         wait_share: float | None = None,
     ) -> list[bool]:
-        """Record the conditions from the first to the last span; return which were throttled."""
+        """Record conditions from the first to the last span; return which spans were throttled."""
         start, end = spans[0][0], spans[-1][1]
         monitor.now()  # so that even a short span is followed by a reading
         during = monitor.during(start, end)

@@ -1,4 +1,4 @@
-"""Starts choosing an implementation with the thread counts that suited the previous size."""
+"""Lets a row's trial start with the thread counts that were best for the previous size."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call, check its output and that it left its inputs alone, then warm up."""
+        """Make the cold call, check its output, check that no input has changed, and warm up."""
         with self._state():
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
@@ -111,7 +111,7 @@ class Prepared:
         """Sample for one turn, after a warm-up if it is the first one.
 
         Args:
-            limits: limits of this turn.
+            limits: limits for this turn.
             trial_seconds: median duration of the same calls in the trial, or None if there was no
                 trial.
             calls_per_sample: the number used in the row's other turns, or None in its first turn.
@@ -181,7 +181,7 @@ class Prepared:
     def steps_until(self, moment: float, *, calls: int = 1) -> list[float]:
         """Run steps of `calls` calls each, at least one, until a step ends at or after `moment`.
 
-        Returns the time.perf_counter() values at which the steps ended. Other threads of the
+        Returns the time.perf_counter() values at which the steps ended. Other threads in the
         process can run their own steps at the same time, each on its own CUDA stream.
         """
         ends: list[float] = []
@@ -195,7 +195,7 @@ class Prepared:
         return ends
 
     def look_back(self, *, phases: bool) -> LastLook:
-        """Check the last output, and that no call changed its inputs.
+        """Check the last output, and check that no call changed its inputs.
 
         Args:
             phases: whether to also time the parts of a call, and copies to the device and back.
@@ -246,9 +246,9 @@ class Prepared:
                 return
 
     def _pinned(self) -> contextlib.AbstractContextManager[None]:
-        """Pin each thread that the calls are known to use to its own core.
+        """Pin the threads that the calls are known to use, each to its own core.
 
-        This includes long calls: they might be long because two threads share a core.
+        Long calls are pinned too: they might be long because two threads share a core.
         """
         return contextlib.nullcontext() if self._threads.most == 1 else self._threads.pinned()
 

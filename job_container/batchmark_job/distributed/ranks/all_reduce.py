@@ -78,7 +78,7 @@ def measure(task: AllReduce, world: World) -> Answer:
 
 
 def own_values(count: int, rank: int) -> torch.Tensor:
-    """Return a rank's whole numbers, which repeat after PERIOD and differ between ranks."""
+    """Return a rank's summands: whole numbers that repeat after PERIOD and differ between ranks."""
     return torch.arange(count).remainder_(PERIOD).add_(rank).float()
 
 

@@ -69,7 +69,7 @@ def _patterns(task: Train) -> Tensor:
 
 
 class Normaliser:
-    """Normalises images on the device, so that loaders share and copy only bytes."""
+    """Normalises images on the device, so that loaders can share and copy them as bytes."""
 
     def __init__(self, dtype: str, device: torch.device) -> None:
         self._device, self._dtype = device, torch_calls.torch_dtype(dtype)

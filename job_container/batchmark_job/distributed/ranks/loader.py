@@ -77,7 +77,7 @@ def loaded_batches(
 
 
 class Images(IterableDataset[tuple[Pixels, int]]):
-    """Streams one worker's share of a rank's images endlessly, reshuffled on each pass.
+    """Streams one worker's share of a rank's images endlessly, reshuffling them on each pass.
 
     Workers split one common order of the shards, so that all shards are read equally often,
     regardless of the number of workers.

@@ -29,7 +29,7 @@ CLASSIFIER_DEVIATION = 0.01  # by Goyal et al., section 5.1
 
 
 class ResNet50(nn.Module):
-    """ResNet-50 with the same initial weights on all ranks; each rank normalises by its own batch.
+    """ResNet-50 with the same initial weights on all ranks; a rank normalises over its own batch.
 
     Weights and gradients are stored channels-last; gradients are exchanged in that layout.
     """
@@ -50,7 +50,7 @@ class ResNet50(nn.Module):
 
     @contextmanager
     def other_weights(self, flat: Tensor) -> Iterator[None]:
-        """Use these weights within the context; `flat` has them in torch's default layout."""
+        """Use these weights within the context; `flat` holds them in torch's default layout."""
         own = [weight.detach().clone() for weight in self.weights]
         self._load(views(flat, SHAPES, channels_last=False))
         yield

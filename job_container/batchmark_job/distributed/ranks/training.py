@@ -1,7 +1,7 @@
 """Trains ResNet-50 on all ranks together, each on its own batches.
 
 Ranks use DistributedDataParallel; a single rank trains without it. SGD uses momentum, and weight
-decay on all weights. Each rank normalises by its own batch. Steps are timed on the device without
+decay on all weights. Each rank normalises over its own batch. Steps are timed on the device without
 pauses between them. `compute` is measured in later steps that wait for data but exchange no
 gradients. `communication` is how much longer a normal step takes, excluding the wait for data.
 Each part is the median over the ranks of the mean per step.

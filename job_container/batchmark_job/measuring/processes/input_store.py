@@ -112,7 +112,7 @@ def present(inputs: Tensors) -> Tensors:
 
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
-    """Return whether the kernel makes transparent huge pages, always or on request (madvise).
+    """Return whether the kernel provides transparent huge pages, always or on request (madvise).
 
     Source: admin-guide/mm/transhuge in the Linux documentation.
     """
