@@ -53,7 +53,7 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Fetch current prices for some instance types; the table's notes name those without a price.
+    """Fetch current prices for these instance types; the table's notes name those without a price.
 
     Raises:
         PriceError: no type was given, or AWS lists no price for any of them.

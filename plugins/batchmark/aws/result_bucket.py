@@ -53,7 +53,7 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table. Calibration runs also store their own."""
+    """Return the key of a target's current noise table; each calibration run also keeps its own."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
@@ -170,7 +170,7 @@ class Bucket:
         return [each["Key"] for each in self._contents(folder, after)]
 
     def versions(self, folder: str) -> dict[str, str]:
-        """Return the versions (ETags), by key, of the objects whose keys begin with `folder`."""
+        """Return the versions (ETags) of the objects whose keys begin with `folder`, by key."""
         return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
@@ -246,5 +246,5 @@ class RunStore(Bucket):
 
     @property
     def bucket_url(self) -> str:
-        """URL prefix shared by all the bucket's objects in a local cloud."""
+        """The URL prefix of all the bucket's objects in a local cloud."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"

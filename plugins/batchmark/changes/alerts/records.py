@@ -1,4 +1,4 @@
-"""Stored alerts and improvements, and an alert's allowed state transitions."""
+"""Stored alerts and improvements, and the allowed transitions between an alert's states."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Transition(Record):
 
 
 class Recovery(Record):
-    """The return of some of an alert's series to their old level, as found by a run."""
+    """A run's finding that some of an alert's series have returned to their old level."""
 
     alert_id: str
     run_id: str
@@ -192,7 +192,7 @@ class Improvement(Record):
 
 
 def change_id(change: Change) -> str:
-    """Identify a change by its series and first run, so that a retry writes the same object."""
+    """Derive an ID from a change's series and first run, so that a retry writes the same object."""
     series = sorted(point.series.model_dump_json() for point in change.points)
     text = "\n".join((change.kind, change.first_run_id, *series))
     return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 
 def cut(text: str) -> str:
-    """Truncate text to fit into one message."""
+    """Truncate text to fit in one message."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text
