@@ -102,7 +102,7 @@ class RunPrices(NamedTuple):
     asked: bool
 
     def store(self, store: RunStore) -> None:
-        """Store the prices in the run's folder and, if they came from AWS, also by date."""
+        """Store the prices in the run's folder and, if they came from AWS, under their date too."""
         text = self.table.model_dump_json(indent=2)
         if self.asked:
             store.put(

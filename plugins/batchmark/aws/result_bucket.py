@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace an object's `version`, or create it if None; return False on a conflict."""
+        """Replace an object at this `version`, or create it if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -155,7 +155,7 @@ class Bucket:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """Return an object's content, empty if oversized, and version; None if it doesn't exist."""
+        """Return an object's content (empty if oversized) and version; None if it doesn't exist."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -232,7 +232,7 @@ class RunStore(Bucket):
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
-        """Return a browser link: the S3 console in AWS, otherwise a URL presigned for a week."""
+        """Return a browser link: to the S3 console on AWS, otherwise a URL presigned for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (

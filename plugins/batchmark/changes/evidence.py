@@ -11,7 +11,7 @@ average is higher, they are raised to about the power that makes it 1, the adjus
 Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
 Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is")
-for few false alerts at the same recall. The others are judgment, unless they name a reason.
+for few false alerts at the same recall. The others are judgment calls, unless a reason is given.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Candidates(PerRow):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence for a new level in the first 1 to MOST_AFTER runs from each candidate."""
+    """Evidence that the first 1 to MOST_AFTER runs from each candidate are at a new level."""
 
     candidates: Candidates
     ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield rows and lengths of stretches that prove a new level: the strongest per end."""
+        """Yield row and length of each stretch that proves a new level: the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

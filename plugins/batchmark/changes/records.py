@@ -66,7 +66,7 @@ class SeriesKey(Record):
 
     @property
     def is_metric(self) -> bool:
-        """Whether its figures are values of an own job's metric rather than seconds."""
+        """Whether the series' figures are values of an own job's metric rather than seconds."""
         return ToldMetric.of(self.values) is not None
 
     @property

@@ -102,7 +102,7 @@ class RunMessage(Record):
 
 
 def unsure_runs(messages: Sequence[RunMessage]) -> tuple[str, ...]:
-    """Return runs whose messages might not have arrived, unless a later message mentions them."""
+    """Return the runs whose messages might not have arrived, unless a later message says so."""
     mentioned = {run_id for message in messages for run_id in message.mentions}
     return tuple(
         message.run_id

@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """A regression's alert. Each regression has only one, even if later runs see it differently."""
+    """The alert for a regression, which has only one even if later runs see it differently."""
 
     id: Shown
     change: Change
@@ -120,7 +120,7 @@ class Alert(Record):
     def become(
         self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
     ) -> Alert:
-        """Return the alert in another state, or unchanged if the same DAG run already did that.
+        """Return the alert in a new state, or unchanged if this DAG run already made that change.
 
         Raises:
             AlertError: the alert can't change from its current state to this one.
@@ -166,7 +166,7 @@ class Alert(Record):
         return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with its recovered series; an alert closed by a person stays closed."""
+        """Return the alert with these series recovered; one closed by a person stays closed."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})

@@ -124,7 +124,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """Yield possible starts of steps, far from any change, as series numbers and run indexes."""
+    """Yield places to start steps, far from any change, as series numbers and run indexes."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -138,7 +138,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Plan steps of each size for each machine, starting at few runs so that they share replays."""
+    """Plan steps of each size for each machine, at only a few runs so that they share replays."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
