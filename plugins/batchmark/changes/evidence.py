@@ -5,8 +5,8 @@ likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's seq
 Autocorrelated noise produces stretches of runs that look like a level, so evidence is divided by
 the factor by which the correlation of neighbouring runs inflates the variance of their mean.
 
-The density is only an estimate, and the noise may have a different shape, so the window's own runs
-check it: under the right density, likelihood ratios of the old level's runs average to 1. If the
+The density is only an estimate, and the noise can have a different shape, so it is checked on the
+window's own runs: if it is right, likelihood ratios of the old level's runs average to 1. If the
 average is higher, they are raised to about the power that makes it 1, the adjustment coefficient of
 Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 

@@ -199,7 +199,7 @@ def verdict(
 ) -> Confirmation:
     """Judge a suspect by its fresh jobs' figures, in seconds.
 
-    `before` is the evidence without those figures, and `shown` are the changes found with them.
+    `before` is the evidence without those figures, and `shown` contains changes found with them.
     `hosts` is the number of instances that the jobs ran on, and `other_hosts` is how many of these
     the run did not use; each is None if unknown.
     """

@@ -143,7 +143,7 @@ class Config(Published):
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
-        """Return a copy with these targets added, replacing any that have the same names."""
+        """Return a copy with these targets added, replacing any with the same names."""
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 

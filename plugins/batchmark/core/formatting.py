@@ -98,7 +98,7 @@ def difference_text(change: float) -> str:
 
 
 def noise(share: float) -> str:
-    """Format a spread or noise level, or "not known" for 100 % or more (too few jobs)."""
+    """Format a spread or noise level; 100 % or more (too few jobs) becomes "not known"."""
     return percent(share) if share < 1 else "not known"
 
 

@@ -70,7 +70,7 @@ def cut_to_length(text: str, longest: int) -> str:
 
 
 def url_safe(text: str) -> str:
-    """Replace characters unfit for keys and file names; different texts can become the same.
+    """Replace characters unfit for keys and file names; different texts can end up identical.
 
     Release 0.1 named run folders this way; readers accept such names until release 0.3.
     """

@@ -239,7 +239,7 @@ class InterruptedAttempt(Record):
 class StoredJob(Record):
     """A planned job with a result, stored in `collected.json` with links to its log and document.
 
-    The document itself is only stored at `document_uri`.
+    The document itself is stored only at `document_uri`.
     """
 
     planned: PlannedJob
@@ -319,7 +319,7 @@ class StoredJob(Record):
     def charged_seconds(self) -> float | None:
         """Instance seconds of all attempts, including a replaced job's; None if unknown.
 
-        Each node counts for the main node's run time, because all nodes exist throughout it.
+        Each node is charged for the main node's run time, because all nodes exist throughout it.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:

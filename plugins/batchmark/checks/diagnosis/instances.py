@@ -82,7 +82,7 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
-    """Describe an instance type and say if it is certainly too small; None if the job fits."""
+    """Describe an instance type and say whether it is surely too small; None if the job fits."""
     name, vcpus, memory, gpus = InstanceType.of(instance_type)
     has = f"{name} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:

@@ -105,7 +105,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older jobs; a queue without a scheduling policy runs jobs first-in, first-out."""
+    """Find older jobs, because a queue without a scheduling policy is first-in, first-out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return

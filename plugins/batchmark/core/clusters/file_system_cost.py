@@ -40,7 +40,7 @@ def price_file(region: str) -> Path:
 
 
 def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
-    """Return the storage price per GB and month; None if unknown."""
+    """Return the storage price per GB per month; None if unknown."""
     path = price_file(region)
     if not path.exists():
         return None

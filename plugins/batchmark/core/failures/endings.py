@@ -41,7 +41,7 @@ class Ending(Record):
 
 
 class FailedJob(Record):
-    """A run's failed job, with or without a result."""
+    """A failed job in a run, with or without a result."""
 
     target: Shown
     measures: Shown
