@@ -48,7 +48,7 @@ GZIP = b"\x1f\x8b"
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
     """Read prices for all sizes of the given types' families and of the usable GPU families.
 
-    The table has no Spot prices. Its notes name each given type without a price in the file.
+    The table has no Spot prices. Its notes explain why any of the given types have no price.
 
     Raises:
         PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.

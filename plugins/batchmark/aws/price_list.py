@@ -56,7 +56,7 @@ def fetch_prices(
     """Fetch current prices for these instance types; the table's notes name those without a price.
 
     Raises:
-        PriceError: no type was given, or AWS lists no price for any of them.
+        PriceError: no types were given, or AWS lists no price for any of them.
         BotoCoreError, ClientError: the Price List API did not respond or denied access.
     """
     names = sorted(set(instance_types))

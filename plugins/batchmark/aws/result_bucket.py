@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace an object at this `version`, or create it if None; return False on a conflict."""
+        """Replace the given version, or create an object if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -227,7 +227,7 @@ class RunStore(Bucket):
         return self.put(self.prefix + name, text, content_type)
 
     def plan(self, name: str = PLAN) -> RunPlan:
-        """Read the run's or a rerun round's plan; if there is none, return one without jobs."""
+        """Read the run's or a rerun round's plan; if there is none, return a plan without jobs."""
         text = self.read_if_there(self.prefix + name)
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 

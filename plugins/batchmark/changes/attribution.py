@@ -1,8 +1,8 @@
 """Groups the change points of many series into a few changes, with likely causes and costs.
 
-Points belong to one change if they share suite, target, metric and direction, and start at the same
-or neighbouring runs. If they cover half of the target's rows, the environment changed; otherwise
-each workload is a change of its own. Targets that changed at the same time with the same recorded
+Points belong to one change if they share a suite, target, metric and direction, and start at the
+same or neighbouring runs. If they cover half of the target's rows, the environment changed; if not,
+each workload is a separate change. Targets that changed at the same time with the same recorded
 cause also form one change.
 """
 
@@ -73,7 +73,7 @@ def group_changes(
 ) -> tuple[Change, ...]:
     """Group change points into changes, sorted by kind (regressions first), environment and size.
 
-    `runs` contains the runs from `runs_around`, except that some can be missing. `measured` lists
+    `runs` contains the runs from `runs_around`, though some can be missing. `measured` lists
     all series, to determine what share of a target's rows changed. Each confirmation is attached to
     the change that involves its series and run.
     """
@@ -207,7 +207,7 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """List the differences at the run where most points begin, or at the nearest run with any.
+    """List the differences at the run where most points begin, or the nearest run that has any.
 
     A version can change with every run, so nearby runs are searched for other differences as well.
     A row property, such as the implementation, must differ for half of the points.

@@ -35,7 +35,7 @@ class Newest:
     correlation: float  # of neighbouring figures; 0 unless there is surely one
 
     def tail(self, log_value: float) -> float:
-        """Return the probability that noise alone produces figures at least as slow."""
+        """Return the probability that noise alone produces a figure at least as slow."""
         return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
     def evidence(self, log_shift: float, logs: Array) -> float:

@@ -44,7 +44,7 @@ BETTER: dict[Metric, ChangeKind] = {
 
 
 class SeriesKey(Record):
-    """A series' identity: a suite's row on one target and machine, as columns of the history.
+    """A series' identity: a suite's row on one target and machine, in the history's columns.
 
     A price belongs to a target, so its workload, parameters and dtype are empty.
     """

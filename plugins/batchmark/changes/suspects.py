@@ -59,7 +59,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, why some can't be measured again, and series that are hard to watch."""
+    """A run's suspects, reasons why some can't be measured again, and series hard to watch."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class ComputeEnvironments(Record):
 class Target(Record):
     """A benchmark target: an instance type and a device, with their queues and job definition.
 
-    `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
+    `on_demand_queue` takes retries after a Spot reclaim. It can equal `job_queue`, and is null if
     the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
     and share its GPU without requesting it. With `most_nodes`, a job spans up to that many
     instances, which run no other job.

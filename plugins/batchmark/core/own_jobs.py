@@ -1,4 +1,4 @@
-"""Published configuration and plans of own jobs, which are jobs not written for Batchmark."""
+"""Published configuration and plans for own jobs, which are jobs not written for Batchmark."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """Text that adds any idle seconds to the timeouts; empty if there are none."""
+        """The term that adds any idle seconds to the timeouts; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ from batchmark.changes.records import Change, ChangePoint
 class Merged:
     """A run's additions to the alerts. An alert can open and recover in the same run.
 
-    Series join an alert before any of its series recover, so they count towards its recovery.
+    New series join an alert before any series recover, so they count towards its recovery.
     """
 
     opened: tuple[Alert, ...] = ()

@@ -166,7 +166,7 @@ class Alert(Record):
         return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with these series recovered; one closed by a person stays closed."""
+        """Return the alert with more series recovered; if a person closed it, it stays closed."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})

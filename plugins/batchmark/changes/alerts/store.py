@@ -47,7 +47,7 @@ class AlertStore:
         return sorted(messages, key=lambda message: message.created_at)
 
     def message_key(self, run_id: str) -> str:
-        """Return the key for a run's message, stored or not; a key from release 0.1 is kept."""
+        """Return the key for a run's message, stored or not; keys used by release 0.1 are kept."""
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key

@@ -238,7 +238,7 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Check whether any of the others is in the same series at about the same run."""
+    """Check whether any other change is in the same series at about the same run."""
     series, first = alarm
     return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 

@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Return how many instances a job (or an unmodified job definition's job) needs at once."""
+    """Return how many instances a job needs at once; also accepts an unmodified job definition."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))
