@@ -83,7 +83,7 @@ class _Naming(BaseModel):
 
 
 class Bucket:
-    """The objects in the result bucket. Writing to an existing key replaces its object."""
+    """Accesses the result bucket's objects. Writing to an existing key replaces its object."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace the given version, or create an object if None; return False on a conflict."""
+        """Replace an object's given version, or create it if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)

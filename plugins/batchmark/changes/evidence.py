@@ -5,8 +5,8 @@ likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's seq
 Autocorrelated noise produces stretches of runs that look like a level, so evidence is divided by
 the factor by which the correlation of neighbouring runs inflates the variance of their mean.
 
-The density is only an estimate, and the noise can have a different shape, so it is checked on the
-window's own runs: if it is right, likelihood ratios of the old level's runs average to 1. If the
+The density is only an estimate, and noise can have a different shape, so the density is checked on
+the window's own runs: if it is right, likelihood ratios of old-level runs average to 1. If their
 average is higher, they are raised to about the power that makes it 1, the adjustment coefficient of
 Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
@@ -196,7 +196,7 @@ class Candidates(PerRow):
 
     @property
     def correlation(self) -> Array:
-        """Correlation of neighbouring runs in the window; 0 unless significant. Shape (q,)."""
+        """The correlation of neighbouring runs in the window; 0 unless significant. Shape (q,)."""
         runs, about = self.noise.runs, self.scattered
         products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
         seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield row and length of each stretch that proves a new level: the strongest per end."""
+        """Yield the row and length of stretches that prove a new level: the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

@@ -71,12 +71,12 @@ class SeriesKey(Record):
 
     @property
     def machine(self) -> SeriesKey:
-        """Key shared by all rows of one machine."""
+        """The key shared by all of a machine's rows."""
         return self.model_copy(update={"workload": None, "parameters": None, "dtype": None})
 
     @property
     def row(self) -> str:
-        """Display name of the series within its target."""
+        """The series' display name within its target."""
         if self.workload is None:
             return "price"
         dtype = None if self.dtype == UNKNOWN_DTYPE else self.dtype

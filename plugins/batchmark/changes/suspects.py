@@ -3,8 +3,8 @@
 A run is a suspect if noise hardly explains it, or if it and the runs before it provide much of the
 evidence that a slower level needs. Its fresh jobs add figures to its series, which the search
 weighs like all others (`timelines.ledger`), so a level that they confirm shows up in the same run.
-One job runs first, and two more if the level is still possible. An outlier, as most suspects are,
-therefore costs only one job.
+One job runs first, and two more if the level is still possible. Most suspects are outliers, and
+therefore cost only one job.
 
 `make bench-reruns` measures the constants, and `python -m benchmarks.detector.reruns HARNESS --set
 NAME=VALUE` shows what another value would do.
@@ -59,7 +59,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, reasons why some can't be measured again, and series hard to watch."""
+    """A run's suspects, reasons why some can't be measured again, and hard-to-watch series."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ PurchaseOption = Literal["spot", "on_demand"]
 
 
 class Published(Record):
-    """Base class of the configurations that Terraform publishes in Airflow variables."""
+    """The base class for the configurations that Terraform publishes in Airflow variables."""
 
     variable: ClassVar[str]
     missing: ClassVar[str]  # what to do where there is none

@@ -20,7 +20,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class BatchmarkError(Exception):
-    """Base class of Batchmark's errors; each message states the bad value and how to fix it."""
+    """The base class for our errors, whose messages name the bad value and how to fix it."""
 
 
 class ConfigError(BatchmarkError):

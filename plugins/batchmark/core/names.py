@@ -30,7 +30,7 @@ RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
 def slug(run_id: str) -> str:
     """Make a run ID suitable for S3 keys and tags: Airflow's '+' and ':' would be escaped in URLs.
 
-    If characters are replaced, a digest keeps similar ids distinct.
+    If characters are replaced, a digest keeps similar IDs distinct.
     """
     readable = url_safe(run_id)
     if readable == run_id and set(run_id) != {"."}:  # "." and ".." would be path segments

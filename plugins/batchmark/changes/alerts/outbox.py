@@ -1,7 +1,7 @@
 """A run's message: what the run decided, the text that announces it, and each channel's delivery.
 
-The message is stored once, before any of its decisions are carried out. If a task dies in between,
-the next attempt finds the message and completes the rest.
+The message is stored once, before any of its decisions are carried out. If a task dies partway
+through, the next attempt finds the message and completes the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stores alerts, improvements and messages as objects under `alerts/` in the result bucket.
 
-Several tasks can change an object at once, so a write succeeds only if nothing else has changed it.
+Several tasks can change the same object, so a write fails if it has changed since it was read.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
 
 
 def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
-    """Return the ids of instances in these groups that have had time to boot."""
+    """Return the IDs of the instances in these groups that have had time to boot."""
     ids = [instance["InstanceId"] for group in groups for instance in group.get("Instances", ())]
     if not ids:
         return []

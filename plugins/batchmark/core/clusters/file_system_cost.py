@@ -79,7 +79,7 @@ class FileSystemWorst(Record):
 
     @property
     def usd_per_hour(self) -> float | None:
-        """Hourly cost in February; in longer months an hour is up to a tenth cheaper."""
+        """The hourly cost in February; in longer months an hour is up to a tenth cheaper."""
         if self.usd_per_gb_month is None:
             return None
         return float(exact_usd(self.storage_gib, SECONDS_PER_HOUR, self.usd_per_gb_month))

@@ -33,7 +33,7 @@ class Ending(Record):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Key that groups jobs with the same failure.
+        """The key that groups jobs with the same failure.
 
         It includes only the last log line, because other lines contain paths and times.
         """
