@@ -31,7 +31,7 @@ def describe(eks: Any, cluster: Cluster) -> NodeGroup:
 
 
 def start(eks: Any, cluster: Cluster, *, dag_id: str, run_id: str) -> None:
-    """Request the node and tag its group with the run, so that the leak guard can end it later."""
+    """Request the node and tag its group with the run, so the leak guard can end the node later."""
     tags = {DAG_TAG: dag_id, RUN_ID_TAG: run_id}
     eks.tag_resource(resourceArn=describe(eks, cluster).arn, tags=tags)
     _resize(eks, cluster, 1)

@@ -46,9 +46,9 @@ GZIP = b"\x1f\x8b"
 
 
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Read prices for all sizes in the given types' families and in the usable GPU families.
+    """Read prices for all sizes of the given types' families and of the usable GPU families.
 
-    The table has no Spot prices. Its notes name each given type without a price in the file.
+    The table has no Spot prices. Its notes explain why any of the given types have no price.
 
     Raises:
         PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.
@@ -101,7 +101,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _head(rows: Iterator[list[str]]) -> tuple[dict[str, str], list[str]]:
-    """Return the metadata above the header, and the header; both are empty if it has no header."""
+    """Return the metadata above the file's header, and the header; both empty if there is none."""
     about: dict[str, str] = {}
     for row in islice(rows, MOST_LINES_ABOVE):
         if row[:1] == ["SKU"]:

@@ -53,10 +53,10 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Fetch current prices for some instance types; the table's notes name those without a price.
+    """Fetch current prices for these instance types; the table's notes name those without a price.
 
     Raises:
-        PriceError: no type was given, or AWS lists no price for any of them.
+        PriceError: no types were given, or AWS lists no price for any of them.
         BotoCoreError, ClientError: the Price List API did not respond or denied access.
     """
     names = sorted(set(instance_types))
@@ -102,7 +102,7 @@ class RunPrices(NamedTuple):
     asked: bool
 
     def store(self, store: RunStore) -> None:
-        """Store the prices in the run's folder and, if they came from AWS, also by date."""
+        """Store the prices in the run's folder and, if they came from AWS, under their date too."""
         text = self.table.model_dump_json(indent=2)
         if self.asked:
             store.put(

@@ -53,7 +53,7 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table. Calibration runs also store their own."""
+    """Return the key of a target's current noise table; each calibration run also keeps its own."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
@@ -83,7 +83,7 @@ class _Naming(BaseModel):
 
 
 class Bucket:
-    """The objects in the result bucket. Writing to an existing key replaces its object."""
+    """Accesses the result bucket's objects. Writing to an existing key replaces its object."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
@@ -110,7 +110,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace an object's `version`, or create it if None; return False on a conflict."""
+        """Replace an object's given version, or create it if None; return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -155,7 +155,7 @@ class Bucket:
             return None
 
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
-        """Return an object's content, empty if oversized, and version; None if it doesn't exist."""
+        """Return an object's content (empty if oversized) and version; None if it doesn't exist."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
@@ -170,7 +170,7 @@ class Bucket:
         return [each["Key"] for each in self._contents(folder, after)]
 
     def versions(self, folder: str) -> dict[str, str]:
-        """Return the versions (ETags), by key, of the objects whose keys begin with `folder`."""
+        """Return the versions (ETags) of the objects whose keys begin with `folder`, by key."""
         return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
@@ -227,12 +227,12 @@ class RunStore(Bucket):
         return self.put(self.prefix + name, text, content_type)
 
     def plan(self, name: str = PLAN) -> RunPlan:
-        """Read the run's or a rerun round's plan; if there is none, return one without jobs."""
+        """Read the run's or a rerun round's plan; if there is none, return a plan without jobs."""
         text = self.read_if_there(self.prefix + name)
         return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
-        """Return a browser link: the S3 console in AWS, otherwise a URL presigned for a week."""
+        """Return a browser link: to the S3 console on AWS, otherwise a URL presigned for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (
@@ -246,5 +246,5 @@ class RunStore(Bucket):
 
     @property
     def bucket_url(self) -> str:
-        """URL prefix shared by all the bucket's objects in a local cloud."""
+        """The URL prefix of all the bucket's objects in a local cloud."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"

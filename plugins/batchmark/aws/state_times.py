@@ -1,6 +1,6 @@
 """Finds when jobs became RUNNABLE and STARTING, which DescribeJobs does not report.
 
-Batch's events do report it, and an EventBridge rule created by Terraform logs them.
+Batch's events do include these times, and an EventBridge rule created by Terraform logs them.
 """
 
 from __future__ import annotations

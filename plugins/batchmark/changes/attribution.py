@@ -1,8 +1,8 @@
 """Groups the change points of many series into a few changes, with likely causes and costs.
 
-Points belong to one change if they share suite, target, metric and direction, and start at the same
-or neighbouring runs. If they cover half of the target's rows, the environment changed; otherwise
-each workload is a change of its own. Targets that changed at the same time with the same recorded
+Points belong to one change if they share a suite, target, metric and direction, and start at the
+same or neighbouring runs. If they cover half of the target's rows, the environment changed; if not,
+each workload is a separate change. Targets that changed at the same time with the same recorded
 cause also form one change.
 """
 
@@ -71,9 +71,9 @@ def group_changes(
     measured: Iterable[SeriesKey],
     confirmations: Iterable[Confirmation] = (),
 ) -> tuple[Change, ...]:
-    """Group change points; sort the changes by kind (regressions first), environment and size.
+    """Group change points into changes, sorted by kind (regressions first), environment and size.
 
-    `runs` contains the runs from `runs_around`, except that some can be missing. `measured` lists
+    `runs` contains the runs from `runs_around`, though some can be missing. `measured` lists
     all series, to determine what share of a target's rows changed. Each confirmation is attached to
     the change that involves its series and run.
     """
@@ -126,7 +126,7 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 
 
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
-    """Return the changes in times that explain a change in a speedup.
+    """Return the time changes that explain a change in a speedup.
 
     The GPU time moved in the same direction as the speedup (better or worse), and the CPU time
     moved in the opposite one.
@@ -148,7 +148,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Yield clusters of points, each around the most common first run of the points left."""
+    """Yield clusters of points, each around the most common first run of the remaining points."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -159,7 +159,7 @@ def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
 
 
 def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Iterator[_Group]:
-    """Group a target's points of one kind: one environment group, or one per workload."""
+    """Group a target's points of one kind into one environment group, or one group per workload."""
     kind, of_all = points[0].kind, points[0].series
     moved = len({row_name(point.series) for point in points})
     most = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
@@ -207,7 +207,7 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """List differences at the run where most points begin, or at the nearest run that has some.
+    """List the differences at the run where most points begin, or the nearest run that has any.
 
     A version can change with every run, so nearby runs are searched for other differences as well.
     A row property, such as the implementation, must differ for half of the points.
@@ -236,7 +236,7 @@ def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tup
 def _shared_differences(
     points: Sequence[ChangePoint], before: RunConditions, after: RunConditions
 ) -> list[Cause]:
-    """List differences between two runs that hold for at least half of the points."""
+    """List the differences between two runs that apply to at least half of the points."""
     counts = Counter(
         cause
         for point in points

@@ -25,7 +25,7 @@ AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 @dataclass(frozen=True)
 class Newest:
-    """Evidence in a series' newest figures of a slower level that isn't counted as a change yet."""
+    """Evidence that a series' newest figures are at a slower level that isn't a change yet."""
 
     index: int  # first figure of the level that they speak for most
     gathered: float  # evidence that there is, counted as that of few figures
@@ -35,7 +35,7 @@ class Newest:
     correlation: float  # of neighbouring figures; 0 unless there is surely one
 
     def tail(self, log_value: float) -> float:
-        """Return the probability that noise alone produces figures at least as slow."""
+        """Return the probability that noise alone produces a figure at least as slow."""
         return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
     def evidence(self, log_shift: float, logs: Array) -> float:
@@ -71,7 +71,7 @@ def newest(
     fresh: Sequence[bool],
     evidence: Sequence[float],
 ) -> list[Newest | None]:
-    """Weigh each series' newest figures; the result is None if its last level is too recent.
+    """Weigh each series' newest figures; None for a series whose last level is too recent.
 
     Takes the same arguments as `search`.
     """

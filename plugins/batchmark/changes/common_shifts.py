@@ -32,7 +32,7 @@ LATE_RUNS = 10  # by which a row's noise may make its own change of the same lev
 
 
 class Common(NamedTuple):
-    """The shared movement of a machine's rows, as a series without a unit."""
+    """The shared movement of a machine's rows, as a unitless series."""
 
     series: Series
     rows: list[int]  # places of the rows' series among all
@@ -50,7 +50,7 @@ def common_series(histories: Sequence[Series]) -> list[Common]:
     """Build each machine's common series from histories of times, if it has enough rows.
 
     Rows far younger than the others are left out, because their median reflects only their newest
-    level. So are metrics reported by own jobs, which need not move as times do.
+    level. So are metrics reported by own jobs, which need not move the way times do.
     """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):
@@ -95,7 +95,7 @@ def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
 def shifts_of(
     common: Timeline, shown: Sequence[LevelChange], least_log_shift: float
 ) -> list[Shift]:
-    """Return a common series' changes, except small ones, with their current sizes in logs."""
+    """Return all but the small changes in a common series, with their current sizes in logs."""
     if not shown:
         return []
     borders = [0, *(change.index for change in shown), common.logs.size]
@@ -112,7 +112,7 @@ def with_common(
 ) -> list[LevelChange]:
     """Combine a row's own changes with the common changes that its figures followed.
 
-    A common change replaces the row's own change to the same level, which noise may have delayed.
+    A common change replaces the row's own change to the same level, which noise can delay.
     """
     at = [
         next((place for place, run_id in enumerate(line.run_ids) if run_id in shift.run_ids), None)

@@ -64,7 +64,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunConditions:
-    """The recorded conditions of a target's jobs in one run."""
+    """The recorded conditions that a target's jobs ran under in one run."""
 
     recorded_at: datetime
     fell_back: bool = False  # a job of a GPU target ran on the CPU
@@ -104,7 +104,7 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
     """Collect conditions by run ID and target, leaving out fresh jobs, as the series do.
 
-    `rows` are from the history and have its `COLUMNS`; any value can be missing.
+    `rows` come from the history and have its `COLUMNS`; any value can be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -114,7 +114,7 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
 
 
 def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
-    """Yield properties that are known in both runs and differ, with the likeliest cause first.
+    """Yield the properties that are known in both runs and differ, likeliest cause first.
 
     Spot prices are not compared with each other, as they change all the time.
     """

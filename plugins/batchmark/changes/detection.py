@@ -53,7 +53,7 @@ def detect_changes(
     """Find all level changes, in both directions, that later runs don't refute.
 
     The more series there are, the more evidence each needs, to keep false alerts as rare as the
-    settings demand. Priors are the calibrated noise of times.
+    settings demand. `priors` contains the calibrated noise of times.
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
@@ -189,8 +189,8 @@ def controlled_false_discoveries(
 ) -> NDArray[np.bool_]:
     """Select results so that at most a fraction `rate` of them is expected to be false.
 
-    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); tests
-    without a p-value here, up to `tests` in total, count as p = 1.
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); if
+    `tests` is larger than n, the other tests count as p = 1.
     """
     others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
@@ -198,10 +198,10 @@ def controlled_false_discoveries(
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Yield a change point for each series of times that has returned to its level before an alert.
+    """Yield a change point for each series of times that has returned to its pre-alert level.
 
     `slower` contains the change points of open alerts. Common shifts are left to the search,
-    because one row's noise alone can bring it back for three runs.
+    because noise alone can bring a single row back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):

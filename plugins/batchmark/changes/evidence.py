@@ -5,13 +5,13 @@ likelihood ratio of a shift averaged over shifts of many sizes, as in Wald's seq
 Autocorrelated noise produces stretches of runs that look like a level, so evidence is divided by
 the factor by which the correlation of neighbouring runs inflates the variance of their mean.
 
-The density is only an estimate, and the noise may have a different shape, so the window's own runs
-check it: under the right density, likelihood ratios of the old level's runs average to 1. If the
+The density is only an estimate, and noise can have a different shape, so the density is checked on
+the window's own runs: if it is right, likelihood ratios of old-level runs average to 1. If their
 average is higher, they are raised to about the power that makes it 1, the adjustment coefficient of
 Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
 Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is")
-for few false alerts at the same recall. The others are judgment, unless they name a reason.
+for few false alerts at the same recall. The others are judgment calls, unless a reason is given.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Candidates(PerRow):
 
     @property
     def correlation(self) -> Array:
-        """Correlation of neighbouring runs in the window; 0 unless significant. Shape (q,)."""
+        """The correlation of neighbouring runs in the window; 0 unless significant. Shape (q,)."""
         runs, about = self.noise.runs, self.scattered
         products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
         seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
@@ -207,7 +207,7 @@ class Candidates(PerRow):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence for a new level in the first 1 to MOST_AFTER runs from each candidate."""
+    """Evidence that the first 1 to MOST_AFTER runs from each candidate are at a new level."""
 
     candidates: Candidates
     ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield rows and lengths of stretches that prove a new level: the strongest per end."""
+        """Yield the row and length of stretches that prove a new level: the strongest per end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

@@ -1,4 +1,4 @@
-"""Sets the evidence a change needs, so that noise alone causes no more alerts than configured.
+"""Sets the evidence a change needs so that noise alone causes no more alerts than configured.
 
 The more series are judged per month, the more evidence each change needs. `python -m
 benchmarks.detector.false_alerts` simulates noise of several kinds; RATE and DECAY are fitted to its

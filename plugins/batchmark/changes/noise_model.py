@@ -6,10 +6,10 @@ speeds; and a flat part for runs that a noisy neighbour slows down. It is fitted
 maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1), and the second core is
 weighted by Schwarz's criterion (Ann. Stat. 6 (1978) 461). Because few runs leave a core's width
 uncertain, later runs follow Student's t about it. A single outlier is therefore weak evidence, and
-a value that the series often takes is none.
+a value that the series often takes is none at all.
 
 Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is")
-for few false alerts at the same recall. The others are judgment, unless they name a reason.
+for few false alerts at the same recall. The others are judgment calls, unless a reason is given.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NoiseDensity(PerRow):
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """Estimate the noise in windows, NaN where runs are missing, with priors of shape (q,)."""
+        """Estimate the noise in windows (NaN for missing runs), given priors of shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = median_of_rows(windows, runs)
         about = windows - center[:, None]
@@ -91,7 +91,7 @@ class NoiseDensity(PerRow):
 
     @property
     def clipped(self) -> Array:
-        """The windows' runs minus their mean, with clipped outliers; 0 where there is no run."""
+        """The windows' runs minus their mean, with outliers clipped; 0 for missing runs."""
         bound = CLIP * self.scale[:, None]
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 

@@ -44,7 +44,7 @@ BETTER: dict[Metric, ChangeKind] = {
 
 
 class SeriesKey(Record):
-    """A series' identity: a suite's row on one target and machine, as columns of the history.
+    """A series' identity: a suite's row on one target and machine, in the history's columns.
 
     A price belongs to a target, so its workload, parameters and dtype are empty.
     """
@@ -66,17 +66,17 @@ class SeriesKey(Record):
 
     @property
     def is_metric(self) -> bool:
-        """Whether its figures are values of an own job's metric rather than seconds."""
+        """Whether the series' figures are values of an own job's metric rather than seconds."""
         return ToldMetric.of(self.values) is not None
 
     @property
     def machine(self) -> SeriesKey:
-        """Key shared by all rows of one machine."""
+        """The key shared by all of a machine's rows."""
         return self.model_copy(update={"workload": None, "parameters": None, "dtype": None})
 
     @property
     def row(self) -> str:
-        """Display name of the series within its target."""
+        """The series' display name within its target."""
         if self.workload is None:
             return "price"
         dtype = None if self.dtype == UNKNOWN_DTYPE else self.dtype

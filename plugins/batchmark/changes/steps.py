@@ -1,7 +1,7 @@
-"""Classifies the steps that a search finds as ended bumps, drifts or lasting changes.
+"""Classifies a search's steps as the ends of bumps, parts of drifts, or lasting changes.
 
 Constants marked as tuned were chosen in the simulation of docs/regressions.md ("How good it is").
-The others are judgment.
+The others are judgment calls.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LevelChange:
 
 
 class Step(NamedTuple):
-    """A step and the level before it."""
+    """A step in a series, and the level before it."""
 
     first: int  # run of the new level
     shift: float

@@ -2,9 +2,9 @@
 
 A run is a suspect if noise hardly explains it, or if it and the runs before it provide much of the
 evidence that a slower level needs. Its fresh jobs add figures to its series, which the search
-weighs like all others (`timelines.ledger`), so a level that they confirm shows in the same run. One
-job runs first, and two more if the level is still possible. An outlier, as most suspects are,
-therefore costs only one job.
+weighs like all others (`timelines.ledger`), so a level that they confirm shows up in the same run.
+One job runs first, and two more if the level is still possible. Most suspects are outliers, and
+therefore cost only one job.
 
 `make bench-reruns` measures the constants, and `python -m benchmarks.detector.reruns HARNESS --set
 NAME=VALUE` shows what another value would do.
@@ -59,7 +59,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, why some can't be measured again, and series that are hard to watch."""
+    """A run's suspects, reasons why some can't be measured again, and hard-to-watch series."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def too_early(runs: int) -> str | None:
 
 
 def runs_missing(runs: int) -> str | None:
-    """Say how many more runs an alert needs and how to need fewer; None if it needs no more."""
+    """Say how many more runs an alert needs and what reduces that; None if it needs no more."""
     more, if_measured_again = LEAST_HISTORY - runs, LEAST_BEFORE + 1 - runs
     if more <= 0:
         return None
@@ -114,7 +114,7 @@ def weigh(
 
 
 def why_unwatchable(weighed: Mapping[SeriesKey, Newest]) -> str | None:
-    """Return which series have autocorrelated noise, and a remedy; None if there are none."""
+    """Say which series have autocorrelated noise, and suggest a remedy; None if none have it."""
     found = [
         f"{key.row} on {key.target}" for key, one in weighed.items() if one.correlation >= MEMORY
     ]
@@ -180,7 +180,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
 
 
 def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:
-    """Check whether a suspect's first fresh job was inconclusive or left no figure.
+    """Check whether a suspect's first fresh job was inconclusive or produced no figure.
 
     `now` is the evidence from all figures, including the fresh job's.
     """
@@ -199,7 +199,7 @@ def verdict(
 ) -> Confirmation:
     """Judge a suspect by its fresh jobs' figures, in seconds.
 
-    `before` is the evidence without those figures, and `shown` are the changes found with them.
+    `before` is the evidence without those figures, and `shown` contains changes found with them.
     `hosts` is the number of instances that the jobs ran on, and `other_hosts` is how many of these
     the run did not use; each is None if unknown.
     """

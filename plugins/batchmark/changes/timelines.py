@@ -20,7 +20,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Sort a series' usable runs by time: all of them, or only the `runs` newest."""
+    """Sort a series' usable runs by time: all of them, or only the newest `runs`."""
     usable = series.usable()
     chosen = usable if runs is None else usable[-runs:]
     return Timeline(

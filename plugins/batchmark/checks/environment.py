@@ -42,7 +42,7 @@ def check_environment(
     foreign: bool = False,
     own_jobs: bool = False,
 ) -> EnvironmentCheck:
-    """Check targets; questions that AWS doesn't answer get the status 'not checked'.
+    """Check these targets; a question gets the status 'not checked' if AWS doesn't answer it.
 
     `nodes` is the size of a multi-node target's largest job. With `foreign`, nothing is compared
     with the published configuration; with `own_jobs`, everything is, except for what the job
@@ -103,7 +103,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that queues are VALID and ENABLED and try the published environments in order."""
+    """Check that queues are VALID and ENABLED, and try the published environments in order."""
     for target_name, target in environment.targets.items():
         environments = published_environments(target)
         orders = {target.job_queue: list(environments.values())}
@@ -147,7 +147,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check the jobs' roles and compute environments' instance profiles, except foreign ones.
+    """Check jobs' roles and compute environments' instance profiles, except foreign ones.
 
     Airflow has no permission to read foreign roles.
     """

@@ -23,9 +23,9 @@ SERIOUS = ("CRITICAL", "HIGH")
 
 
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check, for each image, that it exists and that its scan found nothing serious.
+    """Check that each image exists and that its scan found nothing serious.
 
-    The second check is omitted on a local cloud, because it doesn't scan images.
+    The second check is omitted on a local cloud, where images are not scanned.
     """
     # Batchmark's job, which `make` builds.
     is_ours = not (environment.foreign or environment.own_jobs)
@@ -75,7 +75,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
-    """Check the image's scan. DescribeImages would not report newer kinds of scans."""
+    """Check the image's scan results. DescribeImages would not report newer kinds of scans."""
     check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(

@@ -48,7 +48,7 @@ def find_leaks(
     """List and judge everything running for this installation, including any EKS cluster.
 
     With the multi-node stack, `config` must include its target. `queues` belong to others, so only
-    those of their jobs with the installation's tag are considered.
+    their jobs with the installation's tag are considered.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Failures to list instances or file

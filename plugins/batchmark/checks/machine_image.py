@@ -56,7 +56,7 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _chosen_by_terraform(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """Return the targets that boot each AMI, by image type and AMI."""
+    """Return the targets that boot each AMI chosen by Terraform, by image type and AMI."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for name, target in environment.targets.items():
         if environment.foreign or target.given_ami:

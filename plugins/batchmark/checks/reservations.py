@@ -17,7 +17,7 @@ COMING = ("assessing", "delayed", "payment-pending", "pending", "scheduled")
 def check_reservations(environment: BatchEnvironment) -> Iterator[Check]:
     """Check that each reservation exists, is active, fits its target, and has the right kind.
 
-    A Capacity Block's id looks like any reservation's, but instances start in it only if it is
+    A Capacity Block's ID looks like any reservation's, but instances start in it only if it is
     requested as a block, and then in no other reservation. Resource groups are not resolved.
     """
     for name, target in environment.targets.items():

@@ -1,1 +1,1 @@
-"""Shared code: records, errors, names, configuration, prices, number formatting."""
+"""Shared code: records, errors, names, configuration, prices and number formatting."""

@@ -18,7 +18,7 @@ PurchaseOption = Literal["spot", "on_demand"]
 
 
 class Published(Record):
-    """Base class of the configurations that Terraform publishes in Airflow variables."""
+    """The base class for the configurations that Terraform publishes in Airflow variables."""
 
     variable: ClassVar[str]
     missing: ClassVar[str]  # what to do where there is none
@@ -62,7 +62,7 @@ class ComputeEnvironments(Record):
 class Target(Record):
     """A benchmark target: an instance type and a device, with their queues and job definition.
 
-    `on_demand_queue` takes retries after a Spot reclaim. It may equal `job_queue`, and is null if
+    `on_demand_queue` takes retries after a Spot reclaim. It can equal `job_queue`, and is null if
     the target uses Spot only. With `sharing`, up to `max_replicas` jobs run at once on one instance
     and share its GPU without requesting it. With `most_nodes`, a job spans up to that many
     instances, which run no other job.
@@ -143,7 +143,7 @@ class Config(Published):
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
-        """Return a copy with these targets added, replacing any that have the same names."""
+        """Return a copy with these targets added, replacing any with the same names."""
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 

@@ -20,7 +20,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class BatchmarkError(Exception):
-    """Base class of Batchmark's errors; messages state the offending value and how to fix it."""
+    """The base class for Batchmark's errors; the messages state the bad value and how to fix it."""
 
 
 class ConfigError(BatchmarkError):

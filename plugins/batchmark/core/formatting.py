@@ -98,7 +98,7 @@ def difference_text(change: float) -> str:
 
 
 def noise(share: float) -> str:
-    """Format a spread or noise level, or "not known" for 100 % or more (too few jobs)."""
+    """Format a spread or noise level; 100 % or more (too few jobs) becomes "not known"."""
     return percent(share) if share < 1 else "not known"
 
 
@@ -224,7 +224,7 @@ def _figure(
 
 
 def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
-    """Select figures of similar size, sorted, each less than ten times the previous one."""
+    """Sort and select the figures near the estimate, each under ten times the previous one."""
     found: list[Estimate] = []
     known = [estimate, *(one for one in beside if one)]
     for one in sorted(known, key=lambda one: abs(one.value)):

@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure with its interval, or the reason why it has none, in the field's unit."""
+    """A figure, in the unit of its field, with its interval or the reason why it has none."""
 
     value: float
     interval: Interval | None
@@ -135,7 +135,7 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
     """Return the ratio of two independently measured medians, such as a speedup.
 
     The interval comes from the quotients of both medians' bootstrap draws. Because these reflect
-    only the jobs that ran, it is widened to at least what job-to-job noise implies.
+    only the jobs that ran, the interval is widened to at least what job-to-job noise implies.
 
     Args:
         job_noise: how far job-to-job noise alone can move the log of the ratio.
@@ -150,7 +150,7 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
 
 
 def no_interval(*medians: Median) -> str | None:
-    """Return why one of these medians has no interval; None if all have one."""
+    """Return the reason why one of these medians has no interval; None if all have one."""
     return next(filter(None, (median.interval_reason for median in medians)), None)
 
 

@@ -30,7 +30,7 @@ def benchmark(
     jobs: bool = True,
     no_reruns: str | None = None,
 ) -> Kind:
-    """Return the kind of a DAG that plans, books, measures and reports benchmark runs."""
+    """Return the kind for a DAG that plans, books, measures and reports benchmark runs."""
     pages = ("report", "plan")
     return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 
@@ -67,6 +67,6 @@ SUBMITTING = tuple(kind.dag_id for kind in KINDS.values() if kind.jobs)
 
 
 def title(dag_id: str | None) -> str:
-    """Return a DAG's display name, or its id if the DAG isn't one of Batchmark's."""
+    """Return a DAG's display name, or its ID if the DAG isn't one of Batchmark's."""
     kind = KINDS.get(dag_id or "")
     return kind.title if kind else dag_id or ""

@@ -30,7 +30,7 @@ RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
 def slug(run_id: str) -> str:
     """Make a run ID suitable for S3 keys and tags: Airflow's '+' and ':' would be escaped in URLs.
 
-    If characters are replaced, a digest keeps similar ids distinct.
+    If characters are replaced, a digest keeps similar IDs distinct.
     """
     readable = url_safe(run_id)
     if readable == run_id and set(run_id) != {"."}:  # "." and ".." would be path segments
@@ -70,7 +70,7 @@ def cut_to_length(text: str, longest: int) -> str:
 
 
 def url_safe(text: str) -> str:
-    """Replace characters unfit for keys and file names; different texts can become the same.
+    """Replace characters unfit for keys and file names; different texts can end up identical.
 
     Release 0.1 named run folders this way; readers accept such names until release 0.3.
     """

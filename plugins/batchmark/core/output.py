@@ -35,7 +35,7 @@ def line(text: str) -> str:
 
 
 def in_lines(texts: Iterable[str]) -> str:
-    """Join lines after making each safe."""
+    """Join lines after making each one safe."""
     return "\n".join(map(line, texts))
 
 

@@ -1,4 +1,4 @@
-"""The base class for all records: they are frozen, and reject unknown fields and NaN."""
+"""The base class for all records, which are frozen and reject unknown fields and NaN."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ToldMetric(NamedTuple):
         return 1 / sample if self.higher_is_better else sample
 
     def estimate(self, sample: Estimate) -> Estimate:
-        """Like `value`, for an estimate with its interval."""
+        """Like `value`, but for an estimate with its interval."""
         return sample.inverse() if self.higher_is_better else sample
 
 

@@ -78,7 +78,7 @@ class PlannedJob(Record):
 
     @property
     def nodes(self) -> int:
-        """Number of instances that the job occupies at once."""
+        """The number of instances that the job occupies at once."""
         return self.scaling.nodes if self.scaling else 1
 
     @property
@@ -120,25 +120,25 @@ class TargetWorst(JobLimits):
 
     @property
     def seconds(self) -> int:
-        """The worst-case total for all instances, in seconds."""
+        """The worst-case total time of all instances, in seconds."""
         working = self.counted * self.submissions * self.attempts * self.timeout_seconds
         return working + self.idle_seconds
 
     @property
     def counted(self) -> int:
-        """Number of instances that the target's jobs are charged for."""
+        """The number of instances that the target's jobs are charged for."""
         return self.jobs if self.instances is None else self.instances
 
     @property
     def cents(self) -> int | None:
-        """Worst-case cost in cents, rounded up; computed exactly, not with floats."""
+        """The worst-case cost in cents, rounded up; computed exactly, not with floats."""
         if self.usd_per_hour is None:
             return None
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
 
     @property
     def idle(self) -> str:
-        """Text that adds any idle seconds to the timeouts; empty if there are none."""
+        """The term that adds any idle seconds to the timeouts; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class WorstCase(Record):
 
     @property
     def unpriced(self) -> list[str]:
-        """Instance types without a price."""
+        """The instance types without a price."""
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
@@ -220,7 +220,7 @@ class RunPlan(Record):
 
     @property
     def own_job(self) -> str | None:
-        """Name of the own job or comparison that the plan runs; None for other kinds of run."""
+        """The name of the own job or comparison that the plan runs; None for other kinds of run."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 
@@ -239,7 +239,7 @@ class InterruptedAttempt(Record):
 class StoredJob(Record):
     """A planned job with a result, stored in `collected.json` with links to its log and document.
 
-    The document itself is only stored at `document_uri`.
+    The document itself is stored only at `document_uri`.
     """
 
     planned: PlannedJob
@@ -311,15 +311,15 @@ class StoredJob(Record):
 
     @property
     def batch_seconds(self) -> float | None:
-        """Run time according to Batch; None if Batch's times are impossible."""
+        """The run time according to Batch; None if Batch's times are impossible."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 
     @property
     def charged_seconds(self) -> float | None:
-        """Instance seconds of all attempts, including a replaced job's; None if unknown.
+        """The instance seconds of all attempts, including a replaced job's; None if unknown.
 
-        Each node counts for the main node's run time, because all nodes exist throughout it.
+        Each node is charged for the main node's run time, because all nodes exist throughout it.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         if ran is None or self.earlier_seconds is None:

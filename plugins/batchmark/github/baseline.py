@@ -1,4 +1,4 @@
-"""Finds the results to compare with: in a folder, in S3, or in an artifact of the main branch."""
+"""Finds the results to compare with: in a folder, in S3, or in an artifact from the main branch."""
 
 from __future__ import annotations
 

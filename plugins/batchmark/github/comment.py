@@ -38,7 +38,7 @@ def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
 
 
 def _is_ours(comment: Mapping[str, Any], marker: str) -> bool:
-    """Return whether we wrote the comment. Its marker can be copied, but its author can't."""
+    """Return whether we wrote the comment. Its marker can be forged, but its author can't."""
     author = (comment["user"] or {}).get("login")
     return author == AUTHOR and comment["body"].replace("\r\n", "\n").startswith(marker)
 

@@ -228,7 +228,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 def _refuse_pooling(
     history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
 ) -> None:
-    """Reject figures that a series would pool as though they were repeats in the same run.
+    """Reject figures that a series would pool as though they were repeats from the same run.
 
     Raises:
         HistoryError: a file's figure for a benchmark and run differs from the one in the history

@@ -1,4 +1,4 @@
-"""Delivers messages, recording each attempt before and after it so that none is sent twice."""
+"""Delivers messages, recording each attempt before and afterwards so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:
-    """Mark attempts that began by `begun_until` and have no outcome as unsure."""
+    """Mark as unsure any attempt that began by `begun_until` and has no outcome."""
     for one in message.of("sending"):
         if one.at and one.at <= begun_until:
             unsure = one.model_copy(update={"state": "unsure", "reason": DIED})

@@ -24,7 +24,7 @@ from batchmark.changes.records import Change, ChangePoint
 class Merged:
     """A run's additions to the alerts. An alert can open and recover in the same run.
 
-    Series join an alert before any of its series recover, so they count towards its recovery.
+    New series join an alert before any series recover, so they count towards its recovery.
     """
 
     opened: tuple[Alert, ...] = ()
@@ -94,7 +94,7 @@ class _Merger:
                 return
 
     def add_improvement(self, change: Change) -> None:
-        """Record an improvement that brings recoveries or, failing that, is worth announcing."""
+        """Record an improvement if it brings recoveries or, failing that, is worth announcing."""
         found = tuple(
             recovery
             for alert in self.watched.values()
@@ -153,7 +153,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """Return an improvement's recovery of an alert's series, or None if none of them recovers."""
+    """Return the recovery that an improvement brings an alert's series; None if none recovers."""
     worse = {(point.series, point.metric): point for point in alert.change.points}
     points = tuple(
         point

@@ -1,7 +1,7 @@
-"""A run's message: the run's decisions, their announcement, and its delivery on each channel.
+"""A run's message: what the run decided, the text that announces it, and each channel's delivery.
 
-The message is stored once, before any of its decisions are carried out. If a task dies in between,
-the next attempt finds the message and completes the rest.
+The message is stored once, before any of its decisions are carried out. If a task dies partway
+through, the next attempt finds the message and completes the rest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Delivery(Record):
 
 
 class RunMessage(Record):
-    """The message that announces a run's news; a run with nothing new has none."""
+    """The message that announces a run's news. A run without news has no message."""
 
     run_id: str
     created_at: AwareDatetime
@@ -71,13 +71,13 @@ class RunMessage(Record):
 
     @property
     def alert_ids(self) -> list[str]:
-        """IDs of the message's alerts, both those opened and those with recoveries."""
+        """The IDs of all alerts in the message: those opened and those with recoveries."""
         ids = (*(one.id for one in self.opened), *(one.alert_id for one in self.recoveries))
         return list(dict.fromkeys(ids))
 
     @property
     def new_alerts(self) -> tuple[Alert, ...]:
-        """Opened alerts that did not recover in the same run."""
+        """The opened alerts that did not recover in the same run."""
         closed = {one.alert_id for one in self.recoveries if one.closes}
         return tuple(alert for alert in self.opened if alert.id not in closed)
 
@@ -88,7 +88,7 @@ class RunMessage(Record):
         return tuple(one for one in self.deliveries if one.state in states)
 
     def with_delivery(self, delivery: Delivery) -> RunMessage:
-        """Return the message with its delivery on the same channel replaced by this one."""
+        """Return the message with this delivery in place of the channel's previous one."""
         deliveries = tuple(
             delivery if one.channel == delivery.channel else one for one in self.deliveries
         )
@@ -102,7 +102,7 @@ class RunMessage(Record):
 
 
 def unsure_runs(messages: Sequence[RunMessage]) -> tuple[str, ...]:
-    """Return runs whose messages might not have arrived, unless a later message mentions them."""
+    """Return the runs whose messages might not have arrived, unless a later message says so."""
     mentioned = {run_id for message in messages for run_id in message.mentions}
     return tuple(
         message.run_id

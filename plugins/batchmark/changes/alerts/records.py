@@ -1,4 +1,4 @@
-"""Stored alerts and improvements, and an alert's allowed state transitions."""
+"""Stored alerts and improvements, and the allowed transitions between an alert's states."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Transition(Record):
 
 
 class Recovery(Record):
-    """The return of some of an alert's series to their old level, as found by a run."""
+    """A run's finding that some of an alert's series have returned to their old level."""
 
     alert_id: str
     run_id: str
@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """A regression's alert. Each regression has only one, even if later runs see it differently."""
+    """The alert for a regression, which has only one even if later runs see it differently."""
 
     id: Shown
     change: Change
@@ -120,7 +120,7 @@ class Alert(Record):
     def become(
         self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
     ) -> Alert:
-        """Return the alert in another state, or unchanged if the same DAG run already did that.
+        """Return the alert in a new state, or unchanged if this DAG run already made that change.
 
         Raises:
             AlertError: the alert can't change from its current state to this one.
@@ -166,7 +166,7 @@ class Alert(Record):
         return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with its recovered series; an alert closed by a person stays closed."""
+        """Return the alert with more series recovered; if a person closed it, it stays closed."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})
@@ -192,7 +192,7 @@ class Improvement(Record):
 
 
 def change_id(change: Change) -> str:
-    """Identify a change by its series and first run, so that a retry writes the same object."""
+    """Derive an ID from a change's series and first run, so that a retry writes the same object."""
     series = sorted(point.series.model_dump_json() for point in change.points)
     text = "\n".join((change.kind, change.first_run_id, *series))
     return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

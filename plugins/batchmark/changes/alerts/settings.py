@@ -36,7 +36,7 @@ class SeriesMatch(Record):
     dtype: str | None = None
 
     def matches(self, series: SeriesKey) -> bool:
-        """Check whether a series matches; missing fields, such as a price's workload, are empty."""
+        """Check if a series matches; missing fields, such as a price's workload, count as empty."""
         return all(
             fnmatchcase(getattr(series, name) or "", pattern) for name, pattern in self if pattern
         )
@@ -53,7 +53,7 @@ class SeriesRule(Record):
 
 
 class AlertSettings(Record):
-    """Settings for which changes to announce as alerts and improvements, and where.
+    """Settings that determine which changes to announce as alerts and improvements, and where.
 
     They apply only to new changes: an existing alert can recover even if its series are now muted.
     """

@@ -30,12 +30,12 @@ def subject_line(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Return a text's size in bytes when the provider's hook sends it as JSON: 'µ' takes six."""
+    """Return a text's size in bytes in the JSON that the provider's hook sends: 'µ' takes six."""
     return len(json.dumps(text))
 
 
 def cut(text: str) -> str:
-    """Truncate text to fit into one message."""
+    """Truncate text to fit in one message."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text

@@ -1,6 +1,6 @@
 """Stores alerts, improvements and messages as objects under `alerts/` in the result bucket.
 
-Several tasks can change an object at once, so a write succeeds only if nothing else has changed it.
+Several tasks can change the same object, so a write fails if it has changed since it was read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AlertStore:
         return sorted(messages, key=lambda message: message.created_at)
 
     def message_key(self, run_id: str) -> str:
-        """Return the key of a run's message, stored or not; keys from release 0.1 are kept."""
+        """Return the key for a run's message, stored or not; keys used by release 0.1 are kept."""
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
@@ -68,7 +68,7 @@ class AlertStore:
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
-        """Carry out those of the message's decisions that haven't been carried out yet."""
+        """Carry out any of the message's decisions that haven't been carried out yet."""
         for alert in message.opened:
             self._store.swap(_alert_key(alert.id), alert.model_dump_json(indent=2), None)
         for improvement in message.improvements:

@@ -26,7 +26,7 @@ class Machine(Record):
 
 
 class Steps(Record):
-    """Counts of detected steps of one size, each inserted at a known run in a copied history."""
+    """Detection results for steps of one size, each inserted at a known run in a copied history."""
 
     machine: Machine | None = Field(description="null for all of the part's machines together")
     size: float = Field(

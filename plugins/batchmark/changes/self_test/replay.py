@@ -1,4 +1,4 @@
-"""Replays histories run by run, optionally with steps in some of them."""
+"""Replays histories run by run, optionally with steps inserted into some of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Replay:
         self._numbers = {one.key: number for number, one in enumerate(self.series)}
 
     def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[Series]:
-        """Return the series as of the run at `place`, omitting any that have no run yet.
+        """Return the series as of the run at `place`, omitting any that have no runs yet.
 
         `steps` maps series numbers to steps in the form that `PlacedSeries.until` takes.
         """

@@ -124,7 +124,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """Yield possible starts of steps, far from any change, as series numbers and run indexes."""
+    """Yield places to start steps, far from any change, as series numbers and run indexes."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -138,7 +138,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Plan steps of each size for each machine, starting at few runs so that they share replays."""
+    """Plan steps of each size for each machine, at only a few runs so that they share replays."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
@@ -238,13 +238,13 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Check whether any of the others is in the same series at about the same run."""
+    """Check whether any other change is in the same series at about the same run."""
     series, first = alarm
     return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 
 
 def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
-    """Make a history without changes from a series' level and noise; None if it is too short."""
+    """Make a change-free history with a series' level and noise; None if the series is short."""
     logs = np.log(one.series.values)
     if logs.size < FEWEST_FOR_NOISE:
         return None

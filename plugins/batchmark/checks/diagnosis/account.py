@@ -47,7 +47,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
 
 
 def image_not_pulled(subject: Subject) -> Iterator[Finding]:
-    """Check whether earlier attempts of the job failed to pull the image."""
+    """Check whether earlier attempts at the job failed to pull the image."""
     attempts: list[Described] = (subject.job or {}).get("attempts", [])
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]

@@ -67,8 +67,8 @@ def diagnose(
     """Find out from AWS why a queue's job isn't starting; failed questions are listed in `unread`.
 
     Never raises. `queue` is a name or an ARN, and `client` creates clients for its region. `job`
-    has the format of DescribeJobs; by default, the job that has waited longest is diagnosed or, if
-    none is waiting, `job_definition`. EventBridge logs Batch's events to `events_log_group`.
+    has the format of DescribeJobs; the default is the job that has waited longest or, if none is
+    waiting, `job_definition`. EventBridge logs Batch's events to `events_log_group`.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)

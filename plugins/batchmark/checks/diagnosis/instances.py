@@ -82,7 +82,7 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
-    """Describe an instance type and say if it is certainly too small; None if the job fits."""
+    """Describe an instance type and say whether it is surely too small; None if the job fits."""
     name, vcpus, memory, gpus = InstanceType.of(instance_type)
     has = f"{name} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
@@ -135,7 +135,7 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
 
 
 def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
-    """Return the ids of instances in these groups that have had time to boot."""
+    """Return the IDs of the instances in these groups that have had time to boot."""
     ids = [instance["InstanceId"] for group in groups for instance in group.get("Instances", ())]
     if not ids:
         return []

@@ -77,7 +77,7 @@ def status_reason(subject: Subject) -> Iterator[Finding]:
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """Find logged events about the job or, if none is waiting, the queue; some may be outdated."""
+    """Find logged events, possibly outdated, about the job (or the queue if no job is waiting)."""
     if subject.events_log_group is None:
         return
     entries = all_pages(
@@ -105,7 +105,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older jobs; a queue without a scheduling policy runs jobs first-in, first-out."""
+    """Find older waiting jobs. A queue without a scheduling policy is first-in, first-out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return

@@ -117,7 +117,7 @@ class Diagnosis(Record):
 
     @property
     def summary(self) -> str:
-        """Summarise the causes found, or state that there are none."""
+        """Summarise the causes found, or state that none were found."""
         subject = f"job {self.job_id} in queue" if self.job_id else "queue"
         subject = f"{subject} {self.queue}"
         if self.findings:

@@ -32,7 +32,7 @@ class Needs(NamedTuple):
 
 @dataclass
 class Subject:
-    """Data shared by all questions. `client` returns the boto3 client for a service's name."""
+    """Data shared by all questions. `client` returns the boto3 client for a service name."""
 
     client: Clients
     now: datetime
@@ -78,7 +78,7 @@ class Subject:
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield candidates' findings, marked certain only if all candidates are surely blocked."""
+        """Yield the candidates' findings, marked certain only if all of them are surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Return how many instances a job, or an unmodified job definition, needs at once."""
+    """Return how many instances a job needs at once; also accepts an unmodified job definition."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))

@@ -40,7 +40,7 @@ def price_file(region: str) -> Path:
 
 
 def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
-    """Return the storage price per GB and month; None if unknown."""
+    """Return the storage price per GB per month; None if unknown."""
     path = price_file(region)
     if not path.exists():
         return None
@@ -79,7 +79,7 @@ class FileSystemWorst(Record):
 
     @property
     def usd_per_hour(self) -> float | None:
-        """Hourly cost in February; in longer months an hour is up to a tenth cheaper."""
+        """The hourly cost in February; in longer months an hour is up to a tenth cheaper."""
         if self.usd_per_gb_month is None:
             return None
         return float(exact_usd(self.storage_gib, SECONDS_PER_HOUR, self.usd_per_gb_month))

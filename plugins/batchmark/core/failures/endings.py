@@ -33,7 +33,7 @@ class Ending(Record):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Key that groups jobs with the same failure.
+        """The key that groups jobs with the same failure.
 
         It includes only the last log line, because other lines contain paths and times.
         """
@@ -41,7 +41,7 @@ class Ending(Record):
 
 
 class FailedJob(Record):
-    """A run's failed job, with or without a result."""
+    """A failed job in a run, with or without a result."""
 
     target: Shown
     measures: Shown
