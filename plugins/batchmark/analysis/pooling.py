@@ -142,7 +142,7 @@ class TargetJobs:
         )
 
     def _differences(self) -> list[str]:
-        """List the properties in which the jobs' environments differ, with each value's jobs."""
+        """List the properties in which the jobs' environments differ, with the jobs per value."""
         differences = []
         environments = [(job.job_id, _environment(job)) for job in self._telling]
         for name in dict.fromkeys(name for _, values in environments for name in values):

@@ -47,7 +47,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
 
     It has the container and, once finished, the attempts and times of the most informative child:
     the first one or, if the job failed, the one that failed first. A child that lost its host takes
-    precedence over those that waited for it in vain.
+    precedence over those that waited in vain for it.
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent

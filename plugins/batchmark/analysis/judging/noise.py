@@ -95,7 +95,7 @@ class RowScatter(Record):
 
 
 class LeftOut(Record):
-    """A row that could not be calibrated, with the reason."""
+    """A row that could not be calibrated, and the reason why."""
 
     row: RowName
     reason: str

@@ -32,7 +32,7 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
-    """Check that a job size is valid, as a result document can contain any value."""
+    """Check that a job size is valid, because a result document can contain any value."""
     if isinstance(value, str | bool | None):
         return False
     return 0 < value <= LARGEST_SIZE

@@ -83,7 +83,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Add noise with these relative standard deviations to draws, moving all sizes together."""
+        """Add noise with these relative deviations to the draws, moving all sizes together."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))
