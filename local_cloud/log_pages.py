@@ -48,12 +48,12 @@ class LogPages:
 
 
 def find_job(job_id: str) -> Job | None:
-    """Return the job with this id, in any account and region, or None if there is none."""
+    """Find a job by id in any account and region; return None if there is none."""
     return next((job for backend in used_backends() if (job := backend.find_job(job_id))), None)
 
 
 def page(job: Job) -> Iterator[str]:
-    """Yield the page in parts, because a log can be larger than memory."""
+    """Yield the page in parts, because a log might not fit in memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         yield f"{state} and has no log yet.\n"

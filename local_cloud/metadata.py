@@ -37,7 +37,7 @@ class HostMetadata:
     notices".
 
     Args:
-        reclaim_time: returns when an ECS task's host will be reclaimed, or None without a notice.
+        reclaim_time: returns when an ECS task's host will be reclaimed, or None if it won't be.
         runs: returns whether an ECS task is running. Requests with an unknown task id get 404, and
             only the task itself knows its id.
     """
@@ -115,7 +115,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a container or its task; for a process, at most its address is known."""
+        """Describe a container or its task; for a process, only the address can be known."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}

@@ -119,7 +119,7 @@ def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> 
 
 
 def expired(environ: WSGIEnvironment, end: datetime) -> Response:
-    """Return the response to an expired presigned URL, worded like the called service's."""
+    """Return the response to an expired presigned URL, worded as the called service words it."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
         return refusal(environ, "s3", "AccessDenied", "Request has expired")
@@ -167,7 +167,7 @@ class Signed(NamedTuple):
         return cls(access_key_id, region, service, names, time, signature, is_presigned)
 
     def expected(self, environ: WSGIEnvironment, secret: str) -> str:
-        """Compute the signature for this secret with botocore's own signer."""
+        """Compute the expected signature with this secret, using botocore's own signer."""
         body = b"" if self.service in S3 else body_of(environ)
         request = request_of(environ, self.headers, body)
         request.url = SIGNATURE_IN_QUERY.sub(r"\1", request.url)
@@ -200,7 +200,7 @@ def in_header(environ: WSGIEnvironment) -> dict[str, str]:
 
 
 def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b"") -> AWSRequest:
-    """Rebuild the request as it was sent, with only these headers.
+    """Rebuild the request as it was sent, but with only these headers.
 
     Raises:
         KeyError: one of these headers is missing.

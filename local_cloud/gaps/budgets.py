@@ -1,4 +1,4 @@
-"""Adds what moto's Budgets lacks: subscribers, updates and tags."""
+"""Adds what moto's Budgets service lacks: subscribers, updates and tags."""
 
 from __future__ import annotations
 

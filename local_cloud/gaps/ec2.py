@@ -1,7 +1,7 @@
 """Corrects moto's EC2: launch templates, VPC endpoints, security group rules and Spot prices.
 
-A launch template's own tags can be changed, and are kept out of its data. Deleted endpoints
-disappear. Rules for groups and prefix lists keep their descriptions.
+A launch template's own tags can be changed, and are kept separate from its data. Deleted
+endpoints disappear. Rules for groups and prefix lists keep their descriptions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Keep descriptions of rules for groups and prefix lists as well as for IP ranges."""
+    """Keep rule descriptions for groups and prefix lists as well as for IP ranges."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 

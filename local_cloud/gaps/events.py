@@ -1,10 +1,10 @@
 """Corrects moto's EventBridge: array patterns, disabled rules, SNS topics and the event format.
 
-Rules can send to SNS topics and log groups, with input transformers. A disabled rule, or one
+Rules can send events to SNS topics and log groups, with input transformers. A disabled rule, or one
 without a pattern, matches nothing. A failing target does not affect the others. Not supported:
-events of services other than Batch, retries, dead-letter queues, and denials by resource policies.
+retries, dead-letter queues, denials by resource policies, and events from services besides Batch.
 
-Replaces `send_to_targets` of moto's Rule, and calls the original for all other targets.
+Replaces moto's `Rule.send_to_targets`, but calls the original for all other targets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fill() -> None:
 
 
 def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event:
-    """Return an event's fields by dotted name, merging objects in a list as AWS does."""
+    """Return an event's fields keyed by dotted name, merging objects in a list as AWS does."""
     result = {} if result is None else result
     for key, value in node.items():
         name = f"{prefix}.{key}" if prefix else key
@@ -67,7 +67,7 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver an event to SNS, or unchanged to a log group; return False to leave it to moto."""
+    """Deliver an event to SNS or (unchanged) to a log group; return False if moto should do it."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]

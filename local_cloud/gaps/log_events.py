@@ -1,7 +1,7 @@
 """Stores log events on disk, because a job can print more than fits in memory.
 
 One SQLite database, either temporary or permanent, holds all events. Each row is a block of events
-that were written to a stream together, with the same time. A stream's events are ordered by time;
+that share a time and were written to a stream together. A stream's events are ordered by time;
 those with the same time are in the order in which they were written.
 """
 
@@ -112,7 +112,7 @@ def delete_all_but(streams: Collection[Events]) -> None:
 
 
 class Events:
-    """The events of one stream, in place of moto's list."""
+    """One stream's events, used instead of moto's list."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = uuid.uuid4().int >> 65 if number is None else number

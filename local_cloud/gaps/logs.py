@@ -117,7 +117,7 @@ def get_log_events(
 
 
 def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
-    """Return whether the page starts (True) or ends (False) at the token's place, and the place."""
+    """Return whether the page starts (rather than ends) at the token's place, and that place."""
     if token is None:
         return from_head, HEAD if from_head else TAIL
     kind, _, place = token.partition("/")
@@ -158,7 +158,7 @@ def filter_log_events(
     filter_pattern: str | None,
     interleaved: bool,  # noqa: ARG001 - always interleaved, as in AWS
 ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-    """Return a page of matching events in order of time, the next page's token and an empty list.
+    """Return matching events in chronological order, the next page's token and an empty list.
 
     moto expects the third item to list the searched streams. As in AWS, a page can have few events,
     or none, even if another page follows.

@@ -1,4 +1,4 @@
-"""Adds the Price List API, which moto lacks, with GetProducts based on the price file.
+"""Adds the Price List API, which moto lacks; GetProducts answers from the price file.
 
 Unlike in AWS, each offer has an `origin` field, so that nobody mistakes it for AWS's current price.
 Not supported: other services' offers, Reserved terms, paging, and filters except `TERM_MATCH` and

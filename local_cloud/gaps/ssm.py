@@ -1,6 +1,6 @@
 """Makes Systems Manager return AWS's public parameters by name without listing them.
 
-The parameters include ECS's AMIs as JSON documents. Their values come with moto.
+The parameters include ECS's AMIs as JSON documents. Their values ship with moto.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class Store:
 
 
 class Gate:
-    """A lock for many shared holders or one exclusive holder, who takes precedence."""
+    """A lock for either many shared holders or one exclusive holder, which takes precedence."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -219,7 +219,7 @@ class Gate:
 
 
 def backends() -> dict[Key, BaseBackend]:
-    """Return all backends used so far, except those of other AWS partitions."""
+    """Return all backends used so far, except those in other AWS partitions."""
     instances: list[Any] = list(BackendDict._instances)  # type: ignore[misc]
     return {
         (services.service_name, account, region): backend
@@ -234,7 +234,7 @@ def keep_logs(folder: Path) -> None:
     """Store all log events in this folder, and read those already in it.
 
     Raises:
-        StateError: the folder can't be used, as in `Store`, or its log file is not a database.
+        StateError: the folder can't be used (see `Store`), or its log file is not a database.
     """
     path = private_file(folder, "logs.sqlite")
     try:
@@ -247,7 +247,7 @@ def keep_logs(folder: Path) -> None:
 
 
 def private_file(folder: Path, name: str) -> Path:
-    """Return a file in this folder, creating it if missing; keep both private to the owner.
+    """Return a file in this folder, creating it if necessary; keep both private to the owner.
 
     Raises:
         StateError: the folder or file can't be used or belongs to another user, or other users can

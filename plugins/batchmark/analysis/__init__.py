@@ -1,1 +1,1 @@
-"""Pools, compares, judges and prices the samples of one run."""
+"""Pools, compares, judges and prices a run's samples."""

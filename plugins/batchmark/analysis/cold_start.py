@@ -66,7 +66,7 @@ class Step(Record):
 
 
 class ColdStart(Record):
-    """A target's time and cost from job submission to steady state or last known timestamp."""
+    """A target's time and cost from job submission to steady state or the last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)

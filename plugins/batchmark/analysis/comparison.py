@@ -81,7 +81,7 @@ class Comparison(Record):
 
     @property
     def studied(self) -> tuple[Studied, ...]:
-        """All studies' targets, which are reported alongside the pairs."""
+        """The targets of all studies, which are reported alongside the pairs."""
         return tuple(one for study in self.of(Study) for one in study.studied)
 
 
@@ -94,7 +94,7 @@ def compare(
     """Compare every GPU target with every CPU target for each suite and dtype.
 
     Multi-node targets aren't paired, as they have their own studies. Own jobs get a study in
-    addition to any pairs, because their targets need not be one GPU and one CPU.
+    addition to any pairs, because their targets need not be one GPU and one CPU target.
 
     A calibration applies only to the environment it was measured in.
     """
@@ -117,6 +117,6 @@ def compare(
 
 
 def _studies(groups: Sequence[Sequence[PricedTarget]]) -> dict[str, tuple[Study, ...]]:
-    """Find the run's studies by name, leaving out kinds without results."""
+    """Return the run's studies keyed by name, leaving out kinds without results."""
     found = {name: tuple(_study_module(name).find(groups)) for name in STUDIES}
     return {name: studies for name, studies in found.items() if studies}

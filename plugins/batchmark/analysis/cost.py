@@ -93,7 +93,7 @@ class Efficiency(Record):
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """Return a target's instance type with its prices, or with none if its jobs ran elsewhere."""
+    """Return a target's instance type with its prices, or without any if its jobs ran elsewhere."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}
@@ -157,20 +157,20 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
 
 
 def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Return the cost of a million sequential warm calls, or None without a price."""
+    """Return the cost of a million sequential warm calls, or None if there is no price."""
     usd = usd_per_job(seconds, basis)
     return usd and usd.scaled(MILLION)
 
 
 def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
-    """Return the cost of `jobs` consecutive jobs of this duration, or None without a price."""
+    """Return the cost of `jobs` consecutive jobs of this duration, or None if there is no price."""
     if basis.usd_per_hour is None:
         return None
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
-    """Return the cost of each job in a run and the total, noting how many jobs the total lacks."""
+    """Return the cost of each job in a run and the total, noting how many jobs the total omits."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
         *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
@@ -199,7 +199,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the USD per hour paid for a job's instance and a note, e.g. on why it is unknown."""
+    """Return the hourly USD price paid for a job's instance and a note, e.g. why it is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -211,7 +211,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """Return, as `job_cost` does, the cost of a job that ran but left no result."""
+    """Return the cost of a job that ran but left no result, as `job_cost` does for other jobs."""
     if lost.seconds is None:
         reason: str | None = (
             f"The run time of a {lost.planned.target} job is unknown: it left no result, and "

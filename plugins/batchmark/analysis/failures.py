@@ -7,7 +7,7 @@ from batchmark.core.run import LostJob, StoredJob, StoredRun
 
 
 def failed_jobs(run: StoredRun) -> tuple[FailedJob, ...]:
-    """List failed jobs, those with a result first; empty if an older release collected the run."""
+    """List failed jobs, those with results first; none are known for runs from older releases."""
     jobs: tuple[StoredJob | LostJob, ...] = (*run.jobs, *run.lost)
     return tuple(
         FailedJob(

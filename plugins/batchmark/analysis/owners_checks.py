@@ -31,7 +31,7 @@ def has_valid_results(job: CollectedJob) -> bool:
 
 
 def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
-    """Return, by target and size, why own jobs are not compared.
+    """Return why own jobs can't be compared, by target and size.
 
     One failed check rules out all jobs of that size on the target. If the owner specified no
     checksum, all jobs of a size must produce the same output on every target.

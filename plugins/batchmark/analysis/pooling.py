@@ -142,7 +142,7 @@ class TargetJobs:
         )
 
     def _differences(self) -> list[str]:
-        """List the properties in which the jobs' environments differ, with all values."""
+        """List the properties in which the jobs' environments differ, with the jobs per value."""
         differences = []
         environments = [(job.job_id, _environment(job)) for job in self._telling]
         for name in dict.fromkeys(name for _, values in environments for name in values):
@@ -172,7 +172,7 @@ class TargetJobs:
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
     """Group the run's jobs by (suite, dtype) and target, leaving out reruns of suspects.
 
-    A target of own jobs appears once for each instance type that its queue chose.
+    A target with own jobs appears once for each instance type that its queue chose.
     """
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return the properties that must agree to pool jobs, leaving out own jobs' unknown ones."""
+    """Return the properties that must agree to pool jobs, except those unknown for own jobs."""
     document = job.document
     environment = document.environment
     found = {

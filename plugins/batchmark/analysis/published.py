@@ -54,7 +54,7 @@ class Times(Record):
         )
 
     def winner(self, factor: float = 1.0) -> Winner:
-        """Return who leads by more than noise in time or, given a price factor, in cost."""
+        """Return which side leads by more than noise in time or, given a price factor, in cost."""
         low, high = (factor * end for end in self.rounded)
         return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
 

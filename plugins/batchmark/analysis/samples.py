@@ -49,7 +49,7 @@ class Keyed(Protocol):
 
 
 class Provenance(Record):
-    """The documents and jobs that a figure comes from."""
+    """A job that a figure comes from, with its log and result document."""
 
     job_id: str
     job_attempt: int
@@ -174,7 +174,7 @@ class RowSamples:
 
     @property
     def by_trial(self) -> bool:
-        """Whether each job chose its implementation in a trial of the same candidates."""
+        """Whether all jobs chose their implementation in trials of the same candidates."""
         rivals = {
             frozenset((t.implementation.name, t.implementation.version) for t in row.trials)
             for row in self._rows
@@ -247,7 +247,7 @@ class RowSamples:
         return None
 
     def reasons(self) -> str:
-        """List why some jobs did not measure this row."""
+        """List the reasons why some jobs did not measure this row."""
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def _too_fast(self, roofline: Roofline) -> bool:
@@ -293,7 +293,7 @@ def row_key(row: Keyed) -> RowKey:
 
 
 def parameters_json(parameters: Mapping[str, Parameter]) -> str:
-    """Serialise a row's parameters as in the history: JSON with sorted keys."""
+    """Serialise a row's parameters as the history does: JSON with sorted keys."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -304,7 +304,7 @@ def codes_of(rows: Iterable[RowSamples]) -> tuple[Implementation, ...]:
 
 
 def kept_samples(row: Measurement) -> list[float]:
-    """Return the samples in seconds, without throttled ones if enough remain for an interval."""
+    """Return the samples in seconds, without throttled ones if enough are left for an interval."""
     return [row.samples_seconds[index] for index in _kept(row)]
 
 
@@ -323,7 +323,7 @@ def _kept(row: Measurement) -> list[int]:
 
 
 def _kept_by_turn(row: Measurement) -> list[list[int]]:
-    """Count the kept samples in each process's turns, leaving out empty turns."""
+    """Count the kept samples in each turn of each process, leaving out empty turns."""
     of_processes = row.process_samples or (len(row.samples_seconds),)
     process_ends = list(accumulate(of_processes))
     turn_ends = list(accumulate(row.turn_samples or of_processes))

@@ -36,7 +36,7 @@ VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
 
 @dataclass(frozen=True)
 class Chosen:
-    """A run's target, with its prices and calibrations."""
+    """A target chosen from a run, with its prices and calibrations."""
 
     run: CollectedRun
     target: str
@@ -143,7 +143,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
 
 
 def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
-    """List rows that the second target measured but the first didn't, or did in too few jobs.
+    """List rows that the second target measured but the first didn't, or measured in too few jobs.
 
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
@@ -177,7 +177,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
 
 
 class _Extent(NamedTuple):
-    """How many jobs measured a row, and how many samples they took."""
+    """The number of jobs that measured a row, and the number of samples they took."""
 
     measured: int  # jobs
     unsettled: int  # jobs whose times did not settle, which may be chance

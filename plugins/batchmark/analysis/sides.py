@@ -1,4 +1,4 @@
-"""Pools, prices and judges a run's targets once for all comparisons."""
+"""Pools, prices and judges a run's targets once, for use in all comparisons."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PricedTarget:
 
     @cached_property
     def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, or None if anything relevant has changed since."""
+        """The calibration, or None if there is none or anything relevant has changed since then."""
         if self.calibration is None or self.calibration.changes_since(self.pooled):
             return None
         return self.calibration
@@ -56,7 +56,7 @@ class PricedTarget:
     def against(self, other: PricedTarget, key: RowKey) -> Judgement:
         """Judge which target is faster on a row that both measured.
 
-        Undecided if one is a GPU target that ran on the CPU and both have the same CPU.
+        This is undecided if one is a GPU target that ran on the CPU and both have the same CPU.
         """
         asked = other.pooled.name, key
         if asked not in self._judged:

@@ -29,7 +29,7 @@ class Study(Record):
 
     @property
     def cold_starts(self) -> tuple[ColdStart, ...]:
-        """The cold starts that the study itself reports; paired targets' stay with the pair."""
+        """The cold starts that the study itself reports; pairs report those of paired targets."""
         return ()
 
 

@@ -100,7 +100,7 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether the task that submitted the job terminated it to submit it again."""
+    """Whether the task that submitted the job terminated it in order to resubmit it."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
@@ -119,7 +119,7 @@ def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
-    """Whether any job other than `but` occupies an instance in these queues.
+    """Whether any job in these queues other than `but` occupies an instance.
 
     An array job's parent stays PENDING while its children run, and ListJobs omits the children.
     """

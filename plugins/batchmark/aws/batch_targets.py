@@ -1,4 +1,4 @@
-"""Describes the AWS resources of the published targets."""
+"""Describes the AWS resources behind the published targets."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """Return a container's requested VCPU, MEMORY (MiB) and GPU, including legacy fields."""
+    """Return the VCPU, MEMORY (MiB) and GPU that a container requests, even in legacy fields."""
     fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
     named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
     return {kind: float(value) for kind, value in (fields | named).items() if value}

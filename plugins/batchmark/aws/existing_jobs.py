@@ -91,7 +91,7 @@ def instances(ec2: Any, **asked: Any) -> Iterator[dict[str, Any]]:
 
 
 def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, Any]]:
-    """Describe an ECS cluster's container instances, but no more than one call can return."""
+    """Describe an ECS cluster's container instances, up to the number that one call can return."""
     found = all_pages(
         ecs,
         "list_container_instances",

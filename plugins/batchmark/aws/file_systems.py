@@ -44,7 +44,7 @@ def describe(fsx: Any, file_system_id: str) -> Described | None:
 def link(
     fsx: Any, settings: FileSystem, file_system_id: str, *, token: str, tags: Mapping[str, str]
 ) -> None:
-    """Link the file system's folder to S3, importing names now and contents when first read."""
+    """Link the file system's folder to S3, importing names now and contents on first read."""
     fsx.create_data_repository_association(
         ClientRequestToken=token,
         FileSystemId=file_system_id,

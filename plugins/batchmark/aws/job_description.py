@@ -169,7 +169,7 @@ def is_reclaimed(job: JobDescription) -> bool:
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return a job's phases in seconds and its timestamps, as JSON.
 
-    Batch does not record when a job became RUNNABLE or STARTING. `first_seen` therefore has the
+    Batch does not record when a job became RUNNABLE or STARTING. `first_seen` therefore holds the
     time, in seconds since the epoch, when a watcher first saw the job in each state.
     """
     attempts = job.get("attempts", [])

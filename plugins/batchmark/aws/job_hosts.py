@@ -1,6 +1,6 @@
 """Looks up the instance that a job runs on, in ECS, EC2 and Batch.
 
-AWS forgets an instance soon after it has ended, so look it up while the job is running.
+AWS forgets an instance soon after it terminates, so look it up while the job is running.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
 
 
 def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
-    """Find the queue's compute environment with this cluster, or the only one if none is given."""
+    """Find a queue's compute environment by cluster, or its only one if no cluster is given."""
     batch = clients("batch")
     names = environment_names(find_queue(batch, queue) or {})
     found = find_environments(batch, names) if names else []

@@ -31,7 +31,7 @@ def child_id(job_id: str, index: int) -> str:
 
 
 def child_ids(job: JobDescription) -> list[str]:
-    """Return the ids of an array job's children, or an empty list for any other job or a child."""
+    """Return the ids of an array job's children, or an empty list for a child or any other job."""
     size = job.get("arrayProperties", {}).get("size", 0)
     return [child_id(job["jobId"], index) for index in range(size)]
 
@@ -47,7 +47,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
 
     It has the container and, once finished, the attempts and times of the most informative child:
     the first one or, if the job failed, the one that failed first. A child that lost its host takes
-    precedence over those that waited for it in vain.
+    precedence over those that waited in vain for it.
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent
@@ -94,14 +94,14 @@ def main_node_id(job_id: str) -> str:
 
 
 def main_node_ids(job: JobDescription) -> list[str]:
-    """Return a list with a multi-node job's main node id; empty for other jobs and for nodes."""
+    """Return a list with a multi-node job's main node id; it is empty for nodes and other jobs."""
     has_nodes = job.get("nodeProperties", {}).get("numNodes")
     is_node = NODE_SEPARATOR in job["jobId"]
     return [main_node_id(job["jobId"])] if has_nodes and not is_node else []
 
 
 def job_id_of(node_or_job_id: str) -> str:
-    """Return the id of the job that a node belongs to; other ids are returned as they are."""
+    """Return the id of the job that a node belongs to; other ids are returned unchanged."""
     return node_or_job_id.partition(NODE_SEPARATOR)[0]
 
 

@@ -1,4 +1,4 @@
-"""Noise tables, which record for later runs how much a target's identical jobs differ by row."""
+"""Noise tables: how much a target's identical jobs differ on each row, recorded for later runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RowNoise(Record):
 
 
 class RowName(Record):
-    """Identifies a row, which is a point in a suite's grid."""
+    """Identifies a row: one point in a suite's grid."""
 
     workload: str
     parameters: dict[str, Parameter]
@@ -95,7 +95,7 @@ class RowScatter(Record):
 
 
 class LeftOut(Record):
-    """A row that could not be calibrated, with the reason."""
+    """A row that could not be calibrated, and the reason why."""
 
     row: RowName
     reason: str
@@ -132,7 +132,7 @@ class NoiseTable(Record):
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """List changes to the target since the calibration that affect its noise."""
+        """List how the target has changed since the calibration in ways that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))

@@ -1,4 +1,4 @@
-"""Tests whether two targets' jobs differ by more than each target's own jobs do.
+"""Tests whether jobs of two targets differ by more than jobs of the same target do.
 
 Each job contributes the log of its median. The logs of identical jobs scatter with a standard
 deviation s, so a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n)
@@ -80,7 +80,7 @@ class Resolution:
 
     @property
     def smallest_detectable_change(self) -> float:
-        """The relative slow-down that is detected with probability POWER.
+        """The smallest relative slowdown that is detected with probability POWER.
 
         Uses the assumed noise instead of the measured noise where that gives a smaller value.
         """
@@ -111,9 +111,9 @@ class Resolution:
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
     """Return the measured noise, or the assumed noise if that resolves smaller differences.
 
-    The latter happens with few jobs: three repeats must not decide less than one. Each noise gives
-    a wrong call in a fraction LEVEL of comparisons, so the better of the two does in at most twice
-    as many. Measured noise above the assumed noise is never ignored.
+    The assumed noise can win if there are few jobs: three repeats must not decide less than one.
+    Either noise alone gives a wrong call in a fraction LEVEL of comparisons, so using the better
+    one at most doubles that. Measured noise above the assumed noise is never ignored.
     """
     return min(
         (known, _assumable(known)),
@@ -127,7 +127,7 @@ def _assumable(noise: JobNoise) -> JobNoise:
 
 
 def log_spread(medians: Sequence[float]) -> float:
-    """Return the standard deviation of the logs of two or more medians (any positive unit)."""
+    """Return the standard deviation of the logs of two or more medians (in any unit)."""
     return max(float(np.std(np.log(medians), ddof=1)), LEAST_LOG_SD)
 
 
@@ -137,7 +137,7 @@ def upper_bound(log_sd: float, degrees: int) -> float:
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
-    """Return the scatter that jobs with this noise exceed once in 100 times (F distribution)."""
+    """Return the scatter that jobs with this noise exceed in 1 of 100 cases (F distribution)."""
     return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
 
 
@@ -171,7 +171,7 @@ def _critical(
 def _detectable(
     share: float, first: float, second: float, first_credited: float, second_credited: float
 ) -> float:
-    """Return the difference, in standard errors, that is found with T_TEST_POWER.
+    """Return the difference, in standard errors, that is detected with probability T_TEST_POWER.
 
     `share` is the first side's share of the variance. With fixed degrees of freedom, this would be
     the noncentral t distribution (Owen, Technometrics 10 (1968) 445). Welch's depend on the
@@ -194,7 +194,7 @@ def _detectable(
 
 @lru_cache
 def _scatters(degrees: float) -> NDArray[np.float64]:
-    """Return quantiles of estimated / true variance for this many degrees of freedom."""
+    """Return quantiles of estimated variance / true variance for this many degrees of freedom."""
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES

@@ -48,7 +48,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     """Decide which contestant is faster, unless chance or noise explains the difference.
 
     A contestant is faster if the interval of the ratio of medians excludes 1, and the jobs' mean
-    log medians differ by more than noise alone would in a fraction LEVEL of all comparisons.
+    log medians differ by an amount that noise alone exceeds in a fraction LEVEL of comparisons.
 
     Raises:
         ValueError: none of a contestant's jobs measured the row.
@@ -97,7 +97,7 @@ def _side_noise(noise: JobNoise) -> SideNoise:
 
 
 def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | None]:
-    """Estimate a target's job-to-job noise from the best source, with a note on that source."""
+    """Estimate a target's job-to-job noise from the best available source, with a note on it."""
     jobs, known = len(medians), side.calibration
     spread = log_spread(medians) if jobs > 1 else 0.0
     note = None

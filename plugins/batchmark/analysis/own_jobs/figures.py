@@ -32,7 +32,7 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
-    """Check that a job size is valid, as a result document can contain any value."""
+    """Check that a job size is valid, because a result document can contain any value."""
     if isinstance(value, str | bool | None):
         return False
     return 0 < value <= LARGEST_SIZE
@@ -44,7 +44,7 @@ def place_order(place: Place) -> tuple[int, float]:
 
 
 def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
-    """Return a figure for each job size and start at which the target had a job, lost or not."""
+    """Return a figure for each job size and start at which the target had jobs, even lost ones."""
     keys: dict[Place, list[RowKey]] = defaultdict(list)
     for key in side.pooled.samples:
         if not ToldMetric.of(dict(key[1])):
@@ -101,7 +101,7 @@ def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
 
 
 def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> float | None:
-    """Return the value's median over the jobs that report it."""
+    """Return the median of a value over the jobs that report it."""
     told = (job.document.own_job for job, _ in samples.measured)
     return known_median(read(own_job) for own_job in told if own_job)
 

@@ -21,7 +21,7 @@ FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
 
 
 class Place(Record):
-    """A job size and instance start; figures are compared only if they share both."""
+    """A job size and kind of instance start; figures are compared only if they share both."""
 
     size: JobSize | None = Field(description="null if the job has no size axis")
     start: Start | None = Field(description="how the instance started; null if unknown")
@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline met by all its jobs and by the upper end of any interval it has."""
+        """The shortest deadline met by all jobs and, if there is one, the interval's upper end."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -99,7 +99,7 @@ class JobSide(Record):
 
     @property
     def idle_gpu_samples(self) -> int:
-        """How many GPU utilization samples valid jobs have, if all are 0 %; 0 if a GPU was busy.
+        """The number of GPU utilization samples in valid jobs if all are 0 %; 0 if a GPU was busy.
 
         Also 0 if there are too few to tell, as a short job's kernels can run between two samples.
         """
@@ -174,7 +174,7 @@ class Best(Record):
 
 
 class OwnJobStudy(Study):
-    """One own job or comparison, with the figures of all its sides."""
+    """A study of one own job or comparison, with figures for all its sides."""
 
     name: str
     axis: str | None

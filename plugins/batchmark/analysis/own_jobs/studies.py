@@ -63,7 +63,7 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
 
 
 def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
-    """Compare each pair of poolable targets once, ordered by place.
+    """Compare each pair of poolable targets once, and return the duels ordered by place.
 
     The GPU target comes first, as in pairs, so that a duel and its pair share one judgement.
     """

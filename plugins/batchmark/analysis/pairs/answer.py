@@ -1,7 +1,7 @@
 """Answers whether the GPU pays off by comparing each GPU target with each row's best CPU target.
 
-A run can pair several GPU targets with several CPU targets. A GPU pays off in a row if it beats the
-CPU target that is best in that row, so the row's verdict is the verdict of that pair.
+A run can pair several GPU targets with several CPU targets. A GPU pays off on a row if it beats the
+CPU target that is best on that row, so the row's verdict is the verdict of that pair.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Measure(StrEnum):
 
 
 class Duel(Record):
-    """A GPU target compared with the best CPU target in one row."""
+    """A comparison of a GPU target with the best CPU target on one row."""
 
     parameters: dict[str, Parameter]
     gpu: str
@@ -48,7 +48,7 @@ class Duel(Record):
 
 
 class Standing(Record):
-    """A GPU target's results in all of a workload's rows."""
+    """A GPU target's results on all of a workload's rows."""
 
     gpu: str
     duels: tuple[Duel, ...]
@@ -71,7 +71,7 @@ class WorkloadAnswer(Record):
 
 
 class Answer(Record):
-    """Says whether a run's GPUs pay off in time or cost; has no workloads if nothing is known."""
+    """Whether a run's GPUs pay off in time or cost; `workloads` is empty if nothing is known."""
 
     measure: Measure
     workloads: tuple[WorkloadAnswer, ...]
@@ -82,7 +82,7 @@ class Answer(Record):
         return tuple(dict.fromkeys(names))
 
     def rows(self, *winners: Winner) -> int:
-        """Count the best GPU targets' duels with these winners, or all duels if none are given."""
+        """Count the best GPU targets' duels with these winners, or all if no winners are given."""
         best = [duel.winner for workload in self.workloads for duel in workload.best]
         return sum(winner in winners for winner in best) if winners else len(best)
 
@@ -161,7 +161,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """Return a call's time or cost on the GPU and on the CPU; empty if that is unknown."""
+    """Return a call's time or cost on the GPU and the CPU, or an empty tuple if one is unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

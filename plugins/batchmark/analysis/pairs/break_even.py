@@ -83,7 +83,7 @@ class Curve(NamedTuple):
         return self._replace(values=self.values * factor, draws=draws)
 
     def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
-        """Add noise to draws with these relative standard deviations, moving all sizes together."""
+        """Add noise with these relative deviations to the draws, moving all sizes together."""
         if self.draws is None:
             return self
         rng = np.random.default_rng(zlib.crc32(seed.encode()))
@@ -150,7 +150,7 @@ def _signs(gpu: Array, cpu: Array) -> Array:
 
 
 def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
-    """Return the size where the GPU's lead turns positive for good, midway through the bands."""
+    """Return the size where the GPU's lead turns positive for good, using the bands' midpoints."""
     at = _grid(x)
     gpu_low, gpu_high = _band(x, np.log(gpu.values), at)
     cpu_low, cpu_high = _band(x, np.log(cpu.values), at)
@@ -174,7 +174,7 @@ def _grid(x: Array) -> Array:
 
 
 def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Return lower and upper bounds at `at` of curves through (x, y); y has shape (..., sizes)."""
+    """Return lower and upper bounds on curves through (x, y) at `at`; y has shape (..., sizes)."""
     left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
     slopes = np.diff(y, axis=-1) / np.diff(x)
     from_left, from_right = at - x[left], at - x[left + 1]

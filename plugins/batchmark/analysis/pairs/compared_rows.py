@@ -1,4 +1,4 @@
-"""Compares a GPU and a CPU target's rows and whole jobs by speed and cost.
+"""Compares a GPU target's and a CPU target's rows and whole jobs by speed and cost.
 
 Durations are in seconds. A speedup is CPU time / GPU time, and an efficiency is a speedup weighted
 by both prices.

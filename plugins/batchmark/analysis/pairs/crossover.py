@@ -64,7 +64,7 @@ class Crossover(Record):
 def find_crossovers(
     gpu: PricedTarget, cpu: PricedTarget, verdicts: Mapping[RowKey, RowVerdict]
 ) -> tuple[Crossover, ...]:
-    """Find the crossover of each workload, dtype and axis with two or more compared sizes.
+    """Find the crossover for each workload, dtype and axis with two or more compared sizes.
 
     The rows' verdicts decide which target is ahead at a size. Their noise widens the interval by
     the job-to-job scatter that this run's own jobs do not show.
@@ -114,7 +114,7 @@ def _crossover(
 
 
 def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
-    """Return the number of calls from which a GPU job finishes first, including process start.
+    """Return the smallest number of calls for which a GPU job finishes first, start-up included.
 
     Returns None if there is no such number, or if no job recorded its start-up time.
     """
@@ -225,9 +225,9 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 
 
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
-    """Return a single-call job's seconds, with one sample per job, or None if that is unknown.
+    """Return a single-call job's time in seconds, with one sample per job, or None if unknown.
 
-    A target's rows share a seed, so that their jobs are resampled alike: they share the start-up.
+    A job's rows share its start-up time, so a target's rows share a seed that resamples jobs alike.
     """
     seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
     known = [[value] for value in seconds if value is not None]
@@ -250,7 +250,7 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
 def _first_use(job: CollectedJob, row: Measurement) -> float:
     """Return how many seconds longer the implementation's first call took than a warm call.
 
-    Libraries are loaded during that call, so cold calls of later rows do not show this time.
+    Libraries are loaded during that call, so cold calls in later rows do not include this time.
     """
     first = next(
         earlier

@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn of too few jobs with the most common start; others might be a queue's first job."""
+    """Warn if too few jobs had the most common start; others might just be a queue's first job."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -127,7 +127,7 @@ def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iter
 
 
 def _jobs_of_size(target: TargetJobs, row: Row) -> int:
-    """Return the number of a target's valid own jobs of a row's size, cold and warm together."""
+    """Count a target's valid own jobs of the same size as a row, cold and warm together."""
     size = size_of(row.parameters)
     return sum(
         len(samples.measured)
@@ -137,7 +137,7 @@ def _jobs_of_size(target: TargetJobs, row: Row) -> int:
 
 
 def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
-    """Return a note on a target with too few own jobs, as each job is only one sample.
+    """Return a note that a target has too few own jobs, each of which is only one sample.
 
     Args:
         jobs: number of valid jobs with this kind of start.
@@ -167,7 +167,7 @@ def few_jobs_note(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Explain why rows whose interval excludes 1× lack a verdict; None if there are none."""
+    """Explain why rows whose interval excludes 1× lack a verdict; return None if no row does."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))
@@ -189,7 +189,7 @@ def _excludes_one(estimate: Estimate | None) -> bool:
 
 
 def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Yield how many rows have each kind of warning; a row's details list its own warnings."""
+    """Yield notes on how many rows have each kind of warning; a row's details list its own."""
     kinds = Counter(
         kind
         for key in map(row_key, rows)
@@ -203,7 +203,7 @@ def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
-    """Return in how many rows each target is faster or cheaper; None if there are no rows."""
+    """State in how many rows each target is faster or cheaper; return None if there are no rows."""
     if not rows:
         return None
     if gpu.fell_back:

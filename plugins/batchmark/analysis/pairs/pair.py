@@ -45,7 +45,7 @@ class UsedCalibration(Record):
 
 
 class Pair(Record):
-    """A GPU target compared with a CPU target on one suite and dtype."""
+    """A comparison of a GPU target with a CPU target on one suite and dtype."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 

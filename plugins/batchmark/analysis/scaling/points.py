@@ -1,4 +1,4 @@
-"""Computes a training's figures at one node count and batch size."""
+"""Computes training figures at one node count and batch size."""
 
 from __future__ import annotations
 

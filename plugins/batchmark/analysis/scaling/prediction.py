@@ -1,4 +1,4 @@
-"""Predicts a training's efficiency on more nodes with a model fitted to the measurements.
+"""Predicts training efficiency on more nodes with a model fitted to the measurements.
 
 The model is checked against the largest measured node count, which is left out of its fit.
 """
@@ -52,7 +52,7 @@ class CheckedPoint(Record):
 
 
 class Prediction(Record):
-    """The predicted (not measured) efficiency of a weak scaling curve."""
+    """The predicted (not measured) efficiency of a weak-scaling curve."""
 
     outcome: Outcome = Field(
         description="whether the prediction holds at node counts not used for the fit; "
@@ -112,10 +112,10 @@ def predict(
     *,
     apart: bool,
 ) -> Prediction:
-    """Predict a weak curve, given a training's points and the same target's all-reduces.
+    """Predict a weak-scaling curve, given training points and the same target's all-reduces.
 
     Args:
-        apart: whether each node is known to be its own machine.
+        apart: whether each node is known to have its own machine.
     """
     if curve is None or not apart:
         return _unknown(ONE_CURVE if apart else ONE_MACHINE)

@@ -41,7 +41,7 @@ class PublishedPoint(Record):
 
     @property
     def share_of_vendor(self) -> float:
-        """The share of the vendor's single-GPU rate; not an efficiency, as the code differs."""
+        """The rate per GPU relative to the vendor's; not an efficiency, as the code differs."""
         return self.images_per_second_per_gpu / self.vendor_images_per_second
 
 

@@ -1,4 +1,4 @@
-"""Determines how far a training scales, and what limits it."""
+"""Determines how far training scales, and what limits it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reach(Record):
 
 
 def reach_of(curve: Curve | None, points: Sequence[TrainingPoint]) -> Reach:
-    """Return how far a curve scales; `points` are all of the training's points."""
+    """Return how far a curve scales; `points` are all training points, on the curve or not."""
     if curve is None:
         return Reach(verdict="not_known", reason=_too_few(points))
     # A curve has one batch per node count.

@@ -26,7 +26,7 @@ class NodesSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples) -> Self | None:
-        """Wrap a row, or return None if its parameters name no nodes, as in other suites."""
+        """Wrap a row, or return None if its parameters don't mention nodes, as in other suites."""
         nodes, devices = (_count(pooled.row.parameters.get(name)) for name in ("nodes", "devices"))
         return cls(nodes, devices, pooled) if nodes and devices else None
 
@@ -49,7 +49,7 @@ class NodesSamples:
 
     @property
     def median(self) -> Median | None:
-        """The median seconds of a call that all nodes make together; None if there is no figure."""
+        """The median time of a call that all nodes make together, or None if there is no figure."""
         return None if self.problem else self.pooled.median
 
     @property
@@ -62,7 +62,7 @@ class NodesSamples:
         return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
-        """Return the value's median over the jobs that report it."""
+        """Return the median of a value over the jobs that report it."""
         return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:

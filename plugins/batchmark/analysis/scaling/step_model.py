@@ -1,7 +1,7 @@
 """Models a training step by node count: the node's own part plus the time that the exchange adds.
 
-The own part takes the same time on any number of nodes. The exchange is a ring all-reduce, minus
-the part of it that computing hides; where all of it is hidden, computing could hide even more. A
+A node's own part takes the same time on any number of nodes. The exchange is a ring all-reduce,
+minus the part that computing hides; where all of it is hidden, computing could hide even more. A
 ring all-reduce takes a latency for each hop plus the transfer time of its bytes (Patarasuk and
 Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
 """

@@ -44,7 +44,7 @@ class Unmeasured(Record):
 
 
 class Training(Record):
-    """A training at one or more node counts and batches, with all other settings fixed."""
+    """Training at one or more node counts and batch sizes, with all other settings fixed."""
 
     workload: str
     parameters: dict[str, Parameter] = Field(
@@ -134,7 +134,7 @@ def _on_one_machine(scaling: Scaling) -> bool:
 
 
 def _on_separate_machines(scaling: Scaling) -> bool:
-    """Check whether each node is known to be its own machine; outside EC2, nodes can share one."""
+    """Check that each node is known to have its own machine; outside EC2, nodes can share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 

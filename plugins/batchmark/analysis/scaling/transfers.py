@@ -50,7 +50,7 @@ class ReadingPoint(Record):
 
 
 def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
-    """Return points by node count and size, skipping single ranks (they have nothing to reduce)."""
+    """Return points ordered by node count and size, skipping single ranks (nothing to reduce)."""
     points = []
     for samples in found:
         mib, median, ranks = samples.number("mib"), samples.median, samples.ranks

@@ -76,9 +76,9 @@ def advise(curves: Sequence[Curve]) -> Advice:
 
 
 def _drift(curves: Sequence[Curve], form: Form) -> float:
-    """Return the largest factor by which one task's own throughput drifted between rows.
+    """Return the largest factor by which a task's throughput drifted between exclusive-mode rows.
 
-    Nothing is shared in these rows, so the factor shows how much the machine itself changed.
+    In exclusive mode nothing is shared, so the factor shows how much the machine itself changed.
     """
     in_turn = [
         point.gain.value

@@ -25,7 +25,7 @@ STEPS = 1_000  # for which dollars are given
 
 
 class Point(Record):
-    """The throughput with one number of replicas, in total and per replica."""
+    """The throughput with a given number of replicas, in total and per replica."""
 
     replicas: int
     jobs: int
@@ -49,7 +49,7 @@ class Point(Record):
 
 
 class Unmeasured(Record):
-    """A number of replicas without a result, with the reason."""
+    """A number of replicas without a result, and the reason why."""
 
     replicas: int
     reason: str
@@ -96,7 +96,7 @@ class Place(Record):
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
-        """Parse row parameters; None if they don't mention sharing, as in other suites."""
+        """Parse row parameters; return None if they don't mention sharing, as in other suites."""
         named = {name: value for name, value in parameters.items() if name in cls.model_fields}
         try:
             return cls.model_validate(named)
@@ -114,7 +114,7 @@ class SharedSamples:
 
     @classmethod
     def of(cls, pooled: RowSamples, price: PriceBasis) -> Self | None:
-        """Wrap a row; None if its task did not share a device."""
+        """Wrap a row; return None if its task did not share a device."""
         place = Place.of(pooled.row.parameters)
         if place is None or not all(row.sharing for _, row in pooled.measured):
             return None

@@ -88,7 +88,7 @@ def _others_throughput(
 
 
 def _stalled(samples: SharedSamples) -> bool:
-    """Check whether the others made no step in some window, leaving it without a sample."""
+    """Check whether a window has no sample because the other replicas completed no step in it."""
     return any(
         row.sharing and row.status is MeasurementStatus.SKIPPED
         for _, row in samples.pooled.unmeasured

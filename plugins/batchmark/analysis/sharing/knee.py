@@ -1,4 +1,4 @@
-"""Finds the number of replicas beyond which more add too little throughput."""
+"""Finds the number of replicas beyond which adding more gains too little throughput."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORTH = 0.95  # of the best throughput: what more replicas add beyond that is no
 
 
 class Knee(Record):
-    """The smallest number of replicas that reaches WORTH of the curve's best throughput."""
+    """The smallest number of replicas that reaches a share WORTH of the curve's best throughput."""
 
     outcome: Literal["found", "still_rising", "not_known"] = Field(
         description="still_rising: only the largest measured number of replicas reaches WORTH, "

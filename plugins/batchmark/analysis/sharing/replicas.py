@@ -132,7 +132,7 @@ def jain(shares: Sequence[float]) -> float | None:
 
 
 def group_fairness(replicas: Sequence[Replica]) -> list[float]:
-    """Return the fairness index of each group in which any step was made."""
+    """Return the fairness index of each group in which any step was completed."""
     return [found for group in _groups(replicas) if (found := jain(group)) is not None]
 
 
@@ -171,7 +171,7 @@ def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
 
 
 def _groups(replicas: Sequence[Replica]) -> list[tuple[int, ...]]:
-    """Return all replicas' steps by group, with 0 for a replica that ended before the group."""
+    """Return all replicas' steps by group, with 0 for a replica that had already ended."""
     return list(zip_longest(*(replica.group_steps for replica in replicas), fillvalue=0))
 
 

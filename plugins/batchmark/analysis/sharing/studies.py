@@ -81,7 +81,7 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
 
 
 def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:
-    """Add replica counts whose jobs left no result to a curve."""
+    """Add to a curve the replica counts whose jobs left no result."""
     found = {one.replicas for one in curve.points} | {one.replicas for one in curve.unmeasured}
     missing = {}
     for job in lost:
