@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The env file for `docker compose`, which finds the default deployment's on its own."""
+        """The deployment's env file; `docker compose` finds only the default one itself."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 

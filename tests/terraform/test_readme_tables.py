@@ -164,7 +164,11 @@ def test_check_finds_a_changed_description(network, thing):
 @pytest.mark.parametrize(
     ("file", "line", "message"),
     [
-        ("variables.tf", '  description = "Many"\n', "variables.tf: no description for variable types"),
+        (
+            "variables.tf",
+            '  description = "Many"\n',
+            "variables.tf: no description for variable types",
+        ),
         (
             "outputs.tf",
             '  description = "The thing"\n',

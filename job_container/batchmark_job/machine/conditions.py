@@ -172,7 +172,11 @@ def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Rea
 
 
 def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int, int] | None:
-    """Return CpuTicks.stolen_since() up to a span's end, or None if readings began too late."""
+    """Return CpuTicks.stolen_since for a span, or for the STEAL_WINDOW_SECONDS before its end.
+
+    The longer of the two counts. None if there are no ticks, or if the readings don't go back far
+    enough.
+    """
     last = min(bisect_left(readings, end, key=attrgetter("at")), len(readings) - 1)
     since = min(start, readings[last].at - STEAL_WINDOW_SECONDS)
     first = bisect_right(readings, since, key=attrgetter("at")) - 1

@@ -62,8 +62,8 @@ class PlannedJob(Record):
     )
     sharing: SharingOptions | None = Field(
         default=None,
-        description="options of a sharing suite; null if it uses its defaults, and for other "
-        "suites",
+        description="options for a sharing suite; null if the suite uses its defaults or is not a "
+        "sharing suite",
     )
     scaling: ScalingOptions | None = Field(
         default=None, description="plan of a multi-node job; null for other jobs"

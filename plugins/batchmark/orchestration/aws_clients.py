@@ -51,7 +51,7 @@ class AwsClients:
         return clients
 
     def __call__(self, service: str, *, attempts: int = PATIENT_ATTEMPTS) -> Any:
-        """Return a client that tries throttled or lost requests up to `attempts` times."""
+        """Return a client that attempts a request up to `attempts` times if it is throttled."""
         with self._lock:
             key = (service, attempts)
             if key not in self._made:

@@ -83,7 +83,7 @@ class RowScatter(Record):
     median_seconds: float = Field(gt=0, description="median of the jobs' medians")
     floor: float = Field(gt=0, description="job-to-job standard deviation, relative to the median")
     floor_upper: float = Field(
-        gt=0, description=f"one-sided {CONFIDENCE_TEXT} upper bound of the floor"
+        gt=0, description=f"one-sided {CONFIDENCE_TEXT} upper confidence bound on the floor"
     )
     smallest_detectable_change: dict[int, float] = Field(
         description="relative change detected with probability POWER, by number of jobs per side"

@@ -166,8 +166,8 @@ def detect(text: str, name: str) -> Format:
         if reader.keys and isinstance(document, dict) and document.keys() >= {*reader.keys}:
             return file_format
     raise HistoryError(
-        f"{name} is not in any of the formats {', '.join(FORMATS)}; for github-action-benchmark, "
-        "import data.js instead of a benchmark's output"
+        f"{name} is not in a supported format ({', '.join(FORMATS)}); for github-action-benchmark, "
+        "import its data.js instead of the benchmark tool's own output"
     )
 
 

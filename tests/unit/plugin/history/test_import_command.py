@@ -81,7 +81,7 @@ CORRECT_IT = "; correct the file or omit it"
     [
         (None, "No such file or directory: ", ""),
         (b"\xff\xfe", "bad.json is not UTF-8 text: ", "; save it as UTF-8"),
-        (b"{}", "bad.json is not in any of the formats ", ""),
+        (b"{}", "bad.json is not in a supported format (", ""),
         (
             changed(PYTEST, benchmarks=None).encode(),
             "bad.json can't be read as pytest-benchmark: benchmarks is null",

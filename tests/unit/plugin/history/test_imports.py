@@ -51,9 +51,9 @@ def test_the_format_of_a_file_is_detected(path, name):
     [
         ("{", "f is not valid JSON: "),
         ("window.BENCHMARK_DATA = function() {}", "f is not valid JSON: "),
-        ("{}", "f is not in any of the formats pytest-benchmark, github-action-benchmark, asv"),
-        ('[{"name": "x", "unit": "s", "value": 1}]', "import data.js"),
-        (ASV.with_name("machine.json").read_text(), "f is not in any of the formats"),
+        ("{}", r"f is not in a supported format \(pytest-benchmark, github-action-benchmark, asv"),
+        ('[{"name": "x", "unit": "s", "value": 1}]', "import its data.js"),
+        (ASV.with_name("machine.json").read_text(), "f is not in a supported format"),
     ],
 )
 def test_a_file_of_no_known_format_is_refused(text, problem):
