@@ -92,7 +92,7 @@ def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_su
     ]
     (line,) = [line for line in said.splitlines() if line.startswith("lost ")]
     assert line.count("?") == 3
-    assert "not included: 1 of 2 jobs, whose cost is unknown" in said
+    assert "not included: 1 of 2 jobs of unknown cost" in said
     assert "The run time of a g5.xlarge job is unknown" in said
     assert f"Prices in us-east-1 as of {TABLE.as_of}. Source: {TABLE.source}" in said
     assert "Its worst case was $8.08." in said
