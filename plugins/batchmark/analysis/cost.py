@@ -180,9 +180,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
     return RunCost(
         jobs=jobs,
         usd=math.fsum(known) if known else None,
-        reason=f"not included: {unknown} of {len(jobs)} jobs of unknown cost"
-        if unknown
-        else None,
+        reason=f"not included: {unknown} of {len(jobs)} jobs of unknown cost" if unknown else None,
     )
 
 

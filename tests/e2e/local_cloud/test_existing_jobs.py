@@ -89,7 +89,8 @@ def test_sides_are_found_by_name_and_by_arn_and_their_jobs_run(cloud, queue, def
 
 
 def test_more_than_its_types_have_is_refused(cloud, queue, definition):
-    with pytest.raises(PlanError, match=r"requests 1 GPU, but no instance of c5\.2xlarge, c5\.4xl"):
+    fault = r"requests 1 GPU, but none of the queue.s instance types \(c5\.2xlarge, c5\.4xlarge\)"
+    with pytest.raises(PlanError, match=fault):
         planned(cloud, queue, definition, gpus=1)
     with pytest.raises(
         PlanError, match="side 'new': there is no job queue 'nowhere' in this region"
