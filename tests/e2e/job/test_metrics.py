@@ -19,7 +19,7 @@ def test_a_cloudwatch_that_never_answers_does_no_harm(start_job, tmp_path):
             *("--output", f"{tmp_path}/result.json"),
             AWS_ENDPOINT_URL=f"http://127.0.0.1:{silent.getsockname()[1]}",
         )
-        assert any("wrote" in line for line in process.stdout)
+        assert any("wrote" in line for line in process.stdout), ended(process)
         written = time.monotonic()
         out, _ = ended(process)
         assert time.monotonic() - written < 60, "it waited for more than its limit"
