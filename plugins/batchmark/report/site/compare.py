@@ -223,11 +223,11 @@ class Comparison:
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
-            # Names with Terraform's random suffixes, which say nothing about a local machine.
+            names = dict.fromkeys((*ours, *theirs))
+            # Its name ends in Terraform's random suffix, which says nothing about a local machine.
             if outside_ec2((one.first, one.second)):
-                ours.pop("compute_environment", None)
-                theirs.pop("compute_environment", None)
-            for name in dict.fromkeys((*ours, *theirs)):
+                names.pop("compute_environment", None)
+            for name in names:
                 values = ours.get(name) or "not known", theirs.get(name) or "not known"
                 if values[0] != values[1]:
                     found[name] = (name.replace("_", " "), *values)
