@@ -2,6 +2,7 @@
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 
@@ -84,8 +85,9 @@ def test_large_kernels_that_are_not_averaged_are_told(left):
 
 def test_what_holds_up_one_rank_and_then_the_other_counts_once(left):
     """Each rank takes 11 ms a call on average, and the longest of each call 20."""
-    together, longest = json.loads((left / "jitter.json").read_text())
-    assert 20 * 0.011 <= together < 0.8 * longest
+    together, slower, longest = json.loads((left / "jitter.json").read_text())
+    assert together == pytest.approx(slower)
+    assert 20 * 0.011 <= together < longest
 
 
 def test_weights_that_part_are_counted(left):
@@ -103,7 +105,7 @@ def test_training_answers_for_both(left):
     assert found.wrong is None
     assert found.correctness.relative_error < 1e-3
     assert found.items == 4
-    assert found.split.communication_seconds < min(found.samples_seconds)
+    assert 0 <= found.split.communication_seconds < statistics.fmean(found.samples_seconds)
     assert found.split.compute_seconds > 0
     assert "DistributedDataParallel" in found.implementation.name
 
