@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark_job.result.confidence import CONFIDENCE
 
 Values = float | NDArray[np.float64]
@@ -139,6 +140,22 @@ def upper_bound(log_sd: float, degrees: int) -> float:
 def largest_credible(known: JobNoise, jobs: int) -> float:
     """Return the scatter that jobs with this noise exceed in 1 of 100 cases (F distribution)."""
     return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
+
+
+def repeats_to_detect(change: float, floor: float) -> int:
+    """Return the number of jobs per side that detect a relative change with probability POWER.
+
+    `floor` is the standard deviation from job to job, relative to the median; it counts as known
+    only as well as that many jobs would show it.
+    """
+    log_sd = max(math.log1p(floor), LEAST_LOG_SD)
+    both = float(stats.norm.isf(LEVEL / 2) + stats.norm.ppf(T_TEST_POWER))
+    jobs = max(MINIMUM_SAMPLES, math.floor(2 * (both * log_sd / math.log1p(change)) ** 2))
+    while True:
+        noise = JobNoise(log_sd, jobs - 1, "repeats")
+        if Resolution(noise, jobs, noise, jobs).smallest_detectable_change <= change:
+            return jobs
+        jobs += 1
 
 
 def relative(log_difference: float) -> float:

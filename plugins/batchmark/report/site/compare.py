@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from batchmark.analysis.judging.significance import repeats_to_detect
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pairs.notes import undecided_intervals
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
@@ -23,6 +24,8 @@ from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
 
+FINDABLE = (0.2, 0.1, 0.05)  # relative differences that more repeats are advised for, in turn
+MANY_REPEATS = 50  # per side; a job that needs more had better run on another machine
 TENFOLD = 9.0  # a relative change; the exact size of a larger one is of no use
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
 CSV_COLUMNS = (
@@ -172,8 +175,23 @@ class Comparison:
                 "check the trend of cold starts over several runs, as more repeats would run warm"
             )
         if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
-            return "measure more repeats, or use a quieter machine"
+            return self._more_repeats()
         return f"measure {MINIMUM_SAMPLES} or more repeats per side"
+
+    def _more_repeats(self) -> str:
+        """Say which difference more repeats would find, and how many that takes."""
+        floor = max(row.noise.floor for row in self.not_known_yet)
+        for change in FINDABLE:
+            needed = repeats_to_detect(change, floor)
+            found = f"to find a difference of {formatting.percent(change)}"
+            if needed > MANY_REPEATS:
+                return (
+                    f"use a quieter machine: {found} here takes over {MANY_REPEATS} repeats "
+                    "per side"
+                )
+            if needed > _repeats(self.not_known_yet):
+                return f"measure {needed} repeats per side {found}, or use a quieter machine"
+        return "measure more repeats, or use a quieter machine"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """Say how much identical jobs can differ in undecided rows."""

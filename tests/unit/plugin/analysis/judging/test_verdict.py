@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from batchmark.analysis.judging.noise import row_scatter
-from batchmark.analysis.judging.significance import ASSUMED, JobNoise, Resolution, log_spread
+from batchmark.analysis.judging.significance import (
+    ASSUMED,
+    JobNoise,
+    Resolution,
+    log_spread,
+    repeats_to_detect,
+)
 from batchmark.analysis.judging.verdict import Contestant, judge
 from tests.builders.noise import SAMPLES, quick_and_long, samples_of
 
@@ -96,6 +102,17 @@ def test_a_planted_difference_is_found_as_often_as_stated(
             sides.append(contestant(level * np.exp(logs[1, :jobs]), known))
         found += judge(*sides).faster == "first"
     assert found / cases >= least
+
+
+@pytest.mark.parametrize("floor", [0.02, 0.1, 0.25])
+def test_that_many_repeats_and_no_fewer_detect_the_change(floor):
+    def detectable(jobs):
+        noise = JobNoise(math.log1p(floor), jobs - 1, "repeats")
+        return Resolution(noise, jobs, noise, jobs).smallest_detectable_change
+
+    jobs = repeats_to_detect(0.2, floor)
+    assert detectable(jobs) <= 0.2
+    assert jobs == 6 or detectable(jobs - 1) > 0.2
 
 
 def test_the_smallest_detectable_change_with_known_noise_is_that_of_the_normal_distribution():

@@ -149,3 +149,20 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     counts = "2 rows compared, 0 slower by 5 % or more, 0 missing, 2 undecided, 1 not comparable, 0"
     assert counts in gate.last_line
     assert "passed, but it decided nothing (measure more repeats, or" in gate.last_line
+
+
+@pytest.mark.parametrize(
+    ("floor", "step"),
+    [
+        (0.1, "measure 15 repeats per side to find a difference of 20 %, or use a quieter machine"),
+        (0.03, "measure 7 repeats per side to find a difference of 10 %, or use a quieter machine"),
+        (0.3, "use a quieter machine: to find a difference of 20 % here takes over 50 repeats per"),
+        (0.001, "measure more repeats, or use a quieter machine"),
+    ],
+)
+def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, floor, step):
+    row = found.rows[0]
+    noise = row.noise.model_copy(update={"floor": floor, "smallest_detectable_change": 9.0})
+    row = row.model_copy(update={"verdict": "undecided", "noise": noise})
+    one = found.suites[0].model_copy(update={"rows": (row,)})
+    assert Comparison("new", "old", [one]).next_step.startswith(step)
