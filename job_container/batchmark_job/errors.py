@@ -51,6 +51,6 @@ class CannotMeasureError(JobError):
 
 
 class OutputError(JobError):
-    """Everything was measured, but the document could not be written to its destination."""
+    """The document or image set could not be written, or an image set's file could not be read."""
 
     exit_code = 4

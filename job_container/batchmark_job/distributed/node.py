@@ -136,7 +136,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """Return this container's address from ECS, or else the local address used to reach `towards`.
+    """Return this container's address according to ECS, or else the one used to reach `towards`.
 
     Return None if there is neither. ECS reports no address in host network mode.
     """
