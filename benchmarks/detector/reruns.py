@@ -104,7 +104,7 @@ def main() -> int:
 
 
 def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
-    """Simulate the series in the pool's processes; return the results in the same order."""
+    """Simulate the series in the pool's processes; return their judged outcomes in order."""
     count = -(-len(series) // SERIES_PER_TASK)
     outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
     return [judge(outcomes[place % count][place // count]) for place in range(len(series))]

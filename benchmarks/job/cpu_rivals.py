@@ -152,8 +152,8 @@ class Comparison:
     def is_clear(self, rounds: int) -> bool:
         """Return whether further rounds are unlikely to change the verdict.
 
-        This is the case after `rounds` rounds if all ratios pass, and after twice as many rounds if
-        the 95 % interval of their median is entirely above or below ALLOWED_RATIO.
+        This is the case after `rounds` rounds if no ratio is above ALLOWED_RATIO, and after twice
+        as many if the 95 % interval of their median is entirely above or below it.
         """
         if len(self.ours) < rounds:
             return False

@@ -147,7 +147,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """Return a call's mean seconds when sampled, and the time between calls relative to that."""
+    """Return a call's mean seconds when sampled, and the time between calls as a share of it."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)

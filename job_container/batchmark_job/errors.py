@@ -1,4 +1,4 @@
-"""Errors that end a job, with their exit codes, and functions that print them on one line."""
+"""Errors that end a job, with their exit codes, and functions that print or shorten messages."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Node:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
-        """Read the node from Batch's variables; outside a multi-node job, it is the only one.
+        """Read the node from Batch's variables; outside a multi-node job, it is the only node.
 
         Raises:
             InputError: the variables are invalid or contradictory, the main node is not node 0, the
