@@ -304,7 +304,7 @@ bench-logs: install ## A job that prints 100 MiB on the local cloud, beside a pr
 	@exec $(BIN)/python -m benchmarks.local_cloud_logs
 
 .PHONY: bench-pages
-bench-pages: install ## The pages' first data of 1,000 and 10,000 runs, beside reading everything (three minutes)
+bench-pages: install ## Time pages' trends of 1,000 and 10,000 runs, from the snapshot and from all files (three minutes)
 	@exec $(BIN)/python -m benchmarks.pages
 
 .PHONY: bench-changes

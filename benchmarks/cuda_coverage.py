@@ -1,7 +1,7 @@
 """Measures how many of the job's CUDA-only lines its unit tests run, on a simulated or real GPU.
 
-CUDA-only lines are those in the modules for CUDA devices, NVML and CUDA graphs, in branches that
-run only on CUDA, and in classes and functions that are only for CUDA. Triton kernels are excluded,
+CUDA-only lines are all lines of the modules in WHOLE; elsewhere, they are those in branches that
+run only on CUDA, and in classes and functions meant only for CUDA. Triton kernels are excluded,
 because the tests interpret or compile them instead of running them as Python. Exits with 1 if the
 share is below 95 %.
 """
@@ -35,7 +35,7 @@ NAMES = ("cuda", "gpu", "nvml")  # of functions
 
 
 class Covered(NamedTuple):
-    """A module's CUDA-only lines, and which of them no test ran."""
+    """A module's CUDA-only lines, and those of them that no test ran."""
 
     module: str
     lines: frozenset[int]
@@ -100,7 +100,7 @@ def lines_for_cuda(source: str) -> frozenset[int]:
 
 
 def _branch(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements in an `if` that run only on CUDA."""
+    """Return the statements of an `if` that run only on CUDA, from its body or its `else`."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return body if any(_branch(value, body, []) for value in test.values) else []
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:

@@ -52,7 +52,7 @@ def main() -> int:
         rate = PRINTED / 1e6 / seconds
         print(
             f"{how}: {seconds:.2f} s, {rate:.0f} MB/s, {seconds / usual:.1f} times as long as "
-            f"line by line, {mib:.0f} MiB"
+            f"line by line, server memory grew by {mib:.0f} MiB"
         )
         if seconds > MOST_TIMES * usual:
             missed.append(f"{how} takes more than {MOST_TIMES:g} times as long as line by line")

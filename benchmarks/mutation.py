@@ -177,7 +177,7 @@ def tests_of(room: str) -> list[Path]:
 
 
 def others_of(room: str) -> list[Path]:
-    """List the tests for the part (such as the plugin) with this room, except the room's own."""
+    """List the other tests of the room's part (such as the plugin), and its end-to-end tests."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
     others = {*part.rglob("test_*.py")} - {*tests_of(room)}
     return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())

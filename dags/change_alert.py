@@ -1,7 +1,7 @@
 """# Change an alert
 
-Acknowledges an alert, or marks it as invalid, fixed or open. Its id is in the message and in the
-report. The alert records the note and who triggered the run.
+Acknowledges an alert, or marks it as invalid, fixed or open. The alert's id is in its message and
+in the report. The alert records the note and who triggered the run.
 
 An alert recovers by itself when a run finds the old level restored; after that it can only be
 marked as invalid. *Invalid* counts against the detector's precision; all other states count in its

@@ -2,7 +2,7 @@
 
 Inserts steps of 3, 5, 10 and 25 % into copies of the real history, runs the detector after every
 run as the schedule does, and shows how many steps it finds, after how many runs, and how many false
-alarms it raises. The page and its figures are in `self_test/<date>/` of the result bucket.
+alarms it raises. The page and its figures are in the result bucket under `self_test/<date>/`.
 
 It only reads the history: it submits no jobs and changes no alerts.
 """

@@ -1,7 +1,7 @@
 """# Distributed training
 
 Trains ResNet-50 on 1, 2, 4, 8, 16 and 20 nodes, one node count at a time, as multi-node Batch jobs
-(`terraform/stacks/multi_node`). The report shows how well training scales, with intervals, where a
+(`terraform/stacks/multi_node`). The report shows how well training scales (with intervals), where a
 step's time goes, and what an epoch costs. Anything slower than in earlier runs opens an alert.
 
 For images from files, the run creates an FSx for Lustre file system, links it to S3, and deletes it

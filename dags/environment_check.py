@@ -1,8 +1,9 @@
 """# Environment check
 
-Checks what a benchmark needs before it costs money: compute environments, queues, job definitions,
-image, roles and vCPU quotas, and whether they match what Terraform published. Each check adds one
-line to the log and to `runs/<run>/environment.html` in the result bucket. It submits nothing.
+Checks, before anything costs money, what a benchmark needs: compute environments, queues, job
+definitions, image, roles and vCPU quotas, and whether they match what Terraform published. Each
+check adds one line to the log and to `runs/<run>/environment.html` in the result bucket. It submits
+nothing.
 
 Every benchmark and calibration starts with this check; a line that says *fail* stops it. *Not
 checked* means that AWS did not respond, never that all is well.

@@ -1,12 +1,12 @@
-"""# Jobs that run already
+"""# Jobs that already run
 
 Compares queues and job definitions of this account that Terraform did not create, such as an old
 and a new image, or a CPU queue and a GPU queue. Each side of the form is a queue and a definition,
 with optional changes to it. Instance types, purchase options and prices are looked up, and the
-report is the same as for an own job.
+report is the same as that of *Own job benchmark*.
 
-It submits jobs and ends only those, and changes nothing else in the account. Its jobs share a queue
-and its instances with whatever else runs there.
+It submits jobs, ends only those that it submitted, and changes nothing else in the account. Its
+jobs share a queue and its instances with whatever else runs there.
 
 **Anyone who may start this DAG can run any command with the role of every job definition that
 Terraform lists** in `comparison_access`, or in its stack `job_comparison`. Any other definition is

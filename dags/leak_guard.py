@@ -1,13 +1,13 @@
 """# Leak guard
 
 Looks every hour for Batch jobs, instances and file systems of this installation that cost money
-although no Airflow run needs them. Its report is in `guard/<date>/` of the result bucket. If
-something leaks, it sends an alert to the topic and fails.
+although no Airflow run needs them. Its report is in the result bucket under `guard/<date>/`. If
+something leaks, it sends an alert to the SNS topic and fails.
 
 **It ends jobs whose run is over, and deletes file systems that a run created for itself**, once
-that run is over. If this Airflow does not know the run, it deletes its file systems once they are a
-day old. Everything else it only reports, unless `end_leaks` names it. It never touches jobs
-submitted by hand, or anything without the installation's tag.
+that run is over. If this Airflow does not know the run, it deletes that run's file systems once
+they are a day old. Everything else it only reports, unless `end_leaks` names it. It never touches
+jobs submitted by hand, or anything without the installation's tag.
 """
 
 from airflow.sdk import dag

@@ -1,7 +1,7 @@
 """# Own job
 
 Runs one of Terraform's `own_jobs`, with its image and command unchanged, on each of its targets
-through AWS Batch, at each size of its axis. The report compares whole jobs in time and dollars, and
+through AWS Batch, at each size of its axis. The report compares whole jobs by run time, cost and
 whatever metrics the job reports, and says which target is cheapest within a deadline. Anything
 slower than in earlier runs opens an alert.
 

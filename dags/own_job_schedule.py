@@ -20,7 +20,7 @@ from batchmark.orchestration.tasks import own_job_schedule as tasks
 @dag(
     dag_display_name="Own job schedule",
     schedule=dag_parts.schedule(f"*/{tasks.MINUTES} * * * *"),
-    description="Start those of your own jobs that are due",
+    description="Start your own jobs when they are due",
     doc_md=__doc__,
     **dag_parts.dag_args("benchmark"),
 )

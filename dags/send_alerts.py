@@ -2,8 +2,8 @@
 
 Retries hourly to send messages that a channel did not accept, and fails until all are sent.
 
-If a task died while sending a message, it is not sent again, as it may have arrived. The next run's
-message mentions it.
+A message is not sent again if the task died while sending it, because it may have arrived. The next
+run's message mentions it.
 """
 
 from airflow.sdk import dag

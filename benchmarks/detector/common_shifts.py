@@ -1,7 +1,7 @@
 """Simulates a level shift in all of a target's rows, with and without common-shift detection.
 
-Each target has twelve rows with independent noise. A shift counts as detected if an alert for the
-environment starts at most five runs before or after it. Prints the share of shifts detected with
+Each target has twelve rows with independent noise. A shift counts as detected if an alert about
+the whole environment dates it to within five runs. Prints the share of shifts detected with
 `changes.common_shifts`, and the share detected from single rows alone.
 """
 
@@ -63,8 +63,8 @@ def main() -> int:
     began = time.process_time()
     rng = np.random.default_rng(arguments.seed)
     print(
-        f"Share of {arguments.targets} targets with a detected shift, by number of runs since "
-        "then; with / without common-shift detection"
+        f"Share of {arguments.targets} targets whose shift was detected, by number of runs since "
+        "the shift; with / without common-shift detection"
     )
     print(f"{'':<24}" + "".join(f"{after:>14}" for after in AFTER))
     for log_sd in LOG_SDS:

@@ -40,7 +40,7 @@ FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
-    """Return the slowdown alerts per run; all are false, because the series never change level."""
+    """Return the number of slowdown alerts per run; all are false, because no series has a step."""
     found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
     alerts = sum(
         rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
@@ -49,7 +49,7 @@ def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
 
 
 def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
-    """Return the rate at EVIDENCE and its decay, fitted by least squares to FAMILY's mean rates."""
+    """Fit the false-alert rate at EVIDENCE and its decay to FAMILY's mean rates (least squares)."""
     mean = np.log(np.mean([rates[kind] for kind in FAMILY], axis=0))
     slope, start = np.polyfit(MORE_EVIDENCE, mean, 1)
     return float(np.exp(start)), float(-slope)

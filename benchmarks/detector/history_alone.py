@@ -34,7 +34,7 @@ FLEETS = (100, 1_000)  # number of time series, among which each needs more evid
 
 
 class History(NamedTuple):
-    """A history: run times as logarithms, and the runs at which the true level rises or falls."""
+    """A synthetic history: log run times, and the runs at which the true level rises or falls."""
 
     kind: str
     logs: Array
@@ -89,7 +89,7 @@ NOISES: dict[str, Noise] = {
 
 
 def histories_without(seed: int, count: int) -> list[History]:
-    """Generate histories without steps for each kind of noise."""
+    """Generate `count` histories without steps for each kind of noise."""
     rng = np.random.default_rng(seed)
     return [
         History(kind, noise(rng, rng.standard_normal(RUNS)), (), ())
@@ -122,7 +122,7 @@ class Judged(NamedTuple):
 def judge(
     history: History, alerts: Sequence[LevelChange], changes: Sequence[LevelChange]
 ) -> Judged:
-    """Match each rise with the first alert near it; count all other alerts as false.
+    """Match each rise with the first alert near it; count all other slowdown alerts as false.
 
     `alerts` are those that scheduled runs would have sent; `changes` are those that remain in
     hindsight.
@@ -143,7 +143,7 @@ def judge(
 
 
 def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
-    """Judge each seed's histories as if each were one of `series` watched series."""
+    """Judge each seed's histories as though `series` series were being watched."""
     evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
     for of_seed in made:
         found = search(

@@ -1,4 +1,4 @@
-"""Simulates the detector and its fresh jobs on synthetic series, one run at a time, as scheduled.
+"""Simulates the detector and its fresh jobs on synthetic series, run by run, as on a schedule.
 
 The series come from a harness for judging detectors, which is not part of this repository: a Python
 file with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls `synth_one`
@@ -104,14 +104,14 @@ def main() -> int:
 
 
 def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
-    """Simulate the series in the pool's processes; return the results in the same order."""
+    """Simulate the series in the pool's processes; return their judged outcomes in order."""
     count = -(-len(series) // SERIES_PER_TASK)
     outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
     return [judge(outcomes[place % count][place // count]) for place in range(len(series))]
 
 
 def constant(text: str) -> tuple[str, float]:
-    """Parse NAME=VALUE.
+    """Parse NAME=VALUE, which overrides a constant of the detector.
 
     Raises:
         ValueError: there is no such constant, or the value is not a number.

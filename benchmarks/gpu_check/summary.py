@@ -109,7 +109,7 @@ def _median(row: Measurement) -> float:
 
 
 def _time(row: Measurement) -> str:
-    """Format the median in microseconds ± half its 95 % interval, or return the status."""
+    """Format the median in µs, ± half the width of its 95 % interval, or return the status."""
     if not row.samples_seconds:
         return str(row.status)
     interval = median_interval(row.samples_seconds)

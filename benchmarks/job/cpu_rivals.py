@@ -1,4 +1,4 @@
-"""Compares our CPU times with plain library calls and with the published approach.
+"""Compares our CPU times with those of plain library calls and of the published approach.
 
 Our side is the implementation that a row's trial chooses; the trial is repeated in each round
 unless it takes long. The plain calls run with every thread count that a trial can choose. Each side
@@ -72,7 +72,7 @@ class Round(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """A plain call with a thread count."""
+    """A plain library call on a given number of threads."""
 
     call: str
     threads: int
@@ -152,8 +152,8 @@ class Comparison:
     def is_clear(self, rounds: int) -> bool:
         """Return whether further rounds are unlikely to change the verdict.
 
-        This is the case after `rounds` rounds if all ratios pass, and after twice as many rounds if
-        the 95 % interval of their median is entirely above or below ALLOWED_RATIO.
+        This is the case after `rounds` rounds if no ratio is above ALLOWED_RATIO, and after twice
+        as many if the 95 % interval of their median is entirely above or below it.
         """
         if len(self.ours) < rounds:
             return False
@@ -366,7 +366,10 @@ def take_turns(runners: Sequence[Runner], seconds: float) -> None:
 
 
 def report(comparisons: Sequence[Comparison], threads: int, console: Console) -> int:
-    """Print a table per workload and the verdict; return 1 if anything is too slow, else 0."""
+    """Print a table per workload and the verdict, and return the exit code.
+
+    It is 1 if anything is too slow or nothing was measured, else 0.
+    """
     measured = [comparison for comparison in comparisons if not comparison.skipped]
     for workload, rows in groupby(measured, key=lambda row: row.point.workload):
         console.print(_table(workload, threads, list(rows)))
@@ -377,10 +380,8 @@ def report(comparisons: Sequence[Comparison], threads: int, console: Console) ->
             console.print(f"skipped: {_line(comparison)}")
     slow = [row.label for row in measured if not row.passed]
     if slow or not measured:
-        labels = ", ".join(slow)
-        console.print(
-            f"slower than {ALLOWED_RATIO} times the plain call: {labels or 'nothing was measured'}"
-        )
+        verdict = f"slower than the fastest plain call by over {ALLOWED_RATIO - 1:.0%}: "
+        console.print(verdict + ", ".join(slow) if slow else "nothing was measured")
         return 1
     console.print(f"all {len(measured)} ratios to the fastest plain call are <= {ALLOWED_RATIO}")
     return 0

@@ -4,8 +4,8 @@ The same prepared calls run alternately in a bare loop, timed as a whole, and un
 sampling, with the monitor and telemetry running as in a job. Two figures are printed per workload
 and size: the time that sampling spends between calls, relative to the calls' own time; and a call's
 sampled time divided by its time in the surrounding bare loops. Few blocks contain a telemetry
-reading, so telemetry's share of the time is printed separately. Exits with 1 unless all figures are
-shown to be below 2 %.
+reading, so telemetry's share of the time is printed separately. Exits with 1 unless all figures
+show an overhead below 2 %.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def telemetry_share(threads: int) -> float:
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
     """Measure in rounds of four blocks: bare, sampled, sampled, bare.
 
-    Every block makes the same calls, because where an input is in memory can make its call slower.
+    Every block makes the same calls, because a call's time can depend on its input's address.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -147,7 +147,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """Return a call's mean seconds when sampled, and the time between calls relative to that."""
+    """Return a call's mean seconds when sampled, and the time between calls as a share of it."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)

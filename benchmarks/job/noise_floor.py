@@ -60,7 +60,7 @@ def main() -> int:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="folder of an interrupted test to resume, run with the same code",
+        help="folder of an interrupted test to resume; the code must be the same",
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:

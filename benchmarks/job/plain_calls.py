@@ -192,7 +192,7 @@ def _torch_attention_backward(inputs: Inputs) -> Call:
 def _torch_training(
     workload: TrainingStep, lay_out: Callable[[Tensor], Tensor] = torch.Tensor.contiguous
 ) -> Callable[[Inputs], Call]:
-    """Prepare a training step with PyTorch's own SGD optimiser."""
+    """Return a function that prepares a training step with PyTorch's own SGD optimiser."""
 
     def prepare(inputs: Inputs) -> Call:
         batch, labels, weights = lay_out(inputs[0]), *inputs[1:]

@@ -69,7 +69,7 @@ def main() -> int:
 
 
 class Bucket:
-    """A folder that implements the S3 client calls that HistoryStore makes."""
+    """A stand-in for the S3 client, backed by a folder, with the calls that HistoryStore makes."""
 
     exceptions = SimpleNamespace(NoSuchKey=FileNotFoundError)
 
@@ -134,7 +134,7 @@ def names_of(kind: pa.DataType) -> list[str]:
 
 
 def texts(name: str, target: Any, point: Any) -> list[str]:
-    """Return a text column with about as many distinct values as in a real history."""
+    """Return a text column with about as many distinct values as a real history has."""
     fixed = {"status": "measured", "purpose": "scheduled", "purchase_option": "spot"}
     if name in fixed:
         return [fixed[name]] * len(target)

@@ -1,1 +1,1 @@
-"""The benchmark job: measures workloads on one machine and writes one result document."""
+"""The benchmark job: measures workloads, usually on one machine, and writes one result document."""

@@ -1,4 +1,4 @@
-"""`python -m batchmark_job` and `batchmark-job`: see command_line.py."""
+"""Entry point of `python -m batchmark_job` and `batchmark-job`; command_line.py does the work."""
 
 import sys
 

@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, interruption: Interruption | None = None) -> int:
-    """Run one command and return its exit code (the README lists them)."""
+    """Run one command and return its exit code; the README explains exit codes."""
     try:
         arguments = _parser().parse_args(_with_options(sys.argv[1:] if argv is None else argv))
         if arguments.command == "run":
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
 
 
 def _with_options(argv: Sequence[str]) -> list[str]:
-    """Add the `run` options from the environment variable that is set in Batch job definitions."""
+    """Add to `run` the options in BATCHMARK_OPTIONS, which Batch job definitions set."""
     added = os.environ.get(OPTIONS, "")
     if argv[:1] != ["run"] or not added:
         return list(argv)

@@ -1,4 +1,4 @@
-"""Errors that end a job, with their exit codes, and functions that print them on one line."""
+"""Errors that end a job, with their exit codes, and functions that print or shorten messages."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ class CannotMeasureError(JobError):
 
 
 class OutputError(JobError):
-    """Everything was measured, but the document could not be written to its destination."""
+    """The document or image set could not be written, or an image set's file could not be read."""
 
     exit_code = 4

@@ -34,7 +34,7 @@ class Interruption:
         threading.Thread(target=self._first, name="first signal", daemon=True).start()
 
     def host_ends_soon(self) -> None:
-        """React as if SIGTERM had come, but don't exit until the host's shutdown sends a real one.
+        """Act as if SIGTERM had arrived, but don't exit until the host's shutdown sends a real one.
 
         Batch then sees a lost host and retries the job elsewhere. Exiting earlier would count as
         the job's own failure, or send its next attempt to the same host.

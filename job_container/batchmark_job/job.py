@@ -77,7 +77,7 @@ def run_job(
 def _run_on_nodes(
     settings: JobSettings, node: Node, workers: ForkedWorkers, interruption: Interruption | None
 ) -> int:
-    """Measure if this is the main node; otherwise follow it."""
+    """Measure if this is the main node; otherwise follow the main node."""
     devices = settings.points[0].named_parameters["devices"]
     if node.is_main:
         with Nodes(node, address=own_address() or node.main_address) as nodes:
@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Meet any replicas in other containers; enter this early, because they are waiting."""
+    """Return a context that meets replicas in other containers; enter it early, as they wait."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()

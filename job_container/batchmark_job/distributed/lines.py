@@ -1,4 +1,4 @@
-"""Exchanges JSON messages, one per line, and heartbeats between two nodes' launchers.
+"""Exchanges JSON messages, one per line, and heartbeats between two nodes.
 
 Messages are not pickled, because unpickling would let anyone who can reach the port run code.
 """
@@ -21,7 +21,7 @@ BEAT = {"kind": "beat"}
 
 
 class LostError(Exception):
-    """The other side closed the connection or stopped sending heartbeats."""
+    """The other node did not respond, closed the connection or sent an invalid message."""
 
 
 class NodeConnection:

@@ -130,7 +130,7 @@ class LocalRanks:
         self._folder.cleanup()
 
     def usage(self) -> tuple[float, int]:
-        """Return the CPU seconds used so far and the running processes' resident bytes."""
+        """Return the CPU seconds used so far and the resident bytes of this launch's processes."""
         seconds, resident = 0.0, 0
         for process in self._found():
             with contextlib.suppress(psutil.Error):
@@ -140,7 +140,7 @@ class LocalRanks:
         return seconds, resident
 
     def _found(self) -> Iterator[psutil.Process]:
-        """Find this launch's processes by their environment, as each has a session of its own."""
+        """Find this launch's processes by their environment, as each runs in its own session."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get(TASK_VARIABLE) == self._task:
@@ -155,7 +155,7 @@ class LocalRanks:
                 say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
-        """Return the outcome of the first rank to fail; the others fail as a consequence."""
+        """Return how torchrun ended; blame the first rank to fail, as it makes the others fail."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         own = next((each for each in told if not each.lost_another), None)
         # an error that a rank reported came before torchrun ended it

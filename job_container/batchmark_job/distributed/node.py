@@ -49,7 +49,7 @@ class Node:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
-        """Read the node from Batch's variables; outside a multi-node job, it is the only one.
+        """Read the node from Batch's variables; outside a multi-node job, it is the only node.
 
         Raises:
             InputError: the variables are invalid or contradictory, the main node is not node 0, the
@@ -136,7 +136,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def own_address(towards: str | None = None) -> str | None:
-    """Return this container's address from ECS, or else the local address used to reach `towards`.
+    """Return this container's address according to ECS, or else the one used to reach `towards`.
 
     Return None if there is neither. ECS reports no address in host network mode.
     """

@@ -133,7 +133,7 @@ class ScalingRow(MeasuredRow):
 
 
 def _middle(splits: list[StepSplit]) -> StepSplit:
-    """Return each part's median over the launches."""
+    """Return the median of each part of a step over the launches."""
     parts = {
         name: statistics.median(getattr(each, name) for each in splits)
         for name in StepSplit.model_fields

@@ -1,6 +1,6 @@
 """The task for the ranks in one torchrun launch, and rank 0's answer.
 
-Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another one.
+Each node writes the task to a JSON file for its own ranks; rank 0 writes the answer to another.
 """
 
 from __future__ import annotations

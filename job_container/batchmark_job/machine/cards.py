@@ -43,7 +43,7 @@ CARDS = (
 
 
 def card_of(model: str) -> Card | None:
-    """Return the card with this CUDA name, such as NVIDIA A100-SXM4-40GB, or None."""
+    """Return the card with a CUDA name such as NVIDIA A100-SXM4-40GB, or None if it is unknown."""
     return next((card for card in CARDS if re.search(rf"\b{card.model}\b", model)), None)
 
 

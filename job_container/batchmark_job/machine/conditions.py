@@ -87,7 +87,7 @@ class Monitor:
         self._read()
 
     def start(self) -> None:
-        """Start a thread that reads every PERIOD_SECONDS, or less often to keep to CPU_BUDGET."""
+        """Start a thread that reads every PERIOD_SECONDS, or less often to meet CPU_BUDGET."""
         self.stop()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -174,8 +174,8 @@ def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Rea
 def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int, int] | None:
     """Return CpuTicks.stolen_since for a span, or for the STEAL_WINDOW_SECONDS before its end.
 
-    The longer of the two counts. None if there are no ticks, or if the readings don't go back far
-    enough.
+    Whichever is longer is used. Return None if there are no ticks, or if the readings don't go back
+    far enough.
     """
     last = min(bisect_left(readings, end, key=attrgetter("at")), len(readings) - 1)
     since = min(start, readings[last].at - STEAL_WINDOW_SECONDS)

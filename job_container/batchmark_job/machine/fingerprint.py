@@ -93,7 +93,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
-    """Return the size of the GPU's L2 cache, or of all the usable CPUs' last-level caches."""
+    """Return the size of the GPU's L2 cache, or the total of the usable CPUs' last-level caches."""
     if device == Device.CUDA:
         import torch
 

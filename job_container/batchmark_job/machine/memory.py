@@ -37,7 +37,7 @@ def shortage(
     dtype: str,
     device: str,
 ) -> str | None:
-    """Return why the row does not fit in memory, with both sizes, or None if it fits."""
+    """Return why the row does not fit, with needed and available memory, or None if it fits."""
     working_set = implementation.working_set_bytes(parameters, dtype)
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")
@@ -56,7 +56,7 @@ def has_room(needed_bytes: int, device: str) -> bool:
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
-    """Return this process's peak memory so far: torch's share on CUDA, all of it on the CPU."""
+    """Return this process's peak memory so far: torch's GPU memory on CUDA, else host memory."""
     if device == "cuda":
         import torch
 
@@ -94,7 +94,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the error on one line; if memory ran out, the line begins by saying so."""
+    """Return the error on one line, which begins with "ran out of memory" if that is the cause."""
     if is_out_of_memory(error):
         return f"ran out of memory: {first_line(error)}"
     return one_line(error)

@@ -26,19 +26,19 @@ Category = Literal[
 
 
 def on_ec2(root: Path = Path("/")) -> bool:
-    """Return whether the firmware says it's EC2 (Nitro or Xen); elsewhere metadata calls hang."""
+    """Return whether the firmware is EC2's (Nitro or Xen); elsewhere, metadata calls hang."""
     if text_of(root / "sys/class/dmi/id/sys_vendor").strip() == "Amazon EC2":
         return True
     return text_of(root / "sys/hypervisor/uuid").lower().startswith("ec2")
 
 
 def imds_url(root: Path = Path("/")) -> str | None:
-    """Return the instance metadata URL from the environment, or EC2's own if on EC2, else None."""
+    """Return the instance metadata URL set in the environment, or EC2's own on EC2, or None."""
     return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
 
 
 def instance_metadata(category: Category, url: str | None = None) -> str | None:
-    """Return a value from the instance metadata service (version 2), or None if it has none."""
+    """Return a value from the instance metadata service (version 2), or None if there is none."""
     url = url or imds_url()
     if url is None:
         return None

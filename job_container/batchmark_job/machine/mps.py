@@ -100,7 +100,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
 
 
 def find_daemon() -> None:
-    """Check that the host's daemon is mounted; otherwise CUDA would silently start without MPS.
+    """Check that the host daemon's folder is mounted; else CUDA would silently start without MPS.
 
     Wait up to READY_SECONDS, because on a new host the daemon might still be starting.
 

@@ -13,7 +13,7 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Start a thread that polls the metadata service for the notice, which comes two minutes ahead.
+    """Start a thread that polls the metadata service for the notice, given two minutes in advance.
 
     Batch does not pass it on: SIGTERM comes only when Docker shuts down, with SIGKILL soon after. A
     rebalance recommendation, which can come earlier or never, is only logged.

@@ -9,7 +9,7 @@ GPUClock         clock of the streaming multiprocessors
 GPUTemperature   temperature of the chip
 
 A megabyte is 10^6 bytes. GPU metrics describe the measured GPU, which is the first visible one, and
-exist only with NVML. With a namespace, all metrics also go to CloudWatch at the end.
+exist only with NVML. Given a namespace, all metrics also go to CloudWatch at the end.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class StatisticSet:
 
 
 class Telemetry:
-    """Samples its meters every PERIOD_SECONDS; with a namespace it also publishes.
+    """Samples its meters every PERIOD_SECONDS, and publishes to CloudWatch if given a namespace.
 
     Neither sampling nor publishing can fail the job; an error is only logged.
     """
@@ -170,7 +170,7 @@ class Telemetry:
             )
 
     def publish(self) -> None:
-        """Stop and send everything once, within PUBLISH_SECONDS; later callers wait for that."""
+        """Stop and send everything once, within PUBLISH_SECONDS; later calls wait for the first."""
         with self._publishing:
             if self._published:
                 return

@@ -24,7 +24,8 @@ LOOK_SECONDS = 0.008  # minimum, since a running thread's time is updated every 
 class WorkingThreads:
     """Finds the threads that do the work in each of a process's calls.
 
-    Finding them once isn't enough: threads that checked or copied something spin on for 10 ms.
+    Finding them once isn't enough: threads that checked or copied something keep spinning for 10 ms
+    and look busy.
     """
 
     def __init__(self, most: int) -> None:
@@ -92,7 +93,7 @@ def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
 
 
 def busiest(before: Mapping[str, ThreadTime], after: Mapping[str, ThreadTime]) -> list[int]:
-    """Return the threads that worked between two moments, busiest first."""
+    """Return the threads that were busy between two moments, busiest first."""
     nothing = ThreadTime(0, 0)
     ran = {int(id_): now.since(before.get(id_, nothing)).ran for id_, now in after.items()}
     most = max(ran.values(), default=0)

@@ -79,10 +79,10 @@ class Candidate:
         return self.median if self.seconds else self.fastest
 
     def is_judged(self, patience: float) -> bool:
-        """Return whether enough calls were made to judge the candidate, or one over `patience`.
+        """Return whether enough calls, or one very long one, were made to judge the candidate.
 
-        A shorter call proves little: waiting for the scheduler made a 2 ms call last 53 ms
-        (docs/measurement.md).
+        A call is very long if it takes over `patience`. A shorter one proves little: waiting for
+        the scheduler made a 2 ms call last 53 ms (docs/measurement.md).
         """
         return self.calls >= FEWEST_CALLS or (self.calls > 0 and self.fastest > patience)
 
@@ -137,7 +137,7 @@ def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 class Entry(NamedTuple):
-    """A row's candidates and what else a trial needs; `input_sets` is 0 if none competes."""
+    """A row's candidates and facts about the row; `input_sets` is 0 if no candidate competes."""
 
     candidates: Sequence[Candidate]
     input_sets: int

@@ -46,8 +46,8 @@ def measure_ceilings(
     """Measure peak rates for a copy, a read and, for each dtype, a matrix product.
 
     A copy counts the bytes read plus the bytes written, but not the cache lines that a CPU reads
-    before it writes them. A product counts as 2 n³ operations. A dtype without native arithmetic
-    has no ceiling. A measurement that fails is left out with a warning.
+    before it writes them. A product of n × n matrices counts as 2 n³ operations. A dtype
+    without native arithmetic has no ceiling. A measurement that fails is left out with a warning.
     """
     bounds = bounds or BOUNDS[device]
     measures = {

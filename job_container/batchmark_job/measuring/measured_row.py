@@ -85,7 +85,7 @@ class Turn(Protocol):
 class MeasuredRow(ABC):
     """A row being measured, which other threads can read at any time.
 
-    It is done once `measurement` is set. Errors are recorded in its status and never raised.
+    It is done once `measurement` is set. Errors are recorded in the measurement and never raised.
     """
 
     workload: HasName
@@ -174,7 +174,7 @@ class MeasuredRow(ABC):
             self.found["correctness"] = correctness
 
     def _is_over(self) -> bool:
-        """Return whether all turns were taken, or another one would exceed PATIENCE."""
+        """Return whether all turns have been taken, or another one would exceed PATIENCE."""
         done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * limits.max_seconds

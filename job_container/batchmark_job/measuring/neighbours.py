@@ -42,7 +42,7 @@ class Neighbours:
         return Start(latest.threads, "more" if _work(entry) >= latest.work else "fewer")
 
     def jumps(self, workload: str, dtype: str, entry: Entry, chosen: Candidate) -> bool:
-        """Return whether the chosen candidate is over JUMP times slower than its work suggests."""
+        """Return whether the chosen candidate takes over JUMP times as long as its work implies."""
         latest, seconds = self._latest.get((workload, dtype)), chosen.trial_seconds
         if latest is None or seconds is None:
             return False

@@ -51,7 +51,7 @@ ENERGY_SECONDS = 1.0
 
 
 class Prepared:
-    """An implementation's calls on rotating inputs, and the settings to time them under."""
+    """An implementation's calls on rotating inputs, and the settings under which they are timed."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def check_gradients(
     dtype: str,
     world: World,
 ) -> Correctness:
-    """Compare the averaged gradients with the mean of each rank's float64 gradients.
+    """Compare the averaged gradients with the mean of all ranks' float64 gradients.
 
     Each rank's batch repeats a few images. Its statistics and mean loss are those of the few
     images, which are all that the float64 reference on the CPU has to process. `smooth_weights`
@@ -85,7 +85,7 @@ def _gradient(weight: Tensor) -> Tensor:
 def _averaging_errors(
     averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
 ) -> Iterator[float]:
-    """Yield each kernel's error, relative to the kernel's largest gradient."""
+    """Yield the error of each kernel's averaged gradient, relative to its largest value."""
     for gradient, own in zip(averaged, alone, strict=True):
         mean = world.summed(own.double()) / world.size
         pair = reference.to_float64(gradient), reference.to_float64(mean)

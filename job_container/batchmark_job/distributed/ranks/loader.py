@@ -126,7 +126,7 @@ def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
 
 
 def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield all samples; drop each shard from the page cache first, to force a real read."""
+    """Yield all samples; first drop each shard from the page cache, so that it is really read."""
     for shard in shards:
         count = 0
         try:

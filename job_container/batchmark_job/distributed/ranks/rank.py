@@ -1,4 +1,4 @@
-"""The program that torchrun starts for each rank of a multi-node row.
+"""The program that torchrun starts for each rank of a distributed row.
 
 It reads its task from the file named by BATCHMARK_TASK. Rank 0 writes its answer to the file named
 by BATCHMARK_ANSWER. An error is printed as the last line on stderr.
@@ -90,7 +90,7 @@ def perform(task: Train | AllReduce | Read) -> Answer:
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
-    """Return the exit code, and one line saying what went wrong and how to fix it."""
+    """Return the exit code, and one line saying what went wrong and, if known, how to fix it."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
     line = _line(error)
@@ -139,7 +139,7 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
 
 
 def _of_exchange(error: Exception) -> bool:
-    """Return whether communication caused the error; gloo raises plain RuntimeErrors."""
+    """Return whether communication between ranks caused the error; gloo raises RuntimeErrors."""
     torch_distributed = sys.modules.get("torch.distributed")
     if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
         return True

@@ -47,8 +47,8 @@ def read(task: Read) -> Answer:
 def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     """Take the measurement after the ranks have joined.
 
-    An extra pass precedes the warm ones. It loads any files that are still missing from S3,
-    and verifies checksums.
+    An extra pass precedes the warm ones. It makes the file system load any missing files from
+    S3, and verifies checksums.
     """
     mine = own_shards(shards, world)
     expected = sum(shard.size_bytes for shard in shards)

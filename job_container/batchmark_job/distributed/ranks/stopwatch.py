@@ -1,4 +1,4 @@
-"""Times, on the device, each call that all ranks make together."""
+"""Times calls that all ranks make together, by the device's own clock."""
 
 from __future__ import annotations
 

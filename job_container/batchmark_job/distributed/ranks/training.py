@@ -218,7 +218,7 @@ def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
     Liu et al., https://arxiv.org/abs/1506.04579.
 
     Args:
-        images_seen: images seen by all ranks, including this step's, so that no rate starts at 0.
+        images_seen: images seen by all ranks, including this step's, so the first rate is not 0.
     """
     epoch = images_seen / settings.images_per_epoch
     if epoch < settings.warmup_epochs:
@@ -230,7 +230,7 @@ def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
 
 
 def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
-    """Wrap the network; it has no buffers, so only gradients are exchanged."""
+    """Make the network data-parallel; it has no buffers, so only gradients are exchanged."""
     return DistributedDataParallel(
         network,
         device_ids=[world.device.index] if world.device.type == "cuda" else None,

@@ -20,7 +20,7 @@ WAIT_SECONDS = 600.0  # how long to wait for another rank: longer than any step 
 
 @dataclass(frozen=True)
 class World:
-    """This rank's place among all ranks; all ranks must call each method at the same time."""
+    """This rank's place among all ranks; methods that communicate must be called on every rank."""
 
     rank: int
     size: int
