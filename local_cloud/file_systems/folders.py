@@ -67,14 +67,14 @@ class Folders:
 
 
 class NotPermittedError(Exception):
-    """Raised when this process isn't allowed to mount anything."""
+    """Raised when this process can't mount anything."""
 
 
 def make_full(folder: Path, free_mib: int) -> None:
     """Limit a folder's free space to `free_mib` so that writing more fails with ENOSPC.
 
     Raises:
-        NotPermittedError: this process can't mount; it needs root with CAP_SYS_ADMIN.
+        NotPermittedError: this process can't mount; mounting requires root with CAP_SYS_ADMIN.
     """
     staging = folder.with_name(f"{folder.name}.full")
     staging.mkdir()

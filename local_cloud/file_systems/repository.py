@@ -52,7 +52,7 @@ def import_objects(account: str, path: str, folder: Path) -> None:
 
 
 def write(path: Path, key: FakeKey, *, is_folder: bool) -> None:
-    """Write an object's content atomically."""
+    """Write an object atomically, as a file or a folder."""
     part = path.with_name(f".{path.name}.part")
     try:
         if is_folder:

@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend before the first request; the caller must close the scheduler.
+    """Make moto use this backend, before its first request; the caller must close the scheduler.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.
