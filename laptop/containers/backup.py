@@ -1,4 +1,4 @@
-"""`make containers-backup` and `make containers-restore` for the database and the bucket."""
+"""Implements `make containers-backup` and `make containers-restore` for database and bucket."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
 
 
 def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a job whose output already exists in `folder`, as any copy of it would contain that.
+    """Refuse a job whose output already exists in `folder`, and so in every copy of it.
 
     Raises:
         LaptopError: the output exists, for example from a manual run.

@@ -35,7 +35,7 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder, unmounting anything that a killed server left mounted on it."""
+        """Create a file system's folder, unmounting what a killed server left mounted on it."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)

@@ -16,7 +16,7 @@ class RepositoryError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, str]:
-    """Return the bucket and prefix of `s3://bucket/prefix/`."""
+    """Return the bucket and prefix in a path of the form `s3://bucket/prefix/`."""
     parts = urlsplit(path)
     prefix = parts.path.strip("/")
     return parts.netloc, f"{prefix}/" if prefix else ""

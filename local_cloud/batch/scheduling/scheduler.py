@@ -99,7 +99,7 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """Return when Spot will reclaim a running ECS task's host, or None without a notice."""
+        """Return when Spot will reclaim an ECS task's host, or None if it has given no notice."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
