@@ -75,7 +75,7 @@ def environments_of(check: Check, config: Config, targets: Mapping[str, Target])
 
 
 def _plan(check: Check) -> tuple[str, tuple[int, ...]]:
-    """Run `terraform plan`; return a summary with any missing roles, and counts of the changes."""
+    """Run a plan; return a summary, including any missing roles, and a count per kind of change."""
     result = check.terraform.with_inputs("plan", lock_timeout=LOCK_TIMEOUT)
     found = PLANNED.search(result.stdout)
     changes = tuple(map(int, found.groups())) if found else (0, 0, 0)
