@@ -1,4 +1,4 @@
-"""`make demo`: runs the whole pipeline once, from scratch to a report, then stops everything."""
+"""`make demo`: runs the whole pipeline once from scratch, writes a report, and stops everything."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def refuse_file_systems(stack: Stack) -> None:
         left = aws.client("fsx").describe_file_systems()["FileSystems"]
     if left:
         names = ", ".join(each["FileSystemId"] for each in left)
-        raise LaptopError(f"the run did not remove the file system {names} from the local cloud")
+        raise LaptopError(f"the run left file systems behind in the local cloud: {names}")
     stack.say("the file system has been removed completely")
 
 
@@ -160,7 +160,7 @@ def run_once(
     """Start a stack, run a DAG on it, and stop it; write the report to `folder` and show it.
 
     Args:
-        meanwhile: context manager to enter while the stack starts.
+        meanwhile: called with the stack; returns a context manager to enter while it starts.
         before, after: called with the stack, before the first run and after each run.
         more: lines to print with the locations of the results.
         runs: number of runs, one after the other; only the last one is shown.
@@ -214,7 +214,7 @@ def show(report: Report, folder: Path, more: str) -> None:
     ]
     for line in ("", *answer.lines, "", *files):
         say(line)
-    print(f"{more}runs/… and s3://…/raw/… are in the bucket; copies are in {folder}")
+    print(f"{more}files under runs/ and raw/ are in the bucket; copies are in {folder}")
 
 
 def run_benchmark(

@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument(
         "--into", type=Path, help="folder for a separate environment; requires uv from .venv"
     )
-    parser.add_argument("--lock", type=Path, help="lock file for that environment")
+    parser.add_argument("--lock", type=Path, help="lock file for the --into environment")
     asked = parser.parse_args()
     if asked.into:
         return install_apart(asked.into, asked.lock)
@@ -77,7 +77,7 @@ def install(build: str) -> int:
         forget_the_other_build(python, build)
         run([*pip(python), "-r", str(left_of(LOCKS[1:], lambda name: name == "uv"))])
         by_itself = sys.platform == "linux" and build == "cpu" and has_cpu_torch(python)
-        say("everything else: Airflow, its Amazon provider, moto, development tools")
+        say("installing everything else: Airflow, its Amazon provider, moto and development tools")
         install_locked(
             python,
             left_of(LOCKS, lambda name: not (by_itself and re.fullmatch(CUDA_BUILD, name))),
@@ -116,16 +116,16 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """Install with uv (four times as fast), or with pip if a custom index is set or uv fails."""
+    """Install with uv (four times as fast as pip); use pip if another index is set or uv fails."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
-        say("uv failed to install it; using pip instead, which takes 2 to 3 minutes")
+        say("uv failed; using pip instead, which takes 2 to 3 minutes")
     run([*pip(python), "--require-hashes", "-r", str(lock)])
 
 
 def has_own_index(python: str) -> bool:
-    """Return whether pip's configuration files or variables set an index other than PyPI."""
+    """Return whether pip's configuration files or variables replace or disable PyPI."""
     told = subprocess.run(
         [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -133,7 +133,7 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall the other build of torch if present, as pip considers both the same version."""
+    """Uninstall torch if its build isn't `build`, as pip considers both builds the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Copies a run's report out of the local cloud, which loses everything when it stops."""
+"""Copies a run's report out of the local cloud, which by default keeps nothing when it stops."""
 
 from __future__ import annotations
 

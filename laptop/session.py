@@ -15,7 +15,7 @@ from laptop.stack import BUILD
 
 
 class Clock:
-    """Prints lines prefixed with the seconds since the start."""
+    """Prints lines prefixed with the seconds since the clock was created."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()

@@ -44,14 +44,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    """The ports of the two servers; by default, free ones are chosen."""
+    """The ports for Airflow and the local cloud; by default, free ports are chosen."""
 
     airflow: int = field(default_factory=free_port)
     cloud: int = field(default_factory=free_port)
 
 
 class Stack:
-    """All the programs that belong to one folder; `stop` ends them even after a partial start.
+    """The local cloud and Airflow of one folder; `stop` ends both even after a partial start.
 
     The local cloud records each call in the file `calls`, under the principal laptop, terraform,
     airflow or job.
@@ -274,7 +274,7 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 def path_of_jobs() -> str:
     """Return the PATH for jobs that run as processes, with this interpreter as `python`.
 
-    An active virtual environment's `python` is used instead. Shells in jobs find the same programs.
+    If a virtual environment is active, its `python` is used. Jobs' shells find the same programs.
     """
     path = os.environ.get("PATH", os.defpath)
     if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:

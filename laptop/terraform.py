@@ -239,7 +239,7 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """Only builds command lines: python-terraform can't set their environment or be interrupted."""
+    """Only builds command lines: python-terraform can't set an environment or be interrupted."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
         """Do nothing: the original parses any state file it finds in the current folder."""

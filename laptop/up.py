@@ -146,7 +146,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
 
 
 def _bucket_with_example(stack: Stack) -> str:
-    """Add published GPU figures to the history as an example run; return the bucket."""
+    """Add published GPU figures to the history as an example run; return the bucket's name."""
     # Imported late: they load libraries for a second.
     from batchmark.history.imports.file import published_file
     from batchmark.history.store import HistoryStore
@@ -158,7 +158,7 @@ def _bucket_with_example(stack: Stack) -> str:
 
 
 def _for_a_shell(stack: Stack) -> str:
-    """Return shell lines that point AWS clients to the local cloud instead of any other account."""
+    """Return shell commands that point AWS clients to the local cloud, not to another account."""
     variables = {
         "AWS_ENDPOINT_URL": stack.endpoint,
         "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
@@ -170,7 +170,7 @@ def _for_a_shell(stack: Stack) -> str:
 
 
 def _cloud_port(folder: Path) -> int:
-    """Return the last start's port, or a new one if that port is not free."""
+    """Return the local cloud's last port, or a new one if that is unknown or not free."""
     file = folder / CLOUD_PORT
     try:
         port = int(file.read_text())
@@ -189,7 +189,7 @@ def _dags(jobs: Sequence[str]) -> str:
 
 
 def _next_steps(folder: Path) -> str:
-    """Describe what the user can do next, one line each."""
+    """Describe what the user can do next, one step per line."""
     login = json.loads((folder / LOGIN).read_text())
     dags = _dags(login.get("jobs", ()))
     shell, command = (

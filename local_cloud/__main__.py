@@ -229,7 +229,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
             )
         if arguments.job_endpoint is None:
             parser.error(
-                "--job-network requires --job-endpoint, the URL of this server in that network"
+                "--job-network requires --job-endpoint, the URL of this server on that network"
             )
     return arguments
 

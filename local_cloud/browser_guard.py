@@ -55,7 +55,7 @@ class BrowserGuard:
         return answer(environ, start_response)
 
     def _refusal(self, environ: WSGIEnvironment) -> str | None:
-        """Return what kind of request is refused, or None if this one is served."""
+        """Return a description of what is refused, or None if the request is served."""
         path = environ.get("PATH_INFO", "")
         host = environ.get("HTTP_HOST")
         if host is not None and not self._is_known(host):

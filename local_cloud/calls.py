@@ -110,7 +110,7 @@ class Caller(NamedTuple):
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """Return what `Recorder` writes about a call, except the time and the status.
+    """Describe a call as `--record-calls` does, except for the time and the status.
 
     The application can still read the request's body afterwards.
     """

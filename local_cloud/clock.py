@@ -1,4 +1,4 @@
-"""Batch's clock and timers."""
+"""The local cloud's clock and timers."""
 
 import threading
 import time

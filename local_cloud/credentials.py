@@ -16,7 +16,7 @@ class CredentialsError(Exception):
 
 
 def read_or_make(path: Path) -> str:
-    """Return the secret in an AWS credentials file, creating a private file if it is missing.
+    """Return the secret in an AWS credentials file; if the file is missing, create a private one.
 
     Raises:
         CredentialsError: the file can't be read or written, or its profile `default` has no secret.

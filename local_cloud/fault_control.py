@@ -90,7 +90,7 @@ class Faults:
     def _strikes(
         self, active: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
     ) -> bool:
-        """Return whether a fault applies to this call, and count it if so."""
+        """Return whether a fault applies to this call; if so, count it as applied."""
         if not fault.covers(call["service"], call["operation"], call["resources"] or []):
             return False
         if isinstance(fault, RefusedWrites) and environ["REQUEST_METHOD"] in READING:
@@ -189,7 +189,7 @@ class Faults:
     def _reclaim_later(
         self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt
     ) -> None:
-        """Schedule a running attempt to lose its instance, if the fault covers it."""
+        """Schedule a Spot reclaim of a running attempt's instance if the fault covers it."""
         if fault.covers(job.submission.name, attempt.record.compute_environment):
             later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
 

@@ -1,4 +1,4 @@
-"""`make containers-backup` and `make containers-restore` for the database and the bucket."""
+"""Implements `make containers-backup` and `make containers-restore` for database and bucket."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
     """Back up Airflow's database, and the local cloud's bucket if there is one, to an empty folder.
 
     Raises:
-        LaptopError: the folder is not empty, or a service is not running.
+        LaptopError: the folder is not empty, or a service is not running or failed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LaptopError(f"{folder} already exists and is not empty: choose a new folder")
@@ -72,12 +72,12 @@ def backup(deployment: Deployment, folder: Path) -> None:
         with (folder / DUMP).open("wb") as dump:
             command = _in_postgres("pg_dump", "--format=custom", f"--dbname={DATABASE}")
             compose.output(*command, stdout=dump)
-        clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
+        clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB saved")
         if has_objects:
             failed = "backing up the bucket failed: try again with a new folder"
             with _clients(deployment, failed) as aws:
                 count = bucket.save(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
-            clock.say(f"bucket: {count} objects")
+            clock.say(f"bucket: {count} objects saved")
         record = Backup(
             version=version(),
             made_at=datetime.now(UTC),
@@ -137,7 +137,7 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
     """Read a backup's record, and check that its files exist and are unchanged.
 
     Raises:
-        LaptopError: a file is missing or changed, or the Fernet key differs.
+        LaptopError: a file is missing, invalid or changed, or the Fernet key differs.
     """
     try:
         record = Backup.model_validate_json((folder / RECORD).read_bytes())
@@ -199,7 +199,7 @@ def _require_database(compose: Compose) -> None:
     url = compose.deployment.secrets / DATABASE_URL
     if url.exists() and urlsplit(url.read_text().strip()).hostname != "postgres":
         raise LaptopError(
-            f"{url} points to your own database: back it up with the tools of that database"
+            f"{url} points to your own database: use its own tools to back it up or restore it"
         )
     if not compose.is_running("postgres"):
         raise LaptopError("the database is not running: run `make containers-up` first")

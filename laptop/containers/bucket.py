@@ -14,7 +14,7 @@ LIST = "objects.json"
 
 
 class SavedObject(BaseModel):
-    """A saved object; `file` names the file with its content, in the same folder as the list."""
+    """A saved object; `file` names the file with its content, next to `objects.json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

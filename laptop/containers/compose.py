@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The deployment's env file; `docker compose` finds only the default one itself."""
+        """The deployment's env file; on its own, `docker compose` finds only the repository's."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -72,7 +72,7 @@ class Deployment:
         return self.aws_as("laptop")
 
     def aws_as(self, principal: str) -> dict[str, str]:
-        """Return AWS variables for a principal; raise LaptopError if the secret is missing."""
+        """Return AWS variables for a principal; raise LaptopError if the cloud has no secret."""
         return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 

@@ -103,7 +103,7 @@ def compose_for(deployment: Deployment) -> Compose:
     """Return a Compose with all variables that the services in the deployment's profile need.
 
     Raises:
-        LaptopError: Docker, its engine, or credentials are missing.
+        LaptopError: Docker, its engine or credentials are missing, or the profile is unknown.
     """
     if deployment.profile not in PROFILES:
         raise LaptopError(f"unknown profile {deployment.profile!r}: use {' or '.join(PROFILES)}")
@@ -136,7 +136,7 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove a local cloud left over from another profile, as it can use the engine's socket."""
+    """Remove a local cloud left by another profile, as it has access to the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)

@@ -63,7 +63,7 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
 
 
 def cloud_secret(folder: Path) -> str:
-    """Return the secret that signs requests to the local cloud.
+    """Return the secret used to sign requests to the local cloud.
 
     Raises:
         LaptopError: the secret is missing.

@@ -67,7 +67,7 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
         (name,) = jobs
     if name is None:
         raise LaptopError(
-            f"{file} defines {len(jobs)} own jobs, {_names(jobs)}: choose one with JOB="
+            f"{file} defines {len(jobs)} own jobs ({_names(jobs)}): choose one with JOB="
         )
     if name not in jobs:
         raise LaptopError(f"{file} defines no own job {name!r}, only {_names(jobs)}")
@@ -102,7 +102,7 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
     """Refuse a job whose command this machine can't start as a process in `folder`.
 
     Raises:
-        LaptopError: the command has no program, or its program is not installed here.
+        LaptopError: the job has no command, or the command's program is not installed here.
     """
     program = next(iter(job["command"] or ()), "")
     ways_out = "or run its image with ENGINE=yes"
@@ -122,7 +122,7 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
 
 
 def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a job whose output already exists in `folder`, because each copy would contain it.
+    """Refuse a job whose output already exists in `folder`, and so in every copy of it.
 
     Raises:
         LaptopError: the output exists, for example from a manual run.

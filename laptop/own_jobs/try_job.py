@@ -1,4 +1,4 @@
-"""`make try-job`: runs a user's own job, from a file of Terraform inputs to a report."""
+"""`make try-job`: runs a user's own job, defined in a Terraform inputs file, and reports on it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def try_job(
     if watch:
         clock.say(
             f"WATCH={runs}: {count(runs, 'run')} of these jobs, about {RUN_MINUTES * runs + 2} "
-            "minutes for the example; for other jobs, an estimate follows after the first run"
+            "minutes for the thumbnails example; for other jobs, an estimate follows the first run"
         )
     if fields := only_on_aws(job):
         said = (

@@ -19,7 +19,7 @@ class Kind(BaseModel):
 
 
 class CallFault(Kind):
-    """A fault affecting calls to these services, operations and resources; empty tuples mean all.
+    """A fault affecting calls to the given services, operations and resources; empty means all.
 
     Services and operations are named as in IAM, such as `batch` and `SubmitJob`. Resources are
     ARNs, matched as globs; a call on an S3 object has the object's ARN.

@@ -35,7 +35,7 @@ class Folders:
         return self._root / file_system_id
 
     def make(self, file_system_id: str) -> Path:
-        """Create the folder, unmounting anything that a killed server left mounted on it."""
+        """Create a file system's folder, unmounting what a killed server left mounted on it."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
         unmount(folder)
@@ -67,14 +67,14 @@ class Folders:
 
 
 class NotPermittedError(Exception):
-    """Raised when this process isn't allowed to mount anything."""
+    """Raised when this process can't mount anything."""
 
 
 def make_full(folder: Path, free_mib: int) -> None:
     """Limit a folder's free space to `free_mib` so that writing more fails with ENOSPC.
 
     Raises:
-        NotPermittedError: this process can't mount; it needs root with CAP_SYS_ADMIN.
+        NotPermittedError: this process can't mount; mounting requires root with CAP_SYS_ADMIN.
     """
     staging = folder.with_name(f"{folder.name}.full")
     staging.mkdir()

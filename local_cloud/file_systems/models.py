@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Return the fields all new resources share; in `arn`, the ARN's ending, `{}` is the id."""
+        """Return the fields all new resources share; `arn` is the ARN's ending, {} being the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -281,7 +281,7 @@ def used_backends() -> list[FileSystemsBackend]:
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Replace moto's FSx backend. Changes take `seconds`; the caller closes the folders."""
+    """Replace moto's FSx backend. Changes take `seconds`; the caller must close the folders."""
     fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
@@ -292,7 +292,7 @@ def fill_all() -> None:
     """In all backends, fill up the file systems covered by an active FileSystemFull fault.
 
     Raises:
-        NotPermittedError: this process isn't allowed to mount anything.
+        NotPermittedError: this process can't mount anything.
     """
     with FileSystemsBackend.lock:
         for backend in used_backends():

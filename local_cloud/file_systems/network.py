@@ -49,7 +49,7 @@ def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
 
 
 def lets_lustre_in(group: Any) -> bool:
-    """Return whether a group allows Lustre. Default groups do, though moto gives them no rules."""
+    """Return whether a group allows Lustre traffic. Default groups do, though moto adds no rule."""
     return group.is_default or any(map(permits_lustre, group.ingress_rules))
 
 

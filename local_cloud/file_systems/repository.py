@@ -16,7 +16,7 @@ class RepositoryError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, str]:
-    """Return the bucket and prefix of `s3://bucket/prefix/`."""
+    """Return the bucket and prefix in a path of the form `s3://bucket/prefix/`."""
     parts = urlsplit(path)
     prefix = parts.path.strip("/")
     return parts.netloc, f"{prefix}/" if prefix else ""
@@ -52,7 +52,7 @@ def import_objects(account: str, path: str, folder: Path) -> None:
 
 
 def write(path: Path, key: FakeKey, *, is_folder: bool) -> None:
-    """Write an object's content atomically."""
+    """Write an object atomically, as a file or a folder."""
     part = path.with_name(f".{path.name}.part")
     try:
         if is_folder:

@@ -28,7 +28,7 @@ def update_work_group(self: AthenaResponse) -> Reply:
 
 
 def update(configuration: dict[str, Any], updates: dict[str, Any]) -> None:
-    """Set each value; if `RemoveNAME` is true, remove NAME."""
+    """Set each updated value in `configuration`; if `RemoveNAME` is true, remove NAME instead."""
     for name, value in updates.items():
         if not name.startswith("Remove"):
             configuration[name] = value

@@ -1,4 +1,4 @@
-"""An Airflow on this machine that runs DAGs in the account with its role's permissions."""
+"""Runs DAGs in the account from a local Airflow that has only its role's permissions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
 
 class LocalAirflow:
-    """Steps that use an Airflow on this machine; for all but `start`, it must be running."""
+    """Steps that use a local Airflow instance; all except `start` require it to be running."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -107,7 +107,7 @@ class LocalAirflow:
         return Processes(self._check.folder, env)
 
     def start(self) -> Seen:
-        """Start Airflow from scratch, deleting what an earlier start of the check left behind."""
+        """Start Airflow from scratch, after stopping and deleting any instance started earlier."""
         stop_all(self._check.folder)
         shutil.rmtree(self._airflow.home, ignore_errors=True)
         self._role.renew()
@@ -133,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run an own job, and require its check to pass in every job of the run."""
+        """Run the own-job DAG; raise StepError unless every job in the run passes its check."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
@@ -157,7 +157,7 @@ class LocalAirflow:
         return Seen(found.summary)
 
     def rights(self) -> Seen:
-        """Check that AWS refused none of these runs' calls but refuses three forbidden ones."""
+        """Check that AWS refused none of the DAG runs' calls, but refuses three forbidden calls."""
         self.refuse_denied()
         if not self._check.account.on_aws:
             raise NotCheckedError("a local cloud does not enforce policies")
@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if AWS refused any of these runs' calls; `usd` is the runs' cost."""
+        """Raise StepError if the logs show that AWS refused a call; `usd` is the runs' cost."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -221,14 +221,14 @@ class LocalAirflow:
         return Run(run_id, self._usd(run_id), failure)
 
     def _end(self, client: AirflowClient, dag_id: str, run_id: str) -> None:
-        """Stop a run and its jobs after a timeout so that the run starts no more jobs."""
+        """Mark an unfinished run as failed so that it starts no more jobs, and end its jobs."""
         with suppress(httpx.HTTPError):
             client.change("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
         with suppress(*NO_ANSWER):
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, and check for the report; return the run and a summary."""
+        """Run a DAG that submits jobs, and require a report; return the run and a summary."""
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)
@@ -249,7 +249,7 @@ class LocalAirflow:
         return [self._read(ResultDocument, key) for key in keys if key.endswith(".json")]
 
     def _usd(self, run_id: str) -> float:
-        """Return the cost of the run's jobs, or 0 if it is unknown or on a local cloud."""
+        """Return the cost of the run's jobs in USD, or 0 if it is unknown or the cloud is local."""
         store = self._store(run_id)
         key = store.plan().spending_key if self._check.account.on_aws else None
         spent = run_spending(store, key) if key else None

@@ -38,7 +38,7 @@ def apply(check: Check) -> Seen:
 
 
 def apply_by(check: Check, terraform: Terraform) -> Seen:
-    """Apply; retry once if an environment is INVALID, as a new role may not have propagated yet."""
+    """Apply; retry once if an environment is INVALID, as a new role may still be propagating."""
     try:
         return _apply(terraform)
     except TerraformError as first:

@@ -61,7 +61,7 @@ def rules(account: str, region: str) -> dict[str, Any]:
 def new_event(
     account: str, region: str, detail_type: str, resources: list[str], detail: dict[str, Any]
 ) -> Event:
-    """Build an EventBridge event from Batch, with the current time."""
+    """Build an EventBridge event with Batch as its source and the current time."""
     now = time.time()
     return {
         "detail-type": detail_type,

@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend before the first request; the caller must close the scheduler.
+    """Replace moto's Batch backend before its first request; the caller must close the scheduler.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.
@@ -197,7 +197,7 @@ def install(settings: Settings) -> Scheduler:
 
 
 def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
-    """Replace moto's Batch backend with this one."""
+    """Replace moto's Batch backend with JobsBatchBackend."""
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = scheduler
     JobsBatchBackend.event_sender = events.Sender(scheduler)

@@ -1,6 +1,7 @@
 """Represents a compute environment's instances as a single container instance.
 
-It registers with its cluster when the environment's first job starts, and stays registered.
+The instance registers with its cluster when the environment's first job starts, and stays
+registered.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class Instance:
 
     @property
     def registered_at(self) -> int | None:
-        """When the instance started (epoch milliseconds); None if an earlier release started it."""
+        """When the instance started (epoch milliseconds); None in state from an earlier release."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
-        """Return the availability zone of the environment's first subnet."""
+        """Return the first subnet's availability zone, or the region's first if that is unknown."""
         region = str(self.environment.ecs_arn).split(":")[3]
         try:
             return str(ec2.get_subnet(self.resources["subnets"][0]).availability_zone)

@@ -25,7 +25,7 @@ class Container:
 
     @property
     def sees_all_gpus(self) -> bool:
-        """Whether the container requests no GPU but sees all (NVIDIA_VISIBLE_DEVICES is `all`)."""
+        """Whether the container requests no GPUs but sees all (NVIDIA_VISIBLE_DEVICES is `all`)."""
         asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
         return asks and self.requirements.gpus == 0
 

@@ -16,7 +16,7 @@ class AttemptEnd:
 
 
 def matches(pattern: str, value: str | None) -> bool:
-    """Return whether a pattern (exact, or a prefix with `*`) matches; `*` also matches None."""
+    """Return whether a value matches a pattern (exact, or a prefix and `*`); None matches `*`."""
     seen = value or ""
     return seen.startswith(pattern[:-1]) if pattern.endswith("*") else seen == pattern
 

@@ -1,4 +1,4 @@
-"""One job attempt: starts its containers, stops them and waits for them."""
+"""Runs a job attempt: starts its containers, stops them, and waits for them to end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempt:
-    """One attempt's containers; `stop` can be called at any time, from any thread."""
+    """Runs one attempt's containers; `stop` can be called at any time, from any thread."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Attempt:
         return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
     def resume(self) -> bool:
-        """Adopt the containers that an earlier server started; return whether all still exist."""
+        """Adopt an earlier server's containers, or start the attempt; return whether it runs."""
         try:
             for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
@@ -160,7 +160,7 @@ class Attempt:
         return end
 
     def _stopped_at(self) -> int:
-        """Return the current time in epoch milliseconds, or an earlier one if a fault says so."""
+        """Return the time now in epoch milliseconds, or an earlier time if a fault requires it."""
         name, started_at = self.job.submission.name, self.record.started_at
         if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
             return started_at - round(1000 * fault.early_seconds)

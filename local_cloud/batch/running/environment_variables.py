@@ -88,7 +88,7 @@ def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
 
 
 def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Restrict a process to its GPUs, but only if all exist; otherwise, CUDA would see none."""
+    """Return a variable limiting CUDA to these GPUs if all exist; if not, it would hide all."""
     if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
         return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
     return {}

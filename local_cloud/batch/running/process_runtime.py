@@ -69,7 +69,7 @@ class ProcessRuntime(Runtime):
         """Do nothing, because no process outlives its server."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
-        """Return None, because there is no engine."""
+        """Return None, because there is no container engine to query."""
         return None
 
     def close(self) -> None:

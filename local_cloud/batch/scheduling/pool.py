@@ -22,7 +22,7 @@ class Reservation:
 
 @dataclass
 class Pool:
-    """The machine's resources. Not thread-safe: callers must hold the scheduler's lock."""
+    """The resources of the machine or an instance; callers must hold the scheduler's lock."""
 
     vcpus: float
     memory_mib: int
@@ -37,16 +37,16 @@ class Pool:
         self.free_gpu_ids = [str(index) for index in range(self.gpus)]
 
     def can_ever_hold(self, needed: Requirements) -> bool:
-        """Return whether the job fits on the machine when nothing else is running."""
+        """Return whether a job fits when nothing else is running."""
         return needed.within(Requirements(self.vcpus, self.memory_mib, self.gpus))
 
     def can_hold(self, needed: Requirements) -> bool:
-        """Return whether the job fits on the machine now."""
+        """Return whether a job fits into the resources that are free now."""
         free = Requirements(self.free_vcpus, self.free_memory_mib, len(self.free_gpu_ids))
         return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
-        """Allocate resources, or reserve missing ones so that later jobs don't starve this one."""
+        """Allocate what a job needs, or reserve what it lacks so later jobs don't starve it."""
         short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,

@@ -40,7 +40,7 @@ class Scheduler:
     """Runs all queues' jobs on one machine.
 
     Attributes:
-        lock: guards every job's state, and the attributes below.
+        lock: guards every job's state and the scheduler's own state.
         on_running: called, with the lock held, for each job and attempt that has started.
         save: writes the state of all jobs to disk, if `--state` is given.
     """
@@ -99,7 +99,7 @@ class Scheduler:
             self._start_what_fits()
 
     def reclaim_time(self, task_id: str) -> datetime | None:
-        """Return when Spot will reclaim a running ECS task's host, or None if it won't."""
+        """Return when Spot will reclaim an ECS task's host, or None if it has given no notice."""
         found = self._find_task(task_id)
         return found and found[0].reclaimed_at
 
@@ -301,7 +301,7 @@ class Scheduler:
     def _finish(
         self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
     ) -> None:
-        """Finish a job, then finish or queue its array parent and the jobs that depend on it."""
+        """Finish a job and perhaps its array parent; fail or queue the jobs that depend on them."""
         job.finish(status, reason, stopped_at)
         ended = [job]
         while ended:

@@ -279,7 +279,7 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert raw == f"result documents from g5.xlarge, for `batchmark compare`: {documents}"
-    assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
+    assert copies.startswith("files under runs/ and raw/ are in the bucket")
     assert copies.endswith(f"copies are in {folder}")
     assert done.endswith("done")
     assert last.endswith(f"{folder}/sample/index.html")

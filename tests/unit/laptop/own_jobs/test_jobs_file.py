@@ -69,7 +69,7 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     assert choose({"convert": JOB}, None, file) == "convert"
     assert choose(several, "train", file) == "train"
     with pytest.raises(
-        LaptopError, match="defines 2 own jobs, convert, train: choose one with JOB="
+        LaptopError, match=r"defines 2 own jobs \(convert, train\): choose one with JOB="
     ):
         choose(several, None, file)
     with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):

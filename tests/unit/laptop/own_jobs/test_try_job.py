@@ -74,7 +74,7 @@ def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_pa
     ((*_, options),) = ran
     assert (options["runs"], options["more"]) == (5, f"trend:  {tmp_path / 'trends.html'}\n")
     said = capsys.readouterr().out
-    assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the example; for other" in said
+    assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the thumbnails example; for" in said
 
 
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
