@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job of `other`'s size fits; the system and ECS always reserve some memory."""
+        """Whether a job as large as `other` fits; the OS and ECS always reserve some memory."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib

@@ -94,7 +94,7 @@ def main_node_id(job_id: str) -> str:
 
 
 def main_node_ids(job: JobDescription) -> list[str]:
-    """Return a list with a multi-node job's main node id; it is empty for nodes and other jobs."""
+    """Return a list with the ID of a multi-node job's main node; empty for nodes and other jobs."""
     has_nodes = job.get("nodeProperties", {}).get("numNodes")
     is_node = NODE_SEPARATOR in job["jobId"]
     return [main_node_id(job["jobId"])] if has_nodes and not is_node else []

@@ -89,7 +89,7 @@ class Search:
 
     @property
     def newest(self) -> NDArray[np.int64]:
-        """Candidates for a level that lasts to the end, however few runs it has."""
+        """Candidates for a level that lasts to the end of the series, however few runs it has."""
         return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
 
     def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:

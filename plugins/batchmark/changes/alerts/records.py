@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """The alert for a regression, which has only one even if later runs see it differently."""
+    """The only alert for a regression, even if later runs see the regression differently."""
 
     id: Shown
     change: Change
