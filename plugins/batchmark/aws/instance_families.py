@@ -32,8 +32,8 @@ class GpuFamily(Record):
     whole_gpus: bool = True
     least_driver: int | None = Field(
         default=None,
-        description="oldest NVIDIA driver branch that supports the GPU; null if the driver in "
-        "every AMI does",
+        description="oldest NVIDIA driver branch that supports the GPU; null if every AMI's "
+        "driver supports it",
     )
     refused: str | None = Field(
         default=None, description="key of the reason in `refusals`; null if the family is supported"

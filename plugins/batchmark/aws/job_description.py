@@ -119,7 +119,7 @@ def sum_or_none(seconds: Iterable[float | None]) -> float | None:
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """Return the seconds that a job's attempts ran in total; None if unknown or it isn't finished.
+    """Return the seconds that a job's attempts ran in total; None if unknown or the job is live.
 
     For an array job, this is the time during which any child ran, as they share one instance.
     """

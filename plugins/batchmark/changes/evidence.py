@@ -235,7 +235,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield the row and length of stretches that prove a new level: the strongest per end."""
+        """Yield row and length of the strongest stretch that proves a new level, for each end."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

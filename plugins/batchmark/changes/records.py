@@ -198,7 +198,9 @@ class Confirmation(Record):
         description="the fresh jobs' figures in job order, in seconds"
     )
     job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
-    hosts: int | None = Field(description="number of instances they ran on; null if unknown")
+    hosts: int | None = Field(
+        description="number of instances that the fresh jobs ran on; null if unknown"
+    )
     other_hosts: int | None = Field(
         default=None,
         description="how many of these instances the run itself did not use; null if unknown",

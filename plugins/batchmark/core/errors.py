@@ -36,7 +36,7 @@ class BudgetError(PlanError):
 
 
 class CollectError(BatchmarkError):
-    """A job has no usable result."""
+    """Results are missing or can't be used."""
 
 
 class NoiseError(BatchmarkError):
@@ -60,7 +60,7 @@ class LayerError(BatchmarkError):
 
 
 class DiagnosisError(BatchmarkError):
-    """A diagnosis can't be started."""
+    """A question of a diagnosis can't be answered."""
 
 
 class AlertError(BatchmarkError):

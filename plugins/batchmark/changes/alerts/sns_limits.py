@@ -1,4 +1,4 @@
-"""Amazon SNS limits: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
+"""Fits texts to SNS limits: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
 
 from __future__ import annotations
 

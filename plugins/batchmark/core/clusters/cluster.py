@@ -34,7 +34,7 @@ class Cluster(Published):
     target: Line = Field(description="target name used for the node in results")
     instance_type: Line
     gpus: PositiveCount = Field(
-        description="number of GPUs in the only node, which vcpus and memory_mib describe, too"
+        description="number of GPUs in the only node, to which vcpus and memory_mib also refer"
     )
     vcpus: PositiveCount
     memory_mib: PositiveCount

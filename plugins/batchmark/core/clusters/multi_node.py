@@ -37,8 +37,8 @@ class FileSystem(Record):
     repository: Line = Field(description="s3:// folder linked to the file system as `folder`")
     folder: Line = Field(description="path in the file system, such as /images")
     id_parameter: Line = Field(
-        description="SSM parameter from which nodes read the file system's id at boot; `none` if "
-        "there is no file system"
+        description="SSM parameter from which nodes read the file system's id at boot; its value "
+        "is `none` if there is no file system"
     )
 
     @property
