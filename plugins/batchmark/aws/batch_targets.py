@@ -56,7 +56,7 @@ def none_if_missing(call: Callable[..., Any], **arguments: Any) -> Any | None:
 
 
 def why_unread(error: BotoCoreError | ClientError) -> str:
-    """Explain why a call failed and, if permission was denied, how to obtain it."""
+    """Explain why a call failed and, if permission was denied, how to grant it."""
     if (code := error_code(error)) is None:
         return f"AWS did not respond: {error}"
     message = error.response["Error"].get("Message", "")
@@ -175,7 +175,7 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """Return a container's VCPU, MEMORY (MiB) and GPU requirements, also from legacy fields."""
+    """Return a container's VCPU, MEMORY (MiB) and GPU requirements, including legacy fields."""
     fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
     named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
     return {kind: float(value) for kind, value in (fields | named).items() if value}

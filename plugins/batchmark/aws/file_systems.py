@@ -1,4 +1,4 @@
-"""Manages FSx for Lustre file systems, their S3 links, and the SSM parameter with one's ID."""
+"""Manages FSx for Lustre file systems, their S3 links, and the SSM parameter that names one."""
 
 from __future__ import annotations
 

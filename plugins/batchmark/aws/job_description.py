@@ -170,7 +170,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     """Return the lengths of a job's phases in seconds, and its timestamps, as a JSON object.
 
     Batch does not record when a job became RUNNABLE or STARTING. `first_seen` therefore holds the
-    time, in seconds since the epoch, when a watcher first saw the job in each state.
+    time, in seconds since the epoch, when a watcher last saw the job enter each state.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]

@@ -42,7 +42,7 @@ class JobHost(Record):
 
 
 def host_of(clients: Clients, job: JobDescription) -> JobHost:
-    """Look up a job's host. Details that AWS denies or has forgotten are logged and left null."""
+    """Look up a job's host. Details denied or forgotten by AWS are null; errors are logged."""
     arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()

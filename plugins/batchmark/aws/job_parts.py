@@ -68,7 +68,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
 
 
 def most_informative_child(job: JobDescription) -> JobDescription:
-    """Return an array job's most informative child; return any other job unchanged."""
+    """Return the most informative child of an array or multi-node job; return others unchanged."""
     children = job.get(CHILDREN)
     if not children:
         return job

@@ -182,7 +182,7 @@ def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Itera
 def _add_speedups(
     groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
 ) -> None:
-    """Add each changed speedup to the groups with the changes in times that explain it."""
+    """Add each changed speedup to the groups with the changes in time that explain it."""
     group_of = {point: group for group in groups for point in group.points}
     for speedup, times in explained.items():
         for group in {id(group_of[time]): group_of[time] for time in times}.values():

@@ -96,7 +96,7 @@ class NoiseDensity(PerRow):
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
     def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
-        """Return log densities of later runs, relative to their windows' centers; (rows, ...)."""
+        """Return log densities of later runs' offsets from the windows' centers; (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
         # In place: half of the search's time is spent here.

@@ -226,7 +226,7 @@ class Cause(Record):
 
 
 class Change(Record):
-    """An event in which one or more series moved together."""
+    """An event in which one series moved to another level, or several did so together."""
 
     kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(

@@ -69,7 +69,8 @@ class PriceTable(Record):
     region: str
     operating_system: Literal["Linux"] = "Linux"
     as_of: date = Field(
-        description="day on which the prices, including Spot prices, were requested"
+        description="day on which the prices, including Spot prices, were requested, or on which "
+        "AWS published the file they come from"
     )
     source: str
     source_url: str | None = None

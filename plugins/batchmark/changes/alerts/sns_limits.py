@@ -1,4 +1,4 @@
-"""Fits texts to SNS limits: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
+"""Fits messages into SNS limits: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
 
 from __future__ import annotations
 
