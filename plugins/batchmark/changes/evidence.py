@@ -187,7 +187,10 @@ class Candidates(PerRow):
 
     @cached_property
     def shifts(self) -> Array:
-        """SHIFTS in each candidate's direction, scaled so one fits its first runs; (q, shifts)."""
+        """SHIFTS in each candidate's direction, scaled so that one fits its first runs.
+
+        Shape (q, shifts).
+        """
         sign = np.where(self.up, 1, -1)
         first = self.later[:, :LEAST_AFTER]
         first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign

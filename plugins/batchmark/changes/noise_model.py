@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Return later runs' density (q, n) by Student's t with these degrees of freedom (q, 1)."""
+        """Return later runs' density (q, n) by Student's t, given degrees of freedom (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
@@ -269,7 +269,7 @@ def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
 
 
 def runs_at(values: Array, indexes: NDArray[np.int64], steps: NDArray[np.int64]) -> Array:
-    """Return the runs at these offsets from each index, (indexes, steps); NaN where missing."""
+    """Return the runs that are `steps` away from each index, (indexes, steps); NaN if missing."""
     places = indexes[:, None] + steps
     there = (places >= 0) & (places < values.size)
     return np.where(there, values.take(places, mode="clip"), np.nan)

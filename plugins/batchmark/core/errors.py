@@ -40,7 +40,7 @@ class CollectError(BatchmarkError):
 
 
 class NoiseError(BatchmarkError):
-    """Noise can't be estimated from these jobs, or a stored table can't be read."""
+    """Noise can't be estimated from the given jobs, or a stored noise table can't be read."""
 
 
 class PriceError(BatchmarkError):

@@ -78,7 +78,7 @@ class Subject:
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield the candidates' findings, as certain only if every candidate is surely blocked."""
+        """Yield the candidates' findings, certain only if every candidate is surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
