@@ -51,7 +51,9 @@ class FamilyQuotas(Record):
 class InstanceFamilies(Record):
     sources: dict[str, str] = Field(description="source and date of each kind of fact")
     ecs_gpu_ami_driver: int = Field(description="driver branch of the ECS-optimised GPU AMI")
-    refusals: dict[str, str] = Field(description="clauses that state the reason and an alternative")
+    refusals: dict[str, str] = Field(
+        description="clauses that state why a family is refused, and an alternative"
+    )
     gpu_families: dict[str, GpuFamily]
     quotas: tuple[FamilyQuotas, ...]
 

@@ -24,7 +24,7 @@ class Cluster(Published):
     stale = "apply terraform/stacks/eks_gpu_sharing from this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="name of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that the cluster belongs to")
     region: Line
     cluster: Line
     node_group: Line

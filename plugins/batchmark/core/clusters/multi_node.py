@@ -58,7 +58,7 @@ class MultiNode(Published):
     stale = "apply terraform/stacks/multi_node from this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="name of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that the stack belongs to")
     region: Line
     target: Line = Field(description="target name used for the nodes in results")
     device: Literal["cpu", "cuda"]
