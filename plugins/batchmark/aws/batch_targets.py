@@ -56,7 +56,7 @@ def none_if_missing(call: Callable[..., Any], **arguments: Any) -> Any | None:
 
 
 def why_unread(error: BotoCoreError | ClientError) -> str:
-    """Explain why a call failed and how to fix it."""
+    """Explain why a call failed and, if permission was denied, how to grant it."""
     if (code := error_code(error)) is None:
         return f"AWS did not respond: {error}"
     message = error.response["Error"].get("Message", "")
@@ -175,7 +175,7 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """Return the VCPU, MEMORY (MiB) and GPU that a container requests, even in legacy fields."""
+    """Return a container's VCPU, MEMORY (MiB) and GPU requirements, including legacy fields."""
     fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
     named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
     return {kind: float(value) for kind, value in (fields | named).items() if value}
@@ -201,7 +201,7 @@ def published_environments(target: Target) -> dict[PurchaseOption, str]:
 
 
 def published_queues(targets: Mapping[str, Target]) -> list[str]:
-    """Return the ARNs of all of these targets' queues."""
+    """Return the ARNs of the targets' queues, without duplicates."""
     queues = [
         queue
         for target in targets.values()

@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job of `other`'s size fits; the system and ECS always reserve some memory."""
+        """Whether a job as large as `other` fits; the OS and ECS always reserve some memory."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib
@@ -77,7 +77,7 @@ def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
-    """List the types that `instanceTypes` allows; it can name types, families and bundles."""
+    """List the types that `instanceTypes` allows; it can contain types, families and bundles."""
     values = [value for name in named for value in BUNDLES.get(name, (name,))]
     patterns = sorted({value if "." in value else f"{value}.*" for value in values})
     found = map(InstanceType.of, described_types(ec2, patterns))

@@ -1,4 +1,4 @@
-"""Manages FSx for Lustre file systems, S3 links, and the SSM parameter with a file system's id."""
+"""Manages FSx for Lustre file systems, their S3 links, and the SSM parameter that names one."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def why_failed(described: Mapping[str, Any]) -> str:
 
 
 class Parameter(NamedTuple):
-    """The SSM parameter with the file system's id, which nodes read at boot."""
+    """The SSM parameter that holds a file system's ID, which nodes read at boot."""
 
     value: str  # id of a file system, or NO_FILE_SYSTEM
     changed_at: datetime

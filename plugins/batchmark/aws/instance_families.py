@@ -1,7 +1,7 @@
 """EC2 instance families: their GPUs, their vCPU quotas, and why Terraform refuses some of them.
 
-Terraform has a copy of the table in `terraform/modules/batch`, and the job's `machine/cards.py`
-repeats the GPU cards.
+Terraform has a copy of the table in `terraform/modules/batch`, and `machine/cards.py` in
+the job image repeats the GPU cards.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class GpuFamily(Record):
     whole_gpus: bool = True
     least_driver: int | None = Field(
         default=None,
-        description="oldest NVIDIA driver branch that supports the GPU; null if the driver in "
-        "every AMI does",
+        description="oldest NVIDIA driver branch that supports the GPU; null if every AMI's "
+        "driver supports it",
     )
     refused: str | None = Field(
         default=None, description="key of the reason in `refusals`; null if the family is supported"
@@ -51,7 +51,9 @@ class FamilyQuotas(Record):
 class InstanceFamilies(Record):
     sources: dict[str, str] = Field(description="source and date of each kind of fact")
     ecs_gpu_ami_driver: int = Field(description="driver branch of the ECS-optimised GPU AMI")
-    refusals: dict[str, str] = Field(description="clauses that state the reason and an alternative")
+    refusals: dict[str, str] = Field(
+        description="clauses that state why a family is refused, and an alternative"
+    )
     gpu_families: dict[str, GpuFamily]
     quotas: tuple[FamilyQuotas, ...]
 

@@ -97,7 +97,7 @@ def has_run(attempt: Mapping[str, Any]) -> bool:
 
 
 def seconds_between(start: int | None, stop: int | None) -> float | None:
-    """Return the seconds between two of Batch's timestamps in ms, or None if they are invalid.
+    """Return the seconds between two Batch timestamps in ms; None if one is missing or invalid.
 
     A stop that is not later than the start is invalid.
     """
@@ -119,7 +119,7 @@ def sum_or_none(seconds: Iterable[float | None]) -> float | None:
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """Return the total run time of a job's attempts in seconds, or None if unknown or unfinished.
+    """Return the seconds that a job's attempts ran in total; None if unknown or the job is live.
 
     For an array job, this is the time during which any child ran, as they share one instance.
     """
@@ -167,10 +167,10 @@ def is_reclaimed(job: JobDescription) -> bool:
 
 
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Return a job's phases in seconds and its timestamps, as JSON.
+    """Return the lengths of a job's phases in seconds, and its timestamps, as a JSON object.
 
     Batch does not record when a job became RUNNABLE or STARTING. `first_seen` therefore holds the
-    time, in seconds since the epoch, when a watcher first saw the job in each state.
+    time, in seconds since the epoch, when a watcher last saw the job enter each state.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]

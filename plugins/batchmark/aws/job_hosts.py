@@ -42,7 +42,7 @@ class JobHost(Record):
 
 
 def host_of(clients: Clients, job: JobDescription) -> JobHost:
-    """Look up a job's host. Details that AWS denies or has forgotten are logged and left null."""
+    """Look up a job's host. Details denied or forgotten by AWS are null; errors are logged."""
     arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()
@@ -100,7 +100,7 @@ def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, An
 
 
 def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the first item that AWS describes, or an empty dictionary if it doesn't respond."""
+    """Return the first item that AWS describes, or an empty dictionary if it describes none."""
     try:
         return next(iter(find()), {})
     except NO_ANSWER as error:

@@ -116,7 +116,7 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """Return a text's last lines, except for empty lines and the wrapper's own lines."""
+    """Return a text's last `count` lines, ignoring empty lines and those written by the wrapper."""
     kept = (
         line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
     )

@@ -68,7 +68,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
 
 
 def most_informative_child(job: JobDescription) -> JobDescription:
-    """Return an array job's most informative child; return any other job unchanged."""
+    """Return the most informative child of an array or multi-node job; return others unchanged."""
     children = job.get(CHILDREN)
     if not children:
         return job
@@ -94,7 +94,7 @@ def main_node_id(job_id: str) -> str:
 
 
 def main_node_ids(job: JobDescription) -> list[str]:
-    """Return a list with a multi-node job's main node id; it is empty for nodes and other jobs."""
+    """Return a list with the ID of a multi-node job's main node; empty for nodes and other jobs."""
     has_nodes = job.get("nodeProperties", {}).get("numNodes")
     is_node = NODE_SEPARATOR in job["jobId"]
     return [main_node_id(job["jobId"])] if has_nodes and not is_node else []

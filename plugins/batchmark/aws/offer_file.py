@@ -46,7 +46,7 @@ GZIP = b"\x1f\x8b"
 
 
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Read prices for all sizes of the given types' families and of the usable GPU families.
+    """Read prices for all sizes of the given types' families and of supported GPU families.
 
     The table has no Spot prices. Its notes explain why any of the given types have no price.
 

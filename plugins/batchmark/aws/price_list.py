@@ -155,7 +155,7 @@ def _clause(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Update a region's committed price table; return 1 if current prices can't be obtained."""
+    """Update a region's price table; return 1 if the region is unknown or there are no prices."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="table to write (default: the committed one)")

@@ -53,12 +53,15 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table; each calibration run also keeps its own."""
+    """Return the key of a target's current noise table; calibrations also keep their own tables."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
 def dated_key(folder: str, day: date, run_id: str, ending: str) -> str:
-    """Return the key of a report that isn't from a benchmark run; `ending` is json or html."""
+    """Return the key for a report from a DAG run other than a benchmark, filed by date.
+
+    `ending` is `json` or `html`.
+    """
     return f"{folder}/{day:%Y-%m-%d}/{slug(run_id)}.{ending}"
 
 
@@ -110,7 +113,7 @@ class Bucket:
         version: str | None,
         content_type: str = "application/json",
     ) -> bool:
-        """Replace an object's given version, or create it if None; return False on a conflict."""
+        """Replace this version of an object (None: create it); return False on a conflict."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
             self.put(key, body, content_type, **condition)
@@ -174,7 +177,7 @@ class Bucket:
         return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
-        """List the folder names directly below `prefix`."""
+        """List the names of the folders directly below `prefix`."""
         found = self._listed("CommonPrefixes", prefix, Delimiter="/")
         return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in found]
 
@@ -212,7 +215,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether the folder's booking or collected run names this run (old plans don't)."""
+        """Whether the folder's booking or collected run names this run; old plans name none."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)

@@ -105,7 +105,7 @@ def runs_around(points: Iterable[ChangePoint]) -> set[str]:
 
 
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
-    """Check whether both changes could have begun with the same run."""
+    """Check whether two changes could have begun with the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
@@ -126,7 +126,7 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 
 
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
-    """Return the time changes that explain a change in a speedup.
+    """Return the changes in GPU and CPU times that explain a change in a speedup.
 
     The GPU time moved in the same direction as the speedup (better or worse), and the CPU time
     moved in the opposite one.
@@ -182,7 +182,7 @@ def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Itera
 def _add_speedups(
     groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
 ) -> None:
-    """Add each changed speedup to the groups with the time changes that explain it."""
+    """Add each changed speedup to the groups with the changes in time that explain it."""
     group_of = {point: group for group in groups for point in group.points}
     for speedup, times in explained.items():
         for group in {id(group_of[time]): group_of[time] for time in times}.values():

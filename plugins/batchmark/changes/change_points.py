@@ -71,7 +71,7 @@ def newest(
     fresh: Sequence[bool],
     evidence: Sequence[float],
 ) -> list[Newest | None]:
-    """Weigh each series' newest figures; None for a series whose last level is too recent.
+    """Return the evidence in each series' newest figures; None if its last level is too recent.
 
     Takes the same arguments as `search`.
     """

@@ -178,7 +178,7 @@ def p_value(before: Array, after: Array) -> float:
 
 
 def _clipped(logs: Array) -> Array:
-    """Clip outliers to CLIP robust standard deviations."""
+    """Clip outliers to CLIP robust standard deviations from the median."""
     center = np.median(logs)
     bound = CLIP * MAD_TO_SD * np.median(np.abs(logs - center)) + LEAST_SPREAD
     return np.clip(logs, center - bound, center + bound)

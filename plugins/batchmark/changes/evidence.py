@@ -89,7 +89,7 @@ class Search:
 
     @property
     def newest(self) -> NDArray[np.int64]:
-        """Candidates for a level that lasts to the end, however few runs it has."""
+        """Candidates for a level that lasts to the end of the series, however few runs it has."""
         return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
 
     def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
@@ -187,7 +187,10 @@ class Candidates(PerRow):
 
     @cached_property
     def shifts(self) -> Array:
-        """SHIFTS in each candidate's direction, scaled so one fits its first runs; (q, shifts)."""
+        """SHIFTS in each candidate's direction, scaled so that one fits its first runs.
+
+        Shape (q, shifts).
+        """
         sign = np.where(self.up, 1, -1)
         first = self.later[:, :LEAST_AFTER]
         first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign
@@ -235,7 +238,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield the row and length of stretches that prove a new level: the strongest per end."""
+        """Yield the row and length of each end's strongest stretch that proves a new level."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

@@ -27,7 +27,7 @@ def evidence_needed(histories: Sequence[Series], false_alerts_a_month: float) ->
 
 
 def evidence_of(figures: float, false_alerts_a_month: float) -> float:
-    """Return the evidence needed at this many figures a month; metrics share the alerts equally."""
+    """Return the evidence needed at this many figures a month; metrics share the limit equally."""
     too_many = RATE * max(figures, 1) * len(Metric) / false_alerts_a_month
     return EVIDENCE + max(0.0, math.log(too_many) / DECAY)
 

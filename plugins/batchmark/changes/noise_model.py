@@ -96,7 +96,7 @@ class NoiseDensity(PerRow):
         return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
     def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
-        """Return log densities of later runs, relative to their windows' centers; (rows, ...)."""
+        """Return log densities of later runs' offsets from the windows' centers; (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
         # In place: half of the search's time is spent here.
@@ -244,7 +244,7 @@ class _Cores(PerRow):
         return first, second, self.flat
 
     def density(self, values: Array, freedom: Array) -> Array:
-        """Return later runs' density (q, n) by Student's t with these degrees of freedom (q, 1)."""
+        """Return later runs' density (q, n) by Student's t, given degrees of freedom (q, 1)."""
 
         def core(at: Array) -> Array:
             return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
@@ -269,7 +269,7 @@ def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
 
 
 def runs_at(values: Array, indexes: NDArray[np.int64], steps: NDArray[np.int64]) -> Array:
-    """Return the runs at these offsets from each index, (indexes, steps); NaN where missing."""
+    """Return the runs that are `steps` away from each index, (indexes, steps); NaN if missing."""
     places = indexes[:, None] + steps
     there = (places >= 0) & (places < values.size)
     return np.where(there, values.take(places, mode="clip"), np.nan)

@@ -198,7 +198,9 @@ class Confirmation(Record):
         description="the fresh jobs' figures in job order, in seconds"
     )
     job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
-    hosts: int | None = Field(description="number of instances they ran on; null if unknown")
+    hosts: int | None = Field(
+        description="number of instances that the fresh jobs ran on; null if unknown"
+    )
     other_hosts: int | None = Field(
         default=None,
         description="how many of these instances the run itself did not use; null if unknown",
@@ -224,7 +226,7 @@ class Cause(Record):
 
 
 class Change(Record):
-    """An event in which one or more series moved together."""
+    """An event in which one series moved to another level, or several did so together."""
 
     kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(

@@ -80,7 +80,7 @@ def _points(
 def _by_levels(
     series: Series, points: Iterable[ChangePoint], runs: int
 ) -> tuple[Standing, float | None]:
-    """Return the standing, plus the tail probability if noise has yet to be ruled out."""
+    """Return a series' standing, and the tail probability if noise must still be ruled out."""
     line = timeline(series, runs)
     begins = {
         line.run_ids.index(point.first_run_id): point

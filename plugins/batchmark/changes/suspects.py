@@ -6,7 +6,7 @@ weighs like all others (`timelines.ledger`), so a level that they confirm shows 
 One job runs first, and two more if the level is still possible. Most suspects are outliers, and
 therefore cost only one job.
 
-`make bench-reruns` measures the constants, and `python -m benchmarks.detector.reruns HARNESS --set
+`make bench-reruns` evaluates the constants, and `python -m benchmarks.detector.reruns HARNESS --set
 NAME=VALUE` shows what another value would do.
 """
 
@@ -59,7 +59,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, reasons why some can't be measured again, and hard-to-watch series."""
+    """A run's suspects, why some can't be measured again, and which series are hard to watch."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def check_environment(
 
 
 def check_published(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check the published resources that don't belong to a target."""
+    """Check the published resources that all targets share: the bucket, topic and log groups."""
     config, client = environment.config, environment.client
     bucket, topic = config.bucket, config.topic_arn
     yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)

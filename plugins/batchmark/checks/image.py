@@ -50,7 +50,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
-    """Return the targets that run each image, by the image in their job definitions."""
+    """Return the target names, grouped by the image in their job definitions."""
     images: dict[str, list[str]] = {}
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition)

@@ -20,7 +20,7 @@ AskRun = Callable[[RunName], RunState]
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges whether resources leaked, given clients, a run lookup, age limits and the time."""
+    """Judges if resources have leaked, given clients, a run lookup, age limits and the time."""
 
     client: Clients
     ask_run: AskRun

@@ -14,7 +14,7 @@ from batchmark.core.names import TARGET_TAG
 
 
 def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
-    """List the control plane and the node, or any leftover instances if the group's size is 0."""
+    """List the control plane, and the node or, if the group has none, any leftover instances."""
     eks = judge.client("eks")
     described = eks.describe_cluster(name=cluster.cluster)["cluster"]
     found = Resource(

@@ -18,7 +18,7 @@ NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that each quota allows one job of every target, both alone and all at once.
+    """Check that each quota allows one job of every target, separately and all at once.
 
     All nodes of a multi-node job count. A quota that is too small for a target fails only if
     the target has no other purchase option. Other usage of the quota is not considered.

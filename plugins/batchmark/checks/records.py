@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the wors
 
 
 class Check(Record):
-    """One question, with what AWS returned and a remedy if something is wrong."""
+    """The answer to one question, with what AWS returned and a remedy if something is wrong."""
 
     name: str
     target: str = Field(description="one or more targets, or 'all'")

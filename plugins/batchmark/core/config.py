@@ -127,7 +127,8 @@ class Config(Published):
     )
     events_log_group: Line | None = Field(
         default=None,
-        description="log group for job state changes; null if published by an older release",
+        description="log group for job state changes; null if the configuration comes from an "
+        "older release",
     )
     monthly_cap_usd: float | None = Field(
         default=None,

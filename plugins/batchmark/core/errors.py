@@ -36,11 +36,11 @@ class BudgetError(PlanError):
 
 
 class CollectError(BatchmarkError):
-    """A job has no usable result."""
+    """Results are missing or can't be used."""
 
 
 class NoiseError(BatchmarkError):
-    """Noise can't be estimated from these jobs, or a stored table can't be read."""
+    """Noise can't be estimated from the given jobs, or a stored noise table can't be read."""
 
 
 class PriceError(BatchmarkError):
@@ -60,7 +60,7 @@ class LayerError(BatchmarkError):
 
 
 class DiagnosisError(BatchmarkError):
-    """A diagnosis can't be started."""
+    """A question of a diagnosis can't be answered."""
 
 
 class AlertError(BatchmarkError):

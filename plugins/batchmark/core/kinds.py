@@ -30,7 +30,7 @@ def benchmark(
     jobs: bool = True,
     no_reruns: str | None = None,
 ) -> Kind:
-    """Return the kind for a DAG that plans, books, measures and reports benchmark runs."""
+    """Return the kind of a DAG that plans, books, measures and reports on benchmark runs."""
     pages = ("report", "plan")
     return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 

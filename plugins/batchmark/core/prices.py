@@ -69,7 +69,8 @@ class PriceTable(Record):
     region: str
     operating_system: Literal["Linux"] = "Linux"
     as_of: date = Field(
-        description="day on which the prices, including Spot prices, were requested"
+        description="day on which the prices, including Spot prices, were requested, or on which "
+        "AWS published the file they come from"
     )
     source: str
     source_url: str | None = None
@@ -93,7 +94,7 @@ class PriceTable(Record):
         return self.model_copy(update=kept)
 
     def without_old_spot(self, now: datetime) -> PriceTable:
-        """Return a copy of the table, without its Spot prices if they are too old to use."""
+        """Return the table, without its Spot prices if they are too old to use."""
         if not self.spot or self.age_days(now) <= SPOT_DAYS:
             return self
         note = f"The committed Spot prices from {self.as_of} are too old to use."

@@ -1,1 +1,1 @@
-"""Stores an alert in the result bucket for each change, and sends one message per run."""
+"""Stores regressions as alerts in the result bucket, and sends at most one message per run."""

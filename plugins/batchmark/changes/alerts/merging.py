@@ -153,7 +153,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """Return the recovery that an improvement brings an alert's series; None if none recovers."""
+    """Return the recovery of an alert's series through an improvement; None if none recovers."""
     worse = {(point.series, point.metric): point for point in alert.change.points}
     points = tuple(
         point

@@ -65,7 +65,7 @@ class Recovery(Record):
     causes: tuple[Cause, ...] = Field(
         default=(),
         description="what differs between the last run at the worse level and the first one "
-        "back, as in `Change`",
+        "back at the old level, as in `Change`",
     )
     closes: bool = Field(
         description="whether most of the alert's series are back at their old level, "
@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """The alert for a regression, which has only one even if later runs see it differently."""
+    """The only alert for a regression, even if later runs see the regression differently."""
 
     id: Shown
     change: Change

@@ -244,7 +244,7 @@ def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool
 
 
 def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
-    """Make a change-free history with a series' level and noise; None if the series is short."""
+    """Make a change-free history with a series' level and noise; None if that series is short."""
     logs = np.log(one.series.values)
     if logs.size < FEWEST_FOR_NOISE:
         return None

@@ -199,7 +199,7 @@ def _groups_of(subject: Subject, environment: Described) -> list[Described]:
 def _made_for(environment: Described, group: Described) -> bool:
     """Whether the group's tags or name contain the environment's name; AWS documents neither.
 
-    Names seen so far have the form [AWSBatch-]<compute environment>-asg-<uuid>.
+    Group names seen so far have the form [AWSBatch-]<compute environment>-asg-<uuid>.
     """
     name = name_of(environment)
     tagged = {tag.get("Value") for tag in group.get("Tags", ())}

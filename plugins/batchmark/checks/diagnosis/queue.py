@@ -1,4 +1,4 @@
-"""Questions for Batch about the queue, its compute environments, the job and the jobs ahead."""
+"""Asks Batch about the queue, its compute environments, the job and the jobs ahead of it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def status_reason(subject: Subject) -> Iterator[Finding]:
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """Find logged events, possibly outdated, about the job (or the queue if no job is waiting)."""
+    """Check whether the job (any job if none is waiting) blocked the queue within the last hour.
+
+    The finding isn't certain, because the logged events can be outdated.
+    """
     if subject.events_log_group is None:
         return
     entries = all_pages(
@@ -105,7 +108,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older waiting jobs. A queue without a scheduling policy is first-in, first-out."""
+    """Find older waiting jobs: a queue without a scheduling policy is first in, first out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return

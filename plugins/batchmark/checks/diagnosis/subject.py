@@ -78,7 +78,7 @@ class Subject:
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield the candidates' findings, marked certain only if all of them are surely blocked."""
+        """Yield the candidates' findings, certain only if every candidate is surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):
@@ -127,5 +127,5 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:
-    """Return how many instances a job needs at once; also accepts an unmodified job definition."""
+    """Return how many instances a job needs at once, given its description or job definition."""
     return int(described.get("nodeProperties", {}).get("numNodes", 1))

@@ -24,7 +24,7 @@ class Cluster(Published):
     stale = "apply terraform/stacks/eks_gpu_sharing from this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="name of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that the cluster belongs to")
     region: Line
     cluster: Line
     node_group: Line
@@ -34,7 +34,7 @@ class Cluster(Published):
     target: Line = Field(description="target name used for the node in results")
     instance_type: Line
     gpus: PositiveCount = Field(
-        description="number of GPUs in the only node, which vcpus and memory_mib describe, too"
+        description="number of GPUs in the only node, to which vcpus and memory_mib also refer"
     )
     vcpus: PositiveCount
     memory_mib: PositiveCount

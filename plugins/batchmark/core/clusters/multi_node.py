@@ -37,8 +37,8 @@ class FileSystem(Record):
     repository: Line = Field(description="s3:// folder linked to the file system as `folder`")
     folder: Line = Field(description="path in the file system, such as /images")
     id_parameter: Line = Field(
-        description="SSM parameter from which nodes read the file system's id at boot; `none` if "
-        "there is no file system"
+        description="SSM parameter from which nodes read the file system's id at boot; its value "
+        "is `none` if there is no file system"
     )
 
     @property
@@ -58,7 +58,7 @@ class MultiNode(Published):
     stale = "apply terraform/stacks/multi_node from this release"
 
     schema_version: Literal[1]
-    name: Line = Field(description="name of the installation that it belongs to")
+    name: Line = Field(description="name of the installation that the stack belongs to")
     region: Line
     target: Line = Field(description="target name used for the nodes in results")
     device: Literal["cpu", "cuda"]
