@@ -153,7 +153,7 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """The first run of each time change that an alert or improvement has announced, by series.
+        """The first run of each change in times that an alert or improvement announced, by series.
 
         This run's announcements are excluded, so that a retry decides as the first try did.
         """
@@ -253,7 +253,7 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """Collect the results of the first rounds' fresh jobs; empty if none were planned."""
+        """Collect results of the first `rounds` rounds of fresh jobs; empty if there were none."""
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
@@ -335,7 +335,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Return whether a change begins near one of the `runs` for its series or a speedup's sides."""
+    """Return whether a speedup's change begins near one of the `runs` given for its two times."""
     row = point.series
     sides = {row.target, row.against}
     return any(

@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result for one set of parameter values, with normalised names.
+    """Another tool's result for a benchmark and its parameter values, with normalised names.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
@@ -200,7 +200,7 @@ def sample_figures(
 ) -> Row:
     """Return statistics for positive samples, for which lower is better.
 
-    `processes` gives each process's sample count; by default, one process took them all.
+    `processes` gives each process's sample count; by default, one process took all samples.
     """
     turns = [[[count] for count in processes]] if processes else None
     return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}

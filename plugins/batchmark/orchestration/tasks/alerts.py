@@ -1,7 +1,7 @@
 """The alert tasks in benchmark runs and in the DAGs change_alert and send_alerts.
 
-`open_alerts` decides and stores, `publish_alerts` sends, and `announce_regressions` notifies other
-DAGs. The last doesn't depend on the second, so it isn't delayed by a channel that is down.
+`open_alerts` creates and stores alerts, `publish_alerts` sends them, and `announce_regressions`
+notifies other DAGs. The last doesn't depend on the second, so a channel outage can't delay it.
 """
 
 from __future__ import annotations
