@@ -192,7 +192,10 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; if one is gone or was replaced, use a copy if one was stored."""
+    """Read a run's raw documents.
+
+    For one that is gone or was replaced, use the copy that older releases stored, if there is one.
+    """
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

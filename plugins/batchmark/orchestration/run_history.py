@@ -106,7 +106,7 @@ class RunHistory:
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """The histories of this run's series, by metric, without its fresh jobs."""
+        """The histories of this run's series, by metric, excluding its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
@@ -172,7 +172,7 @@ class RunHistory:
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
-        """The evidence that each series became slower, without this run's fresh jobs."""
+        """The evidence that each series became slower, excluding this run's fresh jobs."""
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:

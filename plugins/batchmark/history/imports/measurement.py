@@ -146,7 +146,7 @@ class Parsed:
     def of(
         cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
     ) -> Self:
-        """Read a file; `commit` and `recorded_at` apply to entries that don't state their own.
+        """Read a file's contents; `commit` and `recorded_at` are for entries that don't state them.
 
         Raises:
             ValueError: the whole file is unreadable.
@@ -212,7 +212,7 @@ def spread(low: float | None, median: float, high: float | None) -> float | None
 
 
 class Scale(NamedTuple):
-    """Converts a time per call or a call rate to seconds."""
+    """Converts a time per call or a call rate to seconds per call."""
 
     seconds: float  # of one of the unit; at a rate, of one call
     is_rate: bool

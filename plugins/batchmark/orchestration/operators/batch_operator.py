@@ -250,9 +250,10 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Defer until the job ends; with `request`, the trigger submits it when its turn comes.
+        """Defer until the job ends.
 
-        The timeout then allows for one extra turn, because other runs' jobs might come first.
+        With `request`, the trigger finds the job or submits it when its turn comes, and the timeout
+        allows for one extra turn, because other runs' jobs might come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None

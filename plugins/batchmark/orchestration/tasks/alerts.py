@@ -130,7 +130,7 @@ def announce_regressions(context: Context) -> None:
     """Emit a REGRESSIONS asset event with the alerts that the run opened.
 
     Raises:
-        AirflowSkipException: the run opened none, so there is no event.
+        AirflowSkipException: the run opened no alerts, so there is no event.
     """
     alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
     message = alerts.message(context["run_id"])
