@@ -41,7 +41,7 @@ class JobLimits(Record):
 
 
 class PlannedJob(Record):
-    """One of a run's Batch jobs: the n-th repeat of a suite on a target."""
+    """One of a run's planned jobs: the n-th repeat of a suite on a target."""
 
     target: Shown
     device: Literal["cpu", "cuda"] = Field(description="device that the target measures")
@@ -88,7 +88,7 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """The measured suite, with any size, node count, or number of sharing jobs or pods."""
+        """The suite, followed by the job's size, node count or replica count if it has one."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
@@ -138,7 +138,7 @@ class TargetWorst(JobLimits):
 
     @property
     def idle(self) -> str:
-        """The term that adds any idle seconds to the timeouts; empty if there are none."""
+        """The idle seconds as a term of the formula in `__str__`; empty if there are none."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
 
     def __str__(self) -> str:
@@ -175,16 +175,16 @@ class WorstCase(Record):
 
     @property
     def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
-        """The parts of the total: targets and file system."""
+        """The parts of the total: the targets and the file system, if the run creates one."""
         return (*self.targets, *([self.file_system] if self.file_system else ()))
 
     @property
     def unpriced(self) -> list[str]:
-        """The instance types without a price."""
+        """The instance types whose price is unknown."""
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
-        """Return the worst-case cost of one of a target's jobs; None if it has no jobs or price."""
+        """Return the worst-case cost of a target's job on `nodes` nodes; None if it is unknown."""
         worst = next((each for each in self.targets if each.target == target), None)
         if worst is None or worst.usd is None:
             return None
@@ -220,13 +220,13 @@ class RunPlan(Record):
 
     @property
     def own_job(self) -> str | None:
-        """The name of the own job or comparison that the plan runs; None for other kinds of run."""
+        """The name of the own job or comparison that the plan is for; None for other runs."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 
 
 class InterruptedAttempt(Record):
-    """An earlier attempt that lost its host, and the number of rows it had measured."""
+    """An earlier attempt that lost its host, with the result document that it left."""
 
     job_id: str
     job_attempt: int = Field(ge=1)
@@ -311,7 +311,7 @@ class StoredJob(Record):
 
     @property
     def batch_seconds(self) -> float | None:
-        """The run time according to Batch; None if Batch's times are impossible."""
+        """The run time according to Batch; None if its start and stop times are inconsistent."""
         seconds = (self.stopped_at - self.started_at).total_seconds()
         return seconds if seconds > 0 else None
 

@@ -52,7 +52,7 @@ class Version(GivenVersion):
 
 
 def since(before: Version, after: Version) -> str:
-    """Describe the change from one version to the next; empty if they agree.
+    """Describe the change from one version to the next, or return "" if they agree.
 
     A field that is unknown in either version doesn't count as a difference.
     """

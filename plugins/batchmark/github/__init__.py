@@ -1,1 +1,1 @@
-"""Accesses GitHub for action.yml: fetches main's results, and comments on pull requests."""
+"""Fetches the main branch's results and comments on pull requests, for action.yml."""

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     of_runner = "provided by GitHub's runner"
     for each in (begin, end):
         each.add_argument(
-            "--results", type=Path, required=True, help="folder that stores all files"
+            "--results", type=Path, required=True, help="folder for results and working files"
         )
         each.add_argument("--step-outputs", type=Path, required=True, help=f"file {of_runner}")
     begin.add_argument(
@@ -131,7 +131,7 @@ def _begin(options: argparse.Namespace) -> None:
 
 
 def _take(measured: Path, folder: Path) -> None:
-    """Copy existing results to the folder and file names that jobs on the runner use.
+    """Copy existing results to `folder`, under the file names that jobs on the runner use.
 
     Raises:
         CollectError: the results can't be read as one side of a comparison.

@@ -1,7 +1,7 @@
 """Decodes history files in a separate process with a memory limit.
 
-pyarrow has no memory limit: a wrong size in a file is noticed only when it is unpacked, and some
-damaged files crash the process. With a separate process, only the damaged file is lost.
+pyarrow has no memory limit: a wrong size in a file is noticed only when the data is unpacked, and
+some damaged files crash the process. With a separate process, only the damaged file is lost.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
 
 
 def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
-    """Format a row's newest figure, its level, how the two differ, and its last change."""
+    """Format a row's newest figure, its earlier level, how they differ, and its last change."""
     word, level, point = standing
     usable = series.usable()
     newest = float(series.values[usable[-1]])

@@ -117,8 +117,8 @@ def rebuild(
     """Write all missing or outdated history files, then remove those that belong to no source.
 
     Files written in the meantime are kept. Nothing outside `history/` is changed. Runs without
-    stored prices use those committed for the region. `progress` wraps the iterable of steps and is
-    also passed their number.
+    stored prices use the price table committed for the region. `progress` wraps the iterable of
+    steps and is also passed their number.
     """
     history = HistoryStore(s3, bucket)
     store = history.objects
@@ -192,7 +192,10 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; if one is gone or was replaced, use an older release's copy."""
+    """Read a run's raw documents.
+
+    For one that is gone or was replaced, use the copy that older releases stored, if there is one.
+    """
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))

@@ -238,7 +238,7 @@ def _groups(
 def _combined_codes(
     table: pa.Table, names: Sequence[str], chosen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return a code for each chosen row; rows with equal values in these columns share a code."""
+    """Return a code for each chosen row; rows that are equal in the columns `names` share one."""
     combined = np.zeros(chosen.size, np.int64)
     size = 1
     for name in names:

@@ -62,7 +62,7 @@ class HistoryView:
         return list(dict.fromkeys(self._store.unreadable))
 
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
-        """Return a suite's current rows, with COLUMNS.
+        """Return a suite's current rows, with the columns in COLUMNS.
 
         `least_runs` limits them to the latest months that together contain at least that many
         runs. The table is the same object as long as its files are unchanged.

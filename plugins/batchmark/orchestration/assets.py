@@ -29,7 +29,7 @@ _JOB_FIELDS: Any = {
 
 
 def report_metadata(run: StoredRun, comparison: Comparison, report_key: str) -> dict[str, Any]:
-    """Return the metadata of a REPORT event: the report's key, and each job's times and marks."""
+    """Return a REPORT event's metadata: the report's key, and the times of each job's stages."""
     documents = {
         job.job_id: job.model_dump(mode="json", include={"marks"})
         for target in comparison.targets

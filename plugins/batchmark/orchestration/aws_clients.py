@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """The AWS connection settings of the provider's operators and triggers, in hashable form."""
+    """The AWS connection settings of Airflow's AWS operators and triggers, in hashable form."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None
@@ -24,7 +24,7 @@ class AwsAccess(NamedTuple):
 
     @classmethod
     def of(cls, owner: Any) -> Self:
-        """Return the AWS settings from one of the provider's operators or triggers."""
+        """Return the settings of one of Airflow's AWS operators or triggers."""
         config = json.dumps(owner.botocore_config or {}, sort_keys=True)
         return cls(owner.aws_conn_id, owner.region_name or None, owner.verify, config)
 

@@ -173,7 +173,7 @@ def measure(
     plan: Callable[[Context], Arguments],
     layer: Callable[[], Layer] | None = None,
 ) -> tuple[Any, Any, Layer | None]:
-    """Add the tasks from checking a run to collecting its results.
+    """Add the tasks from the environment check to the collection of results.
 
     Returns the planning task, the collecting task, and the layer (None if there is none).
 

@@ -125,7 +125,7 @@ def own_job_params() -> dict[str, Param]:
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Return each own job's sizes, by job name, from the environment variable.
+    """Return each own job's sizes, by job name, as given in OWN_JOBS_VARIABLE.
 
     The variable holds names or Terraform's `own_jobs` output as JSON; an invalid value is ignored.
     """

@@ -72,7 +72,7 @@ class JobLogLink(JobLink):
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
     """Return the URL of a job's CloudWatch log stream, or of the job itself if it has none yet.
 
-    `batch` is the client that submitted the job. A local cloud shows logs by job id
+    `batch` is the client that submitted the job. A local cloud serves logs by job id
     (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name

@@ -34,7 +34,7 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
-    """Plan a round of fresh jobs that repeat the jobs behind these rows' measurements.
+    """Plan a round of fresh jobs that repeat the jobs that measured these rows.
 
     Rounds are numbered from 1. `planned` contains the run's own jobs, all of one suite and dtype.
     """
@@ -103,7 +103,7 @@ def reserve(
 ) -> str | None:
     """Book the worst case for all fresh jobs for these rows; return why it was refused, or None.
 
-    The run's file system already exists, so only the fresh jobs' time is added.
+    The run's file system already exists, so only its cost while the fresh jobs run is added.
 
     Plans from older releases have no booking. The cap applies to the whole run with its fresh jobs.
     """

@@ -106,7 +106,7 @@ class RunHistory:
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """The histories of this run's series, by metric, without its fresh jobs."""
+        """The histories of this run's series, by metric, excluding its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
@@ -153,7 +153,7 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """The first run of each time change that an alert or improvement has announced, by series.
+        """The first run of each change in times that an alert or improvement announced, by series.
 
         This run's announcements are excluded, so that a retry decides as the first try did.
         """
@@ -172,7 +172,7 @@ class RunHistory:
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
-        """The evidence that each series became slower, without this run's fresh jobs."""
+        """The evidence that each series became slower, excluding this run's fresh jobs."""
         return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
@@ -253,7 +253,7 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """Collect the results of the first rounds' fresh jobs; empty if none were planned."""
+        """Collect results of the first `rounds` rounds of fresh jobs; empty if there were none."""
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
@@ -335,7 +335,7 @@ def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
 
 
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
-    """Return whether a change begins near one of the `runs` for its series or a speedup's sides."""
+    """Return whether a speedup's change begins near one of the `runs` given for its two times."""
     row = point.series
     sides = {row.target, row.against}
     return any(

@@ -37,7 +37,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
 
 
 def _measure(told: ToldMetric | None) -> str:
-    """Name the measure; metrics with the same name are told apart by unit and direction."""
+    """Return the measure's name; a metric's includes its unit and direction, to keep it unique."""
     if told is None:
         return "latency"
     better = f"{HIGHER if told.higher_is_better else LOWER} is better"

@@ -17,7 +17,7 @@ VERSION = "1.0"
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file's path (`<target>/<run>.json`) and content; `table` needs runs.COLUMNS.
+    """Yield each file's path (`<target>/<run>.json`) and content; `table` must have runs.COLUMNS.
 
     Own jobs' metrics are left out, because pyperf assumes that lower is better.
     """

@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """Return the rows that count towards a run's figures; `table` needs COLUMNS."""
+    """Return the rows that count towards a run's figures; `table` must have COLUMNS."""
     return table.filter(pa.array(is_counted(table)))
 
 

@@ -67,7 +67,7 @@ class Entry:
         return self.root if self.name is None else f"{self.root} {shown(self.name)}"
 
     def with_value(self, value: object, step: str = "") -> Entry:
-        """Return a copy with another value; `step` leads to it if it is part of this entry's."""
+        """Return a copy with another value; if that is part of this entry, `step` is its path."""
         return replace(self, value=value, root=f"{self.root}{step}")
 
     def misfit(self, wanted: str) -> MisfitError:
@@ -236,7 +236,7 @@ def _step(key: str) -> str:
 
 
 def grouped_repetitions(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
-    """Group a benchmark's repetitions unless two of them have the same number under `key`."""
+    """Group a benchmark's repetitions, or separate all if two have the same number under `key`."""
     numbers = {str(entry.at(key).value) for entry in entries}
     return [entries] if len(numbers) == len(entries) else [[entry] for entry in entries]
 

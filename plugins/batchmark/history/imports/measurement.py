@@ -45,7 +45,7 @@ FIGURE = "value"  # the metric of a figure that is no time: the file names the b
 
 @dataclass
 class ForeignMeasurement:
-    """A benchmark's result for one set of parameter values, with normalised names.
+    """Another tool's result for a benchmark and its parameter values, with normalised names.
 
     Raises:
         ValueError: a name is not Unicode, the parameters are too long, or a figure is too large.
@@ -146,7 +146,7 @@ class Parsed:
     def of(
         cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
     ) -> Self:
-        """Read a file; `commit` and `recorded_at` apply to entries that don't state their own.
+        """Read a file's contents; `commit` and `recorded_at` are for entries that don't state them.
 
         Raises:
             ValueError: the whole file is unreadable.
@@ -200,7 +200,7 @@ def sample_figures(
 ) -> Row:
     """Return statistics for positive samples, for which lower is better.
 
-    `processes` gives each process's sample count; by default, one process took them all.
+    `processes` gives each process's sample count; by default, one process took all samples.
     """
     turns = [[[count] for count in processes]] if processes else None
     return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
@@ -212,7 +212,7 @@ def spread(low: float | None, median: float, high: float | None) -> float | None
 
 
 class Scale(NamedTuple):
-    """Converts a time per call or a call rate to seconds."""
+    """Converts a time per call or a call rate to seconds per call."""
 
     seconds: float  # of one of the unit; at a rate, of one call
     is_rate: bool

@@ -34,7 +34,7 @@ def stable_parameters(parameters: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _stable_value(value: object) -> object:
-    """Normalise the strings in a value; long or non-numeric values become strings."""
+    """Normalise strings in a value; turn long values and any with NaN or infinity into strings."""
     if isinstance(value, str):
         return stable(value)
     if isinstance(value, dict):

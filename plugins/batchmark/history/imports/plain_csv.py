@@ -83,7 +83,7 @@ def _breaks(line: Mapping[str, object]) -> int:
 
 
 def parse(document: Entry) -> Contents:
-    """Yield every benchmark, merging lines that differ only in their sample."""
+    """Yield every benchmark, merging lines that differ only in their value and sample number."""
     found = defaultdict[tuple[object, ...], list[Entry]](list)
     for _, line in document.items("name"):
         with line.alone():

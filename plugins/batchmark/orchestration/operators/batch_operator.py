@@ -87,9 +87,10 @@ class BenchmarkJobOperator(BatchOperator):
         host; None for no second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
         environment: an own job's variables, in addition to those in its job definition.
-        in_turn: whether the trigger submits the job when its turn comes, instead of the task.
+        in_turn: whether the trigger, instead of the task, submits the job when its turn comes.
         turn: position among the jobs that take turns, from 1.
-        execution_timeout: limit for the task, including its deferral; it terminates the job.
+        execution_timeout: limit for the task, including its deferral, after which the job is
+        terminated.
     """
 
     operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
@@ -236,7 +237,7 @@ class BenchmarkJobOperator(BatchOperator):
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
         """Return whether the job can be withdrawn in favour of others.
 
-        It must be live, must need an empty queue, and must not be in the On-Demand queue.
+        It must be live and require an empty queue, and it must not be in the On-Demand queue.
         """
         if not self.order.alone or not is_live(listed):
             return False
@@ -249,9 +250,10 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Defer until the job ends; with `request`, the trigger finds or submits it in its turn.
+        """Defer until the job ends.
 
-        The timeout then allows for one extra turn, because other runs' jobs might come first.
+        With `request`, the trigger finds the job or submits it when its turn comes, and the timeout
+        allows for one extra turn, because other runs' jobs might come first.
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None

@@ -118,7 +118,7 @@ class StandUpFileSystem(FileSystemOperator):
 
 
 class CollapseFileSystem(FileSystemOperator):
-    """Prevents nodes from mounting the run's file systems and deletes them, however the run ended.
+    """Deletes the run's file systems, however the run ended, once nodes can't mount them any more.
 
     It uses the settings in the plan or, failing that, those that the stack publishes. It deletes
     the file systems even if neither exists any more.

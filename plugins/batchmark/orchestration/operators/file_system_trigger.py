@@ -145,7 +145,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             self.log.info("The file system cost about %.2f USD", usd)
 
     async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
-        """Repeat a deletion step like `repeat`, but if AWS rejects a request, return its error."""
+        """Repeat a deletion step as `repeat` does; if AWS rejects a request, return its error."""
         try:
             waits = await self.repeat(end, until)
         except (BotoCoreError, ClientError) as error:

@@ -35,8 +35,8 @@ class JobOrder:
         after: map index of any task that must end before the job is submitted.
         ahead: map indexes of the tasks 2, 4, 8, ... places before this one. The more of these
         are unfinished, the less often Airflow is polled.
-        first: map index of the first job on the same side. If that job failed through its own
-        error, this job is not run.
+        first: map index of the first job on the same side of a comparison. If that job failed
+        because of its own error, this job is not run.
         alone: whether to also wait until no other job is in the queue.
         runnable_seconds: limit for the wait for an instance, from submission or from the end of the
         last attempt. It does not apply while queues that share the capacity are busy.

@@ -25,7 +25,7 @@ class HostMemory:
             self._found[arn] = asyncio.create_task(_ask(clients, job))
 
     async def host(self, job: JobDescription) -> JobHost | None:
-        """Return a finished job's host, or None if it wasn't looked up in time."""
+        """Return a finished job's host, or None if it couldn't be looked up in time."""
         found = self._found.get(container_instance(job) or "")
         return await found if found else None
 

@@ -6,8 +6,8 @@ attempts and any On-Demand replacement ended.
 A job whose replicas share an instance must also be alone on it. Jobs from other runs and cleared
 tasks use the same queue, which serves only that instance, so nothing is submitted until the queue
 is empty. Batch can't check and submit atomically, so several jobs can be submitted together. Each
-therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. During those
-seconds, the other jobs' replicas can start alongside its own.
+therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. Until the others
+are terminated, their replicas can start alongside its own.
 
 An own job's queue can have other users and might never be empty, so it isn't checked.
 """
@@ -62,7 +62,8 @@ class WaitsForItsTurn:
 
         Raises:
             NotSubmittedError: the job's turn did not come in time.
-            NotRunError: the first job on the same side failed through its own error.
+            NotRunError: the first job on the same side of a comparison failed because of its own
+                error.
         """
         if self.order.after is not None:
             await self._wait_for_task_before(self.order.after)
@@ -97,7 +98,7 @@ class WaitsForItsTurn:
                 return
 
     async def _seconds_between(self) -> float:
-        """Return the seconds between polls of Airflow; each task left in `ahead` doubles them."""
+        """Return the seconds between polls of Airflow, doubled for each task left in `ahead`."""
         while self.ahead and await self.is_over(self.ahead[-1]):
             self.ahead.pop()
         return EVERY_SECONDS * 2.0 ** len(self.ahead)
@@ -156,7 +157,7 @@ class WaitsForItsTurn:
         return is_over({state for of_run in states.values() for state in of_run.values()})
 
     async def own_error(self, map_index: int) -> str | None:
-        """Return another instance's error if a rerun would fail the same way, or None."""
+        """Return a mapped instance's error if a rerun would fail the same way, otherwise None."""
         ti = self.task_instance
         if ti is None:
             return None

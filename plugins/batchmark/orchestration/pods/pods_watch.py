@@ -147,7 +147,7 @@ class PodsWatch:
         )
 
     def _tell_counts(self) -> None:
-        """Log how many pods are in each phase whenever this changes."""
+        """Log how many pods are in each phase, unless the same counts have been logged before."""
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
         listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
         text = f"Pods of {self.job_name}: {listed or 'none yet'}"

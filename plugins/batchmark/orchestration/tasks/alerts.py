@@ -1,7 +1,7 @@
 """The alert tasks in benchmark runs and in the DAGs change_alert and send_alerts.
 
-`open_alerts` decides and stores, `publish_alerts` sends, and `announce_regressions` notifies other
-DAGs. The last doesn't depend on the second, so it isn't delayed by a channel that is down.
+`open_alerts` creates and stores alerts, `publish_alerts` sends them, and `announce_regressions`
+notifies other DAGs. The last doesn't depend on the second, so a channel outage can't delay it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def announce_regressions(context: Context) -> None:
     """Emit a REGRESSIONS asset event with the alerts that the run opened.
 
     Raises:
-        AirflowSkipException: the run opened none, so there is no event.
+        AirflowSkipException: the run opened no alerts, so there is no event.
     """
     alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
     message = alerts.message(context["run_id"])

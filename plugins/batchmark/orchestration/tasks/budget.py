@@ -120,7 +120,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 
 
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
-    """Forecast what such runs can cost at most next month; return "" if there is no schedule.
+    """Forecast the most that runs like this can cost next month; return "" without a schedule.
 
     `schedule` is the own job's schedule; by default, the DAG's is used.
     """
@@ -176,5 +176,5 @@ def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
 
 
 def _local_cost_suffix(store: RunStore) -> str:
-    """Return a suffix for amounts that don't apply because the jobs run on a local cloud."""
+    """Return a suffix that says that an amount applies only in AWS; empty if the jobs run there."""
     return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

@@ -19,7 +19,7 @@ DAG_ID = "environment_check"  # elsewhere a run's own page is another
 def check_environment(context: Context, *, shared_too: bool = True) -> str:
     """Check the resources that a run needs, publish the result, and return the page's key.
 
-    Without `shared_too`, targets whose jobs share an instance are checked only if named.
+    Without `shared_too`, targets whose jobs share an instance are checked only if they are named.
 
     Raises:
         AirflowFailException: a target is unknown, or a check failed (raised after publishing).

@@ -50,7 +50,7 @@ def leak_params() -> dict[str, Param]:
 
 
 def look_for_leaks(context: Context) -> str:
-    """Find resources that no run needs, end those that it may end, and return the report's key."""
+    """Find resources that no run needs, end those that the form allows; return the report's key."""
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, find_leaks
     from batchmark.runs.own_jobs.known_queues import remembered

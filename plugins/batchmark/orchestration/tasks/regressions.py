@@ -1,4 +1,4 @@
-"""Tasks that detect a run's regressions: they find suspects, measure them again, and decide."""
+"""Tasks that detect a run's regressions: find suspects, remeasure them and decide what changed."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def reader(request: Request, user: GetUserDep) -> Visitor:
 
     Raises:
         HTTPException: 401 without a session, 403 without permission, 400 if the address contains a
-            control character, which none of our names do.
+            control character, which none of our names contain.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)
