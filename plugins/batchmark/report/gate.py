@@ -63,7 +63,10 @@ class Gate(NamedTuple):
 
     @property
     def reasons(self) -> Iterator[str]:
-        """Yield a line for each row that fails the gate and each machine property that differs."""
+        """Yield a line for each slower or missing row and each machine property that differs.
+
+        Undecided rows are included if `require_decided` is set.
+        """
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:

@@ -188,7 +188,7 @@ class WatchedJob:
 
     @property
     def _begin(self) -> Start | None:
-        """ "cold" if the instance joined after waiting began, "warm" if before; None if unknown."""
+        """Whether the instance joined after waiting began ("cold") or before; None if unknown."""
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
