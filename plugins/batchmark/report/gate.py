@@ -47,12 +47,12 @@ class Gate(NamedTuple):
 
     @property
     def compared(self) -> int:
-        """Number of rows that could be compared."""
+        """The number of rows that could be compared."""
         return len(self.comparison.rows) - len(self.comparison.not_comparable)
 
     @property
     def undecided(self) -> int:
-        """Number of compared rows without a verdict."""
+        """The number of compared rows without a verdict."""
         return len(self.comparison.not_known_yet)
 
     @property

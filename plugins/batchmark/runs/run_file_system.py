@@ -98,7 +98,7 @@ def _token(*parts: str) -> str:
 
 @contextmanager
 def _refusals_named() -> Iterator[None]:
-    """Context manager that converts AWS's permanent refusals to LayerError."""
+    """Raise LayerError if AWS permanently refuses a request made within the context."""
     try:
         yield
     except ClientError as error:

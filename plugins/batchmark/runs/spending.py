@@ -136,7 +136,7 @@ class MonthSpending(Record):
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Keys of runs that are missing from the sum or only partly included."""
+        """The keys of runs that are missing from the sum or only partly included."""
         return tuple(key for key, run in self.runs.items() if not run.is_known)
 
     def __str__(self) -> str:
