@@ -138,7 +138,7 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency at the largest node count that scales well, and the worst beyond it."""
+    """State the efficiency on the most nodes where training scales well, and the worst beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
