@@ -176,7 +176,7 @@ class Installation:
         return context, run.collect_results(context, RUN_TASK)
 
     def _judge(self, context: Context, store: RunStore, due: SampleRun, collected: str) -> None:
-        """Detect changes, measure again whatever looks slower, and update the alerts."""
+        """Measure again whatever looks slower, detect changes, and update the alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
         with suppress(AirflowSkipException):  # nothing looked slower

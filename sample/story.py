@@ -40,7 +40,7 @@ RUN_NOISE, JOB_NOISE, CALL_NOISE = 0.006, 0.004, 0.01
 
 @dataclass(frozen=True)
 class Event:
-    """A change on a target from week `since` to just before week `until`; weeks start at 0."""
+    """A change on a target from week `since` to just before week `until`, counted from 0."""
 
     target: str
     since: int

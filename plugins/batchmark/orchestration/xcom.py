@@ -16,7 +16,7 @@ JOB_TASKS = ("run_benchmark", *RERUN_TASKS)
 
 
 def states_of(context: Context, *task_ids: str) -> set[str | None]:
-    """Return these tasks' states in this run, including all mapped instances."""
+    """Return the states of the given tasks in this run, including all their mapped instances."""
     ti, run_id = context["ti"], context["run_id"]
     found = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(task_ids), run_ids=[run_id])
     return set(found.get(run_id, {}).values())

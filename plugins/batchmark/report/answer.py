@@ -1,4 +1,4 @@
-"""Builds a run's first screen and its entry in the list of all runs."""
+"""Builds the first screen of a run's page, and the run's entry in the list of all runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
 
 
 def answer_lines(screen: FirstScreen) -> Iterator[str]:
-    """Yield the first screen as terminal lines: the answers, then the other questions."""
+    """Yield the first screen as terminal lines: main answers, then other questions and answers."""
     for story in screen.stories:
         for answer in story.answers:
             yield from answer.lines

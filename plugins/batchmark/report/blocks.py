@@ -1,6 +1,6 @@
 """Building blocks for all reports, rendered both on pages and in terminals.
 
-Each kind of run states a fact once, as a block, and the same code renders blocks for all kinds.
+Code for each kind of run states every fact just once, as a block; shared code renders the blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to ma
 
 
 class Link(NamedTuple):
-    """Text that links to an address; if that isn't on the web, only the text is shown."""
+    """Text that links to an address; unless that is http(s) or relative, only the text is shown."""
 
     text: str
     address: str
@@ -45,7 +45,7 @@ class Text(NamedTuple):
 
 
 class ComparedFigure(NamedTuple):
-    """A figure rounded to the same last digit as the others it is compared with in its column.
+    """A figure rounded to the same last digit as those it is compared with in its column.
 
     It is compared with figures that have the same `among`; by default, with all of them. If there
     is no estimate, a dash is shown.
@@ -86,7 +86,7 @@ class Table(NamedTuple):
         folded: bool = False,
         on_page_alone: frozenset[str] = frozenset(),
     ) -> Self:
-        """Build one row per item; `columns` maps each heading to a function that makes its cells.
+        """Build a table with a row per item; `columns` maps headings to functions that make cells.
 
         A cell without a value shows a dash; columns in `without` are left out.
         """
@@ -156,7 +156,7 @@ class Printed(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Jobs with their logs and results; `where` maps job ids to places, such as "on 4 nodes"."""
+    """Jobs with their logs and results; `where` maps job ids to phrases such as "on 4 nodes"."""
 
     jobs: Sequence[JobRecord]
     where: Mapping[str, str] = MappingProxyType({})
@@ -194,7 +194,10 @@ class Uncompared(NamedTuple):
 
 
 class HistoryChart(NamedTuple):
-    """A chart of a figure's runs and two levels; positions are percentages of the chart's size."""
+    """A chart of a figure by run, with its levels before and after a change.
+
+    Positions are percentages of the chart's width and height.
+    """
 
     low: str
     high: str
@@ -304,7 +307,7 @@ class Line(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A target's verdict across all of a workload's rows, with ratios and a qualifying note."""
+    """The verdict on a target across a workload's rows, with ratios and a qualifying note."""
 
     word: str
     ratio: str
@@ -322,7 +325,7 @@ class Matrix(NamedTuple):
 
 
 class Story(NamedTuple):
-    """Everything a report says about one kind of study."""
+    """One kind of study's part of the first screen, plus notes on its figures and its cost."""
 
     anchor: str  # of the first answer
     title: str  # of the run's page
@@ -363,7 +366,7 @@ class Beside(NamedTuple):
 
 
 def figure(told: Figure | str | int | None) -> Figure:
-    """Wrap a value in a figure without an interval; None becomes a dash."""
+    """Return a figure as it is, and wrap any other value in one; None becomes a dash."""
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 

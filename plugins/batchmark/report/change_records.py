@@ -27,12 +27,12 @@ RUNS_BEFORE = 20  # of these, from before the change
 
 
 class SeriesTrace(Record):
-    """A changed series' values over its latest runs, for the chart on the page."""
+    """A changed series' values in the runs around the change, for the chart on the page."""
 
     series: SeriesKey
     metric: Metric
     first_run_id: str = Field(description="id of the first run with the change")
-    first: int = Field(ge=0, description="index of that run among the values")
+    first: int = Field(ge=0, description="index of that run's value")
     recorded_at: tuple[AwareDatetime, ...]
     values: tuple[float, ...] = Field(
         min_length=1, description="values in the same unit as a level's median"
@@ -40,7 +40,7 @@ class SeriesTrace(Record):
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
-        """Trace the latest usable runs, or return None if the change's first run isn't usable."""
+        """Trace the usable runs around a change; None if the first run with it isn't usable."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:

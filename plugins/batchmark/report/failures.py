@@ -53,7 +53,7 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """List the top failure's title and last log lines, then other titles; empty if none failed."""
+    """List the main failure's title and last log lines, then other titles; empty if none failed."""
     if not failed:
         return []
     first, *others = alike(failed)

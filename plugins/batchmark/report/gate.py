@@ -47,12 +47,12 @@ class Gate(NamedTuple):
 
     @property
     def compared(self) -> int:
-        """Number of rows that could be compared."""
+        """The number of rows that could be compared."""
         return len(self.comparison.rows) - len(self.comparison.not_comparable)
 
     @property
     def undecided(self) -> int:
-        """Number of compared rows without a verdict."""
+        """The number of compared rows without a verdict."""
         return len(self.comparison.not_known_yet)
 
     @property
@@ -63,7 +63,10 @@ class Gate(NamedTuple):
 
     @property
     def reasons(self) -> Iterator[str]:
-        """Yield a line for each row that fails the gate and each machine property that differs."""
+        """Yield a line for each slower or missing row and each machine property that differs.
+
+        Undecided rows are included if `require_decided` is set.
+        """
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:

@@ -133,7 +133,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
-    """Give the most common reason, or a generic one for unsettled rows, as their own all differ."""
+    """Give the most common reason, or a general one if all rows are unsettled, as theirs differ."""
     kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
     if kinds == {MeasurementStatus.UNSETTLED}:
         return ", all unsettled: their times still drift or jump; run again on a quieter machine"

@@ -219,7 +219,7 @@ def why_some_have_no_interval(pair: Pair) -> str | None:
 
 
 def side_facts(side: Side, other: Side | None = None) -> Iterable[tuple[str, str]]:
-    """Yield a target's figures for a row as names and values, rounded to match `other`."""
+    """Yield a target's figures for a row as names and values, rounded to match those of `other`."""
     yield "code", implementation(side.implementation)
     if side.roofline:
         yield from _rates(side.roofline, other.roofline if other else None)

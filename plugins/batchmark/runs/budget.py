@@ -1,6 +1,6 @@
 """Computes a run's worst-case cost in USD, checks it against the caps, and books it.
 
-In the worst case every job uses all its attempts, each for its full timeout, at the On-Demand
+In the worst case, every job uses all its attempts, each for its full timeout, at the On-Demand
 price. For Spot, Batch never pays more than `bidPercentage` of that (API reference), which Terraform
 keeps at 100 or below. A target that falls back from Spot to On-Demand can incur this cost twice. As
 elsewhere, costs cover the run time of containers on whole instances, but not boot time, idle
@@ -61,7 +61,7 @@ def worst_case(
     *,
     stands: bool = False,
 ) -> WorstCase:
-    """Compute the worst-case cost of these jobs at the prices in the run's region.
+    """Compute the worst-case cost of a run's jobs at the prices in its region.
 
     `file_system` is the run's file system, if it has one; `stands` means that it already exists.
     """

@@ -357,7 +357,7 @@ class _Collector:
 
     def _ended(self, job_id: str | None) -> JobDescription:
         if job_id is None:
-            raise CollectError("no job was submitted; see the log of its run_benchmark task")
+            raise CollectError("no job was submitted; see the log of the run_benchmark task")
         job = self.described.get(job_id)
         if job is None:
             raise CollectError(f"Batch no longer lists job {job_id}; it keeps jobs for 7 days")

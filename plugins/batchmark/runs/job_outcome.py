@@ -96,7 +96,7 @@ def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
     """Return the last lines of a job's log, or a line saying why it can't be read.
 
     The list is empty if the job has no log. For an own job, the wrapper's lines are left out,
-    because they would hide the job's own.
+    because they would crowd out the job's own.
     """
     location = log_location(job)
     if location is None:

@@ -57,7 +57,7 @@ class ExpectedDocument(Record):
         return self.prefix.removeprefix("s3://").partition("/")[0]
 
     def uri(self, job_id: str, attempt: int) -> str:
-        """Return the URI that the job writes to (batchmark_job/output.py)."""
+        """Return the URI to which the job writes its document (see batchmark_job/output.py)."""
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:

@@ -98,7 +98,7 @@ def _token(*parts: str) -> str:
 
 @contextmanager
 def _refusals_named() -> Iterator[None]:
-    """Context manager that converts AWS's permanent refusals to LayerError."""
+    """Raise LayerError if AWS permanently refuses a request made within the context."""
     try:
         yield
     except ClientError as error:
@@ -224,8 +224,8 @@ class RunFileSystem:
     def collapse(self) -> str | None:
         """Do the next deletion step; return what it's waiting for, or None once all are deleted.
 
-        Nodes that boot from now on mount none. If the parameter can't be changed, the file systems
-        are deleted anyway, and `parameter_problem` says why.
+        Nodes that boot from now on mount none. If the parameter that they read can't be changed,
+        the file systems are deleted anyway, and `parameter_problem` says why.
 
         Raises:
             ClientError, BotoCoreError: an AWS request failed.

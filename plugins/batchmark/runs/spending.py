@@ -36,7 +36,7 @@ class RunSpending(Record):
 
     run_id: str
     planned_at: AwareDatetime
-    generation: int = Field(ge=0, description="how many times its plan was cleared")
+    generation: int = Field(ge=0, description="how many times the run's plan task was cleared")
     reserved_usd: Usd | None = Field(
         description="worst-case cost of the jobs that have not finished; null if unknown"
     )
@@ -107,7 +107,7 @@ class RunSpending(Record):
     def with_file_systems(self, usd: dict[str, float | None], *, any_left: bool) -> RunSpending:
         """Return this record with the costs of deleted file systems added, by id.
 
-        Once none is left, the reserved file system cost becomes 0.
+        Once no file system is left, the amount reserved for them becomes 0.
         """
         none_left: dict[str, float | None] = {} if any_left else {FILE_SYSTEM: 0.0}
         return self.model_copy(update={"job_usd": self.job_usd | usd | none_left})
@@ -136,7 +136,7 @@ class MonthSpending(Record):
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Keys of runs that are missing from the sum or only partly included."""
+        """The keys of runs that are missing from the sum or only partly included."""
         return tuple(key for key, run in self.runs.items() if not run.is_known)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Puts alerts into words, for a run's plain-text message to every channel and for its report."""
+"""Puts alerts into words for a run's report, and for its plain-text message to all channels."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """Build a run's message, given all earlier alerts, or None if nothing is new or has failed."""
+    """Build a run's message, given earlier alerts; None if nothing is new and nothing failed."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -130,7 +130,7 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Yield links to this run's job logs; price changes have none."""
+    """Yield a link to this run's log for each target that changed; changes in price have none."""
     jobs = dict.fromkeys(
         (point.series.suite, point.series.target)
         for point in points

@@ -19,7 +19,7 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 
 def section(report: Report) -> blocks.Section | None:
-    """Build the section, or return None if the first screen already says everything."""
+    """Build the section on changes; None if the first screen already says everything."""
     if not report.tells_of_changes:
         return None
     shown = [

@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """Format a point's relative change with a sign that fits the figures `read` returns."""
+    """Format a point's relative change, with its sign matching the figures that `read` returns."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
@@ -291,7 +291,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is known about a change besides its figures, as named lists of phrases."""
+    """Yield what is known about a change, besides each row's figures, as named lists of phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     yield "suite", [first.series.suite]
     yield (

@@ -1,4 +1,4 @@
-"""Answers where an own job runs best, in words and figures."""
+"""Says where an own job runs best, in words and figures."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> str:
-    """Name the side that is both fastest and cheapest, or say what the answer depends on."""
+    """Name the fastest and cheapest sides, or say what the answer depends on."""
     names = words.names(study)
     known = [list(dict.fromkeys(win.winner for win in of if win.winner)) for of in (time, dollars)]
     if not any(known):

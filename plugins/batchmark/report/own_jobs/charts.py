@@ -1,4 +1,4 @@
-"""Charts an own job's time and dollars along its axis, and its dollars against its time.
+"""Charts an own job's time and cost along its axis, and its cost against its time.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """
@@ -80,7 +80,7 @@ def _ends(name: str, figure: Estimate) -> dict[str, float]:
 
 
 def _dollars(values: list[dict[str, Any]]) -> str:
-    """Plot dollars against time, with a line per side from its smallest size to its largest."""
+    """Plot cost against time, with a line per side from its smallest size to its largest."""
     x = _axis(values, "seconds", "time of a job", charts.LABELS[Measure.TIME], alt.X)
     y = _axis(values, "usd", "dollars per job", charts.LABELS[Measure.DOLLARS], alt.Y)
     base = charts.lines_of(values, x).encode(y=y)

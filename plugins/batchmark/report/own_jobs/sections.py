@@ -280,7 +280,7 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
-    """Return the lowest cost per unit on any side, in dollars."""
+    """Return the lowest cost of one unit of a metric on any side, in dollars."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)

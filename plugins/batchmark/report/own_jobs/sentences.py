@@ -70,7 +70,7 @@ def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
 
 
 def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
-    """Name sizes as `words.at` does, but only the first few."""
+    """Name the first few sizes as `words.at` does, and say how many more there are."""
     more = f" and {len(sizes) - MOST_SIZES} more" if len(sizes) > MOST_SIZES else ""
     return f"{words.at(study, sizes[:MOST_SIZES])}{more}"
 
@@ -115,7 +115,10 @@ def spread(
 def _in_turn(
     sizes: Sequence[JobSize | None], of_winners: Sequence[Sequence[JobSize | None]]
 ) -> bool:
-    """Return whether several winners each lead one range of sizes, from the first to the last."""
+    """Return whether several winners take turns, each leading one unbroken range of sizes.
+
+    The first range must begin at the smallest size, and the last must end at the largest.
+    """
     places = [[sizes.index(size) for size in of] for of in of_winners]
     if len(places) < 2 or places[0][0] != 0 or places[-1][-1] != len(sizes) - 1:
         return False

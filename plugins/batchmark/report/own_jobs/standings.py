@@ -1,4 +1,4 @@
-"""Finds which side of an own job is ahead at each place (size and start), by any measure."""
+"""Finds which side of an own job leads at each place (size and start), by time, cost or metric."""
 
 from __future__ import annotations
 

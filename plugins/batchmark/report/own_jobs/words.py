@@ -45,7 +45,7 @@ def sizes(study: OwnJobStudy) -> list[JobSize | None]:
 
 
 def short_sizes(study: OwnJobStudy) -> list[JobSize | None]:
-    """List the sizes at which some side's command is short beside a container's start."""
+    """List the sizes at which some side's command takes no longer than a container's start-up."""
     short = set()
     for _, figure in figures(study):
         whole = figure.seconds.value if figure.seconds else None
@@ -64,7 +64,7 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
 
 
 def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
-    """Format dollars for enough units to make even the smallest amount readable.
+    """Format the cost of enough units to make even the smallest amount readable.
 
     Args:
         usd: dollars per unit.

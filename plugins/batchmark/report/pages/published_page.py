@@ -1,4 +1,4 @@
-"""Builds the page for a table published by others, as its title and a notice make clear.
+"""Builds the page for a table published by others; its title and a notice make that clear.
 
 All ratios have two digits, because the underlying times support no more.
 """

@@ -94,7 +94,7 @@ def plan_page(
     forecast: str = "",
     where: str = "",
 ) -> Page:
-    """Show what a run would submit and its maximum cost; `refused` lists reasons to refuse it.
+    """Show what a run would submit and its maximum cost; `refused` says why it would be refused.
 
     `where` is appended to the cost; `forecast` says what the run's schedule will cost.
     """

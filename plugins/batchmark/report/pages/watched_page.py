@@ -13,7 +13,7 @@ from batchmark.report.site.trends import Trend
 
 
 def watched_page(name: str, suite: str, found: Sequence[Trend], report: str) -> Page:
-    """Build the page; `report` is the address of the last run's report."""
+    """Build the page of trends; `report` is the address of the last run's report."""
     table = Table.of(
         "",
         "Each series of times or of a metric, with its latest figure.",

@@ -1,4 +1,4 @@
-"""Answers whether the GPU pays off across all target pairs, or says what prevents an answer."""
+"""Says whether the GPU pays off across all target pairs, or what prevents an answer."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
 
 
 def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
-    """Build the answer; `known` holds the known answers, by time and then by dollars."""
+    """Build the overall answer; `known` holds the known answers by measure, time before dollars."""
     obstacles = list(_obstacles(report, known))
     if not known:
         return StudyAnswer.unknown(QUESTION, *_why_unknown(report), obstacles)

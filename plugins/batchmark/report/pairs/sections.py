@@ -21,7 +21,7 @@ ONE_CALL = (
 
 
 def sections(report: Report) -> Iterator[blocks.Section]:
-    """Build the sections; for several pairs, the details below the summaries are collapsed."""
+    """Build the sections; if there are several pairs, details below each summary are collapsed."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
         priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"

@@ -1,4 +1,4 @@
-"""Answers how far a run's training scales, in words and figures."""
+"""Says how far a run's training scales, in words and figures."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """Return how many jobs each point has if too few to show how much jobs differ, else None."""
+    """Return the fewest jobs per point if too few to show how much jobs differ, else None."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -138,7 +138,7 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """State the efficiency at the largest node count that scales well, and the worst beyond it."""
+    """State the efficiency on the most nodes where training scales well, and the worst beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,7 +155,7 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """Say why steps lose time; None if it's unclear whether they do."""
+    """Say why steps lose time; None unless they clearly do."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
@@ -234,7 +234,7 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """State the strong-scaling speedup on the most nodes; None unless weak scaling was measured."""
+    """State the strong-scaling speedup on the most nodes; None without weak scaling beside it."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -272,7 +272,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """State the prediction for the most devices and the model's check, or why there is none."""
+    """State the prediction for the most devices and whether the model held, or why there's none."""
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)

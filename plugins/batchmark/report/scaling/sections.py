@@ -120,7 +120,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
 
 
 def _paid(study: ScalingStudy, training: Training) -> str:
-    """Say what the dollars include."""
+    """Say which costs the dollar figures include, and which they don't."""
     text = "Dollars cover all nodes at On-Demand prices, for as long as the steps take"
     if training.settings:
         images = f"{training.settings.images_per_epoch:,}"
@@ -188,7 +188,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Compare the run's largest points with a published one; None if nothing was measured."""
+    """Set the run's points with the most nodes beside a published one; None if it has no points."""
     other = published_point()
     ours = [
         _ours(study, training, label)

@@ -41,7 +41,7 @@ ASSUMPTIONS = (
 
 
 def beside(report: Report) -> blocks.Beside | None:
-    """Build the page; None if nothing can be predicted."""
+    """Build the what-if page; None if nothing can be predicted."""
     studies = report.of(ScalingStudy)
     if not any(one.prediction.points for study in studies for one in study.trainings):
         return None

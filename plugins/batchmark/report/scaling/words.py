@@ -30,7 +30,7 @@ def on_cpu(study: ScalingStudy) -> bool:
 
 
 def device(study: ScalingStudy) -> str:
-    """Say what a rank runs on: a GPU, or a CPU process."""
+    """Return the word for a rank's device: "GPU", or "process" if it runs on a CPU."""
     return "process" if on_cpu(study) else "GPU"
 
 
@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Yield each training with the run's own settings, and what sets it apart from the rest."""
+    """Yield each training that used the run's own settings, and what sets it apart from others."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):

@@ -1,4 +1,4 @@
-"""Answers how many of a run's tasks can share a device, in words and figures."""
+"""Says how many of a run's tasks can share a device, in words and figures."""
 
 from __future__ import annotations
 

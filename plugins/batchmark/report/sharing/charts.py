@@ -1,4 +1,4 @@
-"""Draws curves against the number of replicas, with one line per mode.
+"""Charts how tasks share a device, by number of replicas, with one line per mode.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """

@@ -21,7 +21,7 @@ class AlertView(NamedTuple):
 
     @property
     def comparisons(self) -> Iterator[tuple[str, str]]:
-        """Each target with the query of its comparison: first run since with last run before."""
+        """Each target, with a query that compares its runs just after and before the change."""
         for point in {point.series.target: point for point in self.alert.change.points}.values():
             name = point.series.target
             first = {"a": point.first_run_id, "a_target": name}

@@ -167,7 +167,7 @@ class Comparison:
 
     @property
     def next_step(self) -> str:
-        """The next step towards deciding the undecided rows."""
+        """The next step towards a verdict on rows without one."""
         if not self.not_known_yet:
             return "compare one target with itself, or with figures from another machine"
         if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
@@ -260,7 +260,7 @@ class Comparison:
         return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
-        """Return everything on the page as JSON, including complete rows."""
+        """Return the sides' names, the answer, the remedy and all complete rows as JSON."""
         return json.dumps(
             {
                 "first": self.first,
@@ -273,7 +273,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return pull-request Markdown: `first` (first line in bold), the answer and a table."""
+        """Return Markdown for a pull request: `first` (line 1 in bold), answer, table, remarks."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]

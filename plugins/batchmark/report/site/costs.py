@@ -38,7 +38,7 @@ class Month:
 
     @property
     def unfinished(self) -> list[tuple[str, str]]:
-        """Ids and names of unfinished runs."""
+        """The ids and names of unfinished runs."""
         return [
             (run.run_id, run_name(run.run_id, f"{run.planned_at:%Y-%m-%d %H:%M}", "planned"))
             for run in self.spending.runs.values()

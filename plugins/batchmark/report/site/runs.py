@@ -144,13 +144,13 @@ def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tu
 
 
 def open_alerts(alerts: Sequence[Alert]) -> str:
-    """Say how many alerts are open; empty if none is."""
+    """Say how many alerts are open; empty if there are none."""
     waiting = sum(alert.state == "open" for alert in alerts)
     return f"{formatting.count(waiting, 'alert')} open" if waiting else ""
 
 
 def run_summary(lines: Sequence[RunLine], *, first: bool = True) -> str:
-    """Summarise a page's runs: the latest answer."""
+    """Give the latest answer among a page's runs, or say how to start the first run."""
     if first and not lines:
         return "No runs yet. Trigger the DAG GPU-CPU benchmark, and its report will appear here."
     latest = next((line.summary for line in lines if line.summary), None)

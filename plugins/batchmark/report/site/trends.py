@@ -146,7 +146,7 @@ class Trend:
 
     @property
     def released(self) -> str:
-        """The names of whatever changed at the dashed lines."""
+        """The names of whatever changed at the chart's dashed lines."""
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
         return formatting.shortened_list(list(names))
 

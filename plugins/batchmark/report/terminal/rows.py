@@ -95,7 +95,7 @@ LAYOUTS = (
 
 
 def comparison_table(pair: Pair, console: Console) -> Table:
-    """Build the table in the widest layout that fits; jobs are numbered in order."""
+    """Build a pair's table in the widest layout that fits; its jobs are numbered in order."""
     jobs = (*pair.gpu.jobs, *pair.cpu.jobs)
     job_numbers = {job.job_id: number for number, job in enumerate(jobs, start=1)}
     unbounded = console.options.update(width=10_000)

@@ -20,7 +20,7 @@ STYLES = {"notice": "yellow"}
 
 
 def print_page(page: blocks.Page, console: Console) -> None:
-    """Print a page; a short answer comes last, where log readers look first."""
+    """Print a page; a short answer comes at the end, where log readers look first."""
     for notice in page.notices:
         print_text(console, notice, "bold yellow")
     print_text(console, f"{page.title}: {page.about}")

@@ -186,7 +186,7 @@ def _unfit(environment: Mapping[str, Any]) -> str | None:
 
 
 def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
-    """Split the environments into the first of each purchase option and the rest."""
+    """Separate the first environment of each purchase option from the rest."""
     first: dict[str, str] = {}
     for each in environments:
         is_spot = each["computeResources"]["type"] == SPOT

@@ -188,7 +188,10 @@ class WatchedJob:
 
     @property
     def _begin(self) -> Start | None:
-        """ "cold" if the instance joined after waiting began, "warm" if before; None if unknown."""
+        """The kind of start; None if unknown.
+
+        "cold" if the instance joined its cluster after waiting began, else "warm".
+        """
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None

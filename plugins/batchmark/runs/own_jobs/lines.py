@@ -88,7 +88,7 @@ class Facts:
 
     @property
     def command_seconds(self) -> float | None:
-        """The command's run time by the host's monotonic clock; None if impossible."""
+        """The command's run time by the host's monotonic clock; None if unknown or impossible."""
         if self.began_uptime is None or self.ended_uptime is None:
             return None
         seconds = self.ended_uptime - self.began_uptime
@@ -106,7 +106,7 @@ class Facts:
         self._note_of_the_end(key, value)
 
     def _forget_the_end(self) -> None:
-        """Discard facts about the end seen before the beginning, as they aren't the wrapper's."""
+        """Discard facts about the end that came before the beginning: they aren't the wrapper's."""
         for name, nothing in OF_THE_COMMAND.items():
             setattr(self, name, nothing)
 
@@ -200,7 +200,7 @@ class JobOutput:
             self.facts.note(name, value, milliseconds)
 
     def _take_key(self, key: str) -> None:
-        """Adopt the first key, and report earlier lines, which lack one, as not the wrapper's."""
+        """Adopt the first key, and report earlier, keyless lines as not written by the wrapper."""
         self._key, self.facts, here = key, Facts(), self._at
         for at, told in self._keyless:
             self._at = at

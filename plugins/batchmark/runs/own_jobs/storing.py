@@ -45,7 +45,8 @@ def store_document(
 ) -> ResultDocument | None:
     """Write and return a finished job's document, unless the stored one is at least as complete.
 
-    Returns None if no attempt started. `host` is the job's host, if it was found during the run.
+    In that case, the stored one is returned; if no attempt started, None. `host` is the job's host,
+    if it was found during the run.
 
     Raises:
         CollectError: the document can't be built from what the job left behind.

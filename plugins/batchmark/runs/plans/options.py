@@ -26,7 +26,7 @@ _Options = TypeVar("_Options", bound=Options)
 def parse_options(model: type[_Options], params: Mapping[str, Any], where: str = "") -> _Options:
     """Parse a form's parameters as options; missing ones get their defaults.
 
-    `where` prefixes option names in messages.
+    `where` is put before the option names in error messages.
 
     Raises:
         PlanError: an option is invalid.

@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 class _OnTarget(NamedTuple):
-    """A target or side, with the plan that it runs at every size."""
+    """A target or side, with the plan that its jobs of all sizes share."""
 
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values
@@ -93,7 +93,7 @@ def plan_comparison(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs in a comparison of existing jobs; `config` includes their targets.
+    """Plan all jobs in a comparison of existing jobs; `config` must include the sides as targets.
 
     Raises:
         PlanError: as in `plan_own_jobs`.

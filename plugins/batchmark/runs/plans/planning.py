@@ -129,7 +129,7 @@ def check_targets(
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """Return the name prefix that a planned job has in all generations."""
+    """Return the prefix of a planned job's names in Batch, which is the same in all generations."""
     return names_of_task(_label(config_name, job), run_id)
 
 
@@ -181,7 +181,7 @@ def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
 
 
 def _in_turn(config: Config, job: PlannedJob) -> bool:
-    """Whether the job is submitted only after the previous jobs in its row."""
+    """Whether the job is submitted only after earlier jobs on the same instances have ended."""
     return config.targets[job.target].sharing is not None or job.own_job is not None
 
 

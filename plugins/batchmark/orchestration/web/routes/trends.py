@@ -1,4 +1,4 @@
-"""Pages that show the trends of all series, and compare any two sides."""
+"""Pages that show the trends of all series or compare any two sides."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]
 
 
 def known_suite(books: Books, suite: str) -> str:
-    """Check that the history has the suite.
+    """Return the suite if the history contains it.
 
     Raises:
         HTTPException: 404 if it doesn't.
@@ -127,7 +127,7 @@ def one_trend(
 
 
 class Choice:
-    """The two sides of a comparison, as specified in the address."""
+    """The two sides of a comparison, as specified in the page's address."""
 
     def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
         self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
