@@ -32,7 +32,7 @@ SPANS: tuple[Span, ...] = ("process", "batch_job")
 
 
 class UsedCalibration(Record):
-    """The noise table used to judge a target's rows; `runs/<run>/` keeps a copy."""
+    """Identifies the noise table used to judge a target's rows; `runs/<run>/` holds a copy."""
 
     target: str
     run_id: str
@@ -131,7 +131,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
 
 
 def _is_excluded(key: RowKey) -> bool:
-    """Check whether a row is a metric or a disturbance test rather than an ordinary time."""
+    """Check whether a row is a metric or a disturbance test rather than an ordinary timing."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None

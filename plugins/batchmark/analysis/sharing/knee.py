@@ -34,8 +34,8 @@ class Knee(Record):
     )
     high: int | None = Field(
         default=None,
-        description="upper end of the interval; open if it is the largest number of replicas "
-        "measured",
+        description="upper end of the interval; if it is the largest number of replicas measured, "
+        "the knee may be higher still",
     )
     reason: str | None = Field(default=None, description="why the knee is not known")
 

@@ -38,7 +38,7 @@ class ReplicaFigures(Record):
     """Figures for a row's replicas; medians over the jobs unless noted otherwise."""
 
     devices: int = Field(
-        description="number of GPUs that they ran on (pods can run on several); 1 on a CPU"
+        description="number of GPUs that the replicas ran on (pods can use several); 1 on a CPU"
     )
     slowest: StepTimes = Field(description="largest value of each quantile across the replicas")
     typical: StepTimes = Field(description="median of each quantile across the replicas")
