@@ -185,7 +185,7 @@ class Store:
 
 
 class Gate:
-    """A lock for either many shared holders or one exclusive holder, which takes precedence."""
+    """A lock that many threads can share or one can hold exclusively, which takes precedence."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

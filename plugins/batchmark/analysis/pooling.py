@@ -70,7 +70,7 @@ class JobRecord(Provenance):
 
 
 class TargetRecord(Record):
-    """One target's jobs as recorded in a pair."""
+    """One target's jobs, as recorded in pairs and studies."""
 
     target: str
     instance_type: str = Field(description="EC2 instance type that the target represents")

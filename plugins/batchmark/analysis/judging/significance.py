@@ -89,7 +89,7 @@ class Resolution:
 
     @property
     def _detectable_difference(self) -> float:
-        """The detectable difference in mean log medians, given each side's noise."""
+        """The smallest detectable difference in mean log medians, given each side's noise."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees

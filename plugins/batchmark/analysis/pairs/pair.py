@@ -54,7 +54,7 @@ class Pair(Record):
     dtype: str
     gpu: TargetRecord
     cpu: TargetRecord
-    cpu_fallback: bool = Field(description="whether the GPU target's jobs ran on the CPU")
+    cpu_fallback: bool = Field(description="whether a job of the GPU target ran on the CPU")
     refused: str | None = Field(description="why this pair was not compared")
     rows: tuple[Row, ...]
     uncompared: tuple[UncomparedRow, ...]
