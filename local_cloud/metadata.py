@@ -89,7 +89,7 @@ class HostMetadata:
 
 
 class TaskMetadata:
-    """WSGI middleware that serves task metadata, version 4: `/v4/TASK` and `/v4/TASK/task`.
+    """WSGI middleware that serves ECS task metadata, version 4: `/v4/TASK` and `/v4/TASK/task`.
 
     Args:
         address: returns an ECS task's own IP address, or None if it has none.

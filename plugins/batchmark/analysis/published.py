@@ -93,7 +93,7 @@ class PublishedTable(Record):
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """Return the total cost of both jobs at On-Demand prices."""
+        """Return the total cost of the GPU job and the CPU job at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 

@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn if too few jobs had the usual start, cold or warm; others may be a queue's first job."""
+    """Warn if too few jobs had the usual start (cold or warm); a queue's first job may differ."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs

@@ -139,7 +139,7 @@ def group_fairness(replicas: Sequence[Replica]) -> list[float]:
 def starved(row: Sharing, job_id: str) -> list[Starved]:
     """Find the replicas that starved in a job, each with its smallest share.
 
-    Only whole steps are counted, so a step that the window's edge cuts off is credited back.
+    Only whole steps are counted, so one is added for a step that the window's edge may cut off.
     """
     groups = _groups(row.replicas)
     found = []
