@@ -1,4 +1,4 @@
-"""Shows job logs in a browser, like AWS's console, and answers health checks."""
+"""Shows job logs in a browser, as AWS's console does, and answers health checks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_job(job_id: str) -> Job | None:
 
 
 def page(job: Job) -> Iterator[str]:
-    """Yield the page in parts, because a log might not fit in memory."""
+    """Yield the page with a job's log in parts, because the log might not fit in memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         yield f"{state} and has no log yet.\n"

@@ -28,7 +28,7 @@ TOKEN_SECONDS = range(1, 21_601)
 
 
 class HostMetadata:
-    """WSGI middleware that serves instance metadata, version 2, which requires a token.
+    """WSGI middleware that serves EC2 instance metadata, version 2, which requires a token.
 
     It serves only Spot interruption notices. All other metadata is missing, because this machine is
     not an EC2 instance and has no instance type, zone or image.
@@ -89,7 +89,7 @@ class HostMetadata:
 
 
 class TaskMetadata:
-    """WSGI middleware that serves task metadata, version 4: `/v4/TASK` and `/v4/TASK/task`.
+    """WSGI middleware that serves ECS task metadata, version 4: `/v4/TASK` and `/v4/TASK/task`.
 
     Args:
         address: returns an ECS task's own IP address, or None if it has none.
@@ -115,7 +115,7 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a container or its task; for a process, only the address can be known."""
+        """Describe a task or its container; if it is a process, only its address is known."""
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}

@@ -97,7 +97,7 @@ def hosts_of(settings: Settings) -> set[str]:
 def with_own_paths(
     services: WSGIApplication, scheduler: Scheduler, settings: Settings
 ) -> WSGIApplication:
-    """Wrap the services in fault injection, signature checks and unauthenticated pages."""
+    """Wrap the services in middleware for fault injection, signature checks and public pages."""
     app: WSGIApplication = Faults(services, scheduler)
     if settings.secret is not None:
         hint = f"find it in {settings.credentials}"

@@ -44,9 +44,9 @@ SIGNERS = {
 class SignedRequests:
     """WSGI middleware that serves only requests signed with the secret; any access key id will do.
 
-    Keys issued here by IAM or STS have their own secrets. Presigned URLs are accepted until
-    they expire, including version 2 URLs, which botocore creates for S3. Neither the age of a
-    signature in a header nor the payload of an S3 upload is checked.
+    Requests with keys issued here by IAM or STS must be signed with those keys' secrets instead.
+    Presigned URLs are accepted until they expire, including version 2 URLs, which botocore creates
+    for S3. Neither the age of a signature in a header nor the payload of an S3 upload is checked.
 
     Args:
         hint: tells refused clients where to find the secret.
@@ -119,7 +119,7 @@ def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> 
 
 
 def expired(environ: WSGIEnvironment, end: datetime) -> Response:
-    """Return the response to an expired presigned URL, worded as the called service words it."""
+    """Return the response to an expired presigned URL, in the wording of the called service."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
         return refusal(environ, "s3", "AccessDenied", "Request has expired")

@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Keep rule descriptions for groups and prefix lists as well as for IP ranges."""
+    """Keep the descriptions of rules for groups and prefix lists, which moto drops."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 
@@ -72,7 +72,7 @@ def describe_all_rules() -> None:
 
 
 def forget_deleted_endpoints() -> None:
-    """Stop describing deleted VPC endpoints, which moto keeps as "deleted"."""
+    """Remove VPC endpoints that are deleted; moto only marks them as "deleted"."""
     delete = VPCBackend.delete_vpc_endpoints
 
     def delete_vpc_endpoints(self: VPCBackend, vpce_ids: list[str] | None = None) -> None:

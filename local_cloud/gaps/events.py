@@ -4,7 +4,7 @@ Rules can send events to SNS topics and log groups, with input transformers. A d
 without a pattern, matches nothing. A failing target does not affect the others. Not supported:
 retries, dead-letter queues, denials by resource policies, and events from services besides Batch.
 
-Replaces moto's `Rule.send_to_targets`, but calls the original for all other targets.
+Replaces moto's `Rule.send_to_targets`, but calls the original for targets that `deliver` refuses.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver an event to SNS or (unchanged) to a log group; return False if moto should do it."""
+    """Deliver an event to SNS or, untransformed, to a log group; return False to let moto do it."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]
@@ -85,7 +85,7 @@ def without_moto_fields(event: Event) -> Event:
 
 
 def as_sent(event: Event) -> Event:
-    """Return the event in AWS's format, with an ISO 8601 time instead of moto's seconds."""
+    """Return the event in AWS's format, with an ISO 8601 time instead of moto's epoch seconds."""
     sent = without_moto_fields(event)
     if isinstance(sent["time"], int | float):
         time = datetime.fromtimestamp(sent["time"], UTC)

@@ -16,9 +16,9 @@ def fill() -> None:
 
 
 def policies_of_aws(self: IAMBackend) -> list[ManagedPolicy]:
-    """Return AWS's 1,580 managed policies, but only for the served partition.
+    """Return AWS's 1,580 managed policies in the backend of the `aws` partition, none in others.
 
-    moto looks up an access key in every partition's backend and would load the policies for each,
-    which would delay the first request by a second.
+    moto looks up an access key in every partition's backend and would load the policies for each
+    of them, which would delay the first request by a second.
     """
     return _init_aws_policies(self) if self.region_name == PARTITION else []

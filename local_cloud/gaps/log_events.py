@@ -99,7 +99,7 @@ def database() -> Database:
 
 
 def keep_in(path: Path) -> None:
-    """Store all events in this file from now on, and read those already in it."""
+    """Store all events in this file from now on, and make those already in it available."""
     _database[:] = [Database(path)]
 
 
@@ -112,7 +112,7 @@ def delete_all_but(streams: Collection[Events]) -> None:
 
 
 class Events:
-    """One stream's events, used instead of moto's list."""
+    """One stream's events; replaces moto's list."""
 
     def __init__(self, number: int | None = None) -> None:
         self.number = uuid.uuid4().int >> 65 if number is None else number

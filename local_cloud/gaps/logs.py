@@ -1,9 +1,9 @@
 """Extends moto's CloudWatch Logs with events on disk, one-megabyte pages and filter patterns.
 
-FilterLogEvents supports a phrase (`"a phrase"`), any of several words (`?a ?b`) and `%a|b%`, and
-refuses other patterns. A page can be empty even if another page follows. AWS does not document
-whether terms match within words; here `?a` matches whole words only. Retention deletes nothing, and
-metric filters produce no metrics.
+FilterLogEvents supports a phrase (`"a phrase"`), any of several words (`?a ?b`) or any of several
+substrings (`%a|b%`), and refuses other patterns. A page can be empty even if another page follows.
+AWS does not document whether terms match within words; here `?a` matches whole words only.
+Retention deletes nothing, and metric filters produce no metrics.
 """
 
 from __future__ import annotations

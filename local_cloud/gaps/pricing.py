@@ -1,8 +1,8 @@
 """Adds the Price List API, which moto lacks; GetProducts answers from the price file.
 
 Unlike in AWS, each offer has an `origin` field, so that nobody mistakes it for AWS's current price.
-Not supported: other services' offers, Reserved terms, paging, and filters except `TERM_MATCH` and
-`EQUALS`.
+Not supported: offers of services other than EC2, Reserved terms, paging, and filters except
+`TERM_MATCH` and `EQUALS`.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fill() -> None:
-    """Evaluate conditions in bucket policies; moto denies any call that a condition applies to."""
+    """Evaluate bucket policies' conditions; moto denies calls that conditional statements cover."""
 
     def get_permission(self: FakeBucket, action: str, resource: str) -> PermissionResult:
         if self.policy is None:

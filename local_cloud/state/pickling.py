@@ -45,7 +45,7 @@ class BackendPickler(pickle.Pickler):
     """Pickles a backend's attributes, but refers to other backends and S3 contents by name.
 
     Args:
-        names: names of backends by Python id; backends without a name are pickled in full.
+        names: backends' names, keyed by `id(backend)`; a backend without one is pickled in full.
     """
 
     def __init__(self, file: io.BytesIO, names: Mapping[int, Key], contents: Contents) -> None:

@@ -46,8 +46,8 @@ class Store:
     """The backends' state on disk. `job_lock` guards every job's state.
 
     Raises:
-        StateError: another local cloud uses the folder, another version wrote it, or other users
-            can write to it.
+        StateError: another local cloud is using the folder, another version wrote it, or other
+            users can write to it.
     """
 
     def __init__(self, folder: Path, job_lock: threading.RLock) -> None:
@@ -185,7 +185,7 @@ class Store:
 
 
 class Gate:
-    """A lock for either many shared holders or one exclusive holder, which takes precedence."""
+    """A lock that many threads can share or one can hold exclusively, which takes precedence."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -231,7 +231,7 @@ def backends() -> dict[Key, BaseBackend]:
 
 
 def keep_logs(folder: Path) -> None:
-    """Store all log events in this folder, and read those already in it.
+    """Store all log events in this folder from now on, and make those already in it available.
 
     Raises:
         StateError: the folder can't be used (see `Store`), or its log file is not a database.
@@ -247,7 +247,7 @@ def keep_logs(folder: Path) -> None:
 
 
 def private_file(folder: Path, name: str) -> Path:
-    """Return a file in this folder, creating it if necessary; keep both private to the owner.
+    """Return a file in this folder, creating it if necessary, and make both private to their owner.
 
     Raises:
         StateError: the folder or file can't be used or belongs to another user, or other users can

@@ -1,1 +1,1 @@
-"""Batchmark's Airflow code: plans, runs, collects, compares and reports benchmarks."""
+"""Airflow code that plans and runs benchmarks, and collects, compares and reports their results."""

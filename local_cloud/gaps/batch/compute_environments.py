@@ -1,7 +1,7 @@
-"""Checks compute environment requests as AWS does, before changing anything.
+"""Checks compute environment requests as AWS does, before anything is changed.
 
-Names, states and types are not checked: Terraform's provider checks them itself, and our Terraform
-modules look up instance types.
+Names, states and types are not checked, because Terraform's provider does that itself; neither are
+instance types, which our Terraform modules look up.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def check_nodes(nodes: dict[str, Any]) -> None:
     if not 0 <= int(main) < int(count):
         raise ClientException(f"mainNode {main} must be less than numNodes {count}")
     if [each["targetNodes"] for each in nodes["nodeRangeProperties"]] != [ALL_NODES]:
-        raise missing.refusal(f"node ranges other than {ALL_NODES}")
+        raise missing.refusal(f'node ranges other than "{ALL_NODES}"')
 
 
 def check_number_of_nodes(count: Any) -> None:

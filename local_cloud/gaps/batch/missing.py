@@ -39,7 +39,7 @@ def refusal(what: str) -> ClientException:
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise ClientException for the first unsupported field."""
+    """Raise ClientException if the request has an unsupported field, naming the first one."""
     for field in FIELDS:
         if request.get(field) is not None:
             raise refusal(field)

@@ -1,10 +1,10 @@
 """Measures a target's cold start: the time and cost from job submission to steady state.
 
-Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
-job itself. A timestamp that any job lacks is dropped for all jobs, and its step is merged with the
-next. An instance is billed from boot, which happens during RUNNABLE, unseen by Batch and the job.
-Costs are therefore a lower bound, at the On-Demand price. Outside EC2 no instance is started or
-billed, so a cold start begins when the job gets its turn on the machine.
+Timestamps come from three clocks: those of Batch (in its job records and events), of the ECS agent
+on the instance, and of the job itself. A timestamp that any job lacks is dropped for all jobs, and
+its step is merged with the next. An instance is billed from boot, which happens during RUNNABLE,
+unseen by Batch and the job. Costs are therefore a lower bound, at the On-Demand price. Outside EC2
+no instance is started or billed, so a cold start begins when the job gets its turn on the machine.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Step(Record):
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
     usd: float | None = Field(
-        description="cost; null for steps before the instance is known to be billed"
+        description="cost; null if there is no price or the instance is not yet known to be billed"
     )
 
 

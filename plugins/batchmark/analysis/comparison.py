@@ -33,7 +33,7 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def _read(stored: Any) -> Any:
-    """Parse stored studies by name, rejecting names that this release doesn't know."""
+    """Parse stored studies, keyed by name; reject names that this release doesn't know."""
     if not isinstance(stored, Mapping):
         return stored
     if unknown := stored.keys() - set(STUDIES):

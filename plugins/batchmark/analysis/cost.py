@@ -4,7 +4,8 @@ A job is charged for its whole instance, and a multi-node job for all its nodes.
 that share an instance are charged for it once.
 
 Targets are compared at On-Demand prices, regardless of how their instances were bought; a job's own
-cost uses the price paid. Time measured on a different machine gets no price.
+cost uses the price paid. Time measured on a machine of another type than the target's gets
+no price.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class RunCost(Cost):
 
 
 class Efficiency(Record):
-    """(CPU price x CPU time) / (GPU price x GPU time); above 1, the GPU target is cheaper."""
+    """The ratio (CPU price x time) / (GPU price x time); above 1, the GPU target is cheaper."""
 
     estimate: Estimate | None
     reason: str | None = Field(default=None, description="why the estimate is unknown")
@@ -197,7 +198,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """Return the hourly USD price paid for a job's instance and a note, e.g. why it is unknown."""
+    """Return what a job's instance cost in USD per hour, and a note, e.g. why that is unknown."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,

@@ -54,8 +54,8 @@ class JobRecord(Provenance):
     )
     earlier_seconds: float | None = Field(description="total run time of all earlier attempts")
     total_seconds: float | None = Field(
-        description="time from process start to the document, including ceilings; null if the "
-        "job's times are impossible"
+        description="time from process start until the result document is complete, including the "
+        "measurement of ceilings; null if the job's times are impossible"
     )
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
@@ -70,7 +70,7 @@ class JobRecord(Provenance):
 
 
 class TargetRecord(Record):
-    """One target's jobs as recorded in a pair."""
+    """One target's jobs, as recorded in pairs and studies."""
 
     target: str
     instance_type: str = Field(description="EC2 instance type that the target represents")
@@ -142,7 +142,7 @@ class TargetJobs:
         )
 
     def _differences(self) -> list[str]:
-        """List the properties in which the jobs' environments differ, with the jobs per value."""
+        """List the properties in which the jobs' environments differ, with each value's jobs."""
         differences = []
         environments = [(job.job_id, _environment(job)) for job in self._telling]
         for name in dict.fromkeys(name for _, values in environments for name in values):
@@ -170,7 +170,7 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """Group the run's jobs by (suite, dtype) and target, leaving out reruns of suspects.
+    """Group a run's jobs by (suite, dtype) and target, without reruns of suspected regressions.
 
     A target with own jobs appears once for each instance type that its queue chose.
     """
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return the properties that must agree to pool jobs, except those unknown for own jobs."""
+    """Return what must agree for jobs to be pooled; own jobs' unknown properties are left out."""
     document = job.document
     environment = document.environment
     found = {

@@ -66,7 +66,7 @@ class PublishedRow(Times):
 
     @property
     def judged(self) -> bool:
-        """Whether the row can be judged: its times measure the work and aren't another row's."""
+        """Whether the row can be judged: its times measure the work and don't repeat another's."""
         return self.defect is None
 
 
@@ -81,7 +81,7 @@ class PublishedTable(Record):
 
     @property
     def run_id(self) -> str:
-        """The id under which the table appears among runs."""
+        """The id under which the table is listed among the runs."""
         return f"{OTHERS.replace(' ', '_')}__{self.read_on}"
 
     @property
@@ -93,12 +93,12 @@ class PublishedTable(Record):
         return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
 
     def usd(self, prices: PriceTable) -> float:
-        """Return the total cost of both jobs at On-Demand prices."""
+        """Return the total cost of the GPU job and the CPU job at On-Demand prices."""
         took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """Find the matrix size above which the GPU leads; the smallest size includes start-up."""
+        """Find the matrix size above which the GPU leads; the smallest is timed with start-up."""
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

@@ -80,9 +80,13 @@ class Side(Record):
         "libraries if they were not loaded yet; median over the jobs"
     )
     implementation: Implementation
-    trials: tuple[Trial, ...] = Field(description="trials of all candidates in the first job")
+    trials: tuple[Trial, ...] = Field(
+        description="trials of all candidate implementations in the first job"
+    )
     roofline: Roofline | None = Field(description="null if the row's work is not counted")
-    items_per_second: Estimate | None = Field(description="images per second; null for other rows")
+    items_per_second: Estimate | None = Field(
+        description="images per second; null if the row doesn't process images"
+    )
     peak_memory_bytes: int | None = Field(description="maximum over the jobs")
     energy_joules: float | None = Field(description="energy per call; median over the jobs")
     flops_per_joule: float | None
@@ -100,17 +104,25 @@ class Side(Record):
         description="share of runnable time that threads spent waiting for a CPU; maximum over "
         "the jobs"
     )
-    throttled_samples: int = Field(description="samples taken while the device was throttled")
-    throttled_left_out: int = Field(description="throttled samples excluded from the median")
-    outlier_samples: int = Field(description="samples flagged as outliers but kept in the median")
-    multimodal_jobs: int = Field(description="jobs whose samples cluster around several values")
+    throttled_samples: int = Field(
+        description="number of samples taken while the device was throttled"
+    )
+    throttled_left_out: int = Field(
+        description="number of throttled samples excluded from the median"
+    )
+    outlier_samples: int = Field(
+        description="number of samples flagged as outliers but kept in the median"
+    )
+    multimodal_jobs: int = Field(
+        description="number of jobs whose samples cluster around several values"
+    )
     stopping: dict[str, int] = Field(
         description="number of jobs for each reason why sampling ended"
     )
     provenance: tuple[Provenance, ...]
 
     def disturbances(self) -> Iterable[RowWarning]:
-        """Yield a warning for each thing that slowed the samples down."""
+        """Yield a warning for each kind of disturbance that may have slowed the samples."""
         if self.throttled_left_out:
             yield RowWarning(
                 "throttled",
@@ -293,7 +305,7 @@ def row_key(row: Keyed) -> RowKey:
 
 
 def parameters_json(parameters: Mapping[str, Parameter]) -> str:
-    """Serialise a row's parameters as the history does: JSON with sorted keys."""
+    """Serialise a row's parameters as they are stored in the history: as JSON with sorted keys."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -69,7 +69,7 @@ class Chosen:
 
     @cached_property
     def by_suite(self) -> dict[str, PricedTarget]:
-        """The target's jobs by suite; names include the run, so that runs are resampled separately.
+        """The target's jobs by suite; its name includes the run, so runs are resampled separately.
 
         Raises:
             CollectError: the run has no such target or ran it on several instance types.
@@ -159,7 +159,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
 
 
 def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
-    """Return why the first target has no result comparable with the second's, or None if it has."""
+    """Return why the first target's result isn't comparable with the second's, or None if it is."""
     if first is None:
         return f"suite {second.suite} was not measured"
     if refused := first.refused or second.refused:

@@ -56,7 +56,7 @@ class PricedTarget:
     def against(self, other: PricedTarget, key: RowKey) -> Judgement:
         """Judge which target is faster on a row that both measured.
 
-        This is undecided if one is a GPU target that ran on the CPU and both have the same CPU.
+        The verdict is undecided if a GPU target ran on the CPU and both have the same CPU.
         """
         asked = other.pooled.name, key
         if asked not in self._judged:

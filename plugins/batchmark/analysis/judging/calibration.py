@@ -19,8 +19,8 @@ from batchmark.core.run import CollectedRun
 class SelfCheck(Record):
     """An A/A test that compares a target's odd and even repeats as if they were two targets.
 
-    Each half is judged by its own scatter, because the table's noise comes from both halves and
-    would explain any difference between them.
+    Each half is judged by its own scatter, because the noise table was measured on both halves and
+    would explain away any difference between them.
     """
 
     rows: int = Field(ge=1, description="number of rows compared")

@@ -86,7 +86,7 @@ class RowScatter(Record):
         gt=0, description=f"one-sided {CONFIDENCE_TEXT} upper confidence bound on the floor"
     )
     smallest_detectable_change: dict[int, float] = Field(
-        description="relative change detected with probability POWER, by number of jobs per side"
+        description="relative change that 95 of 100 comparisons would detect, by jobs per side"
     )
 
     @property
@@ -132,7 +132,7 @@ class NoiseTable(Record):
         return None
 
     def changes_since(self, target: TargetJobs) -> str:
-        """List how the target has changed since the calibration in ways that affect its noise."""
+        """List the changes to the target since the calibration that affect its noise."""
         if not target.jobs:
             return ""
         return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))

@@ -90,7 +90,7 @@ class Resolution:
 
     @property
     def _detectable_difference(self) -> float:
-        """The detectable difference in mean log medians, given each side's noise."""
+        """The smallest detectable difference in mean log medians, given each side's noise."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees
@@ -112,9 +112,10 @@ class Resolution:
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
     """Return the measured noise, or the assumed noise if that resolves smaller differences.
 
-    The assumed noise can win if there are few jobs: three repeats must not decide less than one.
-    Either noise alone gives a wrong call in a fraction LEVEL of comparisons, so using the better
-    one at most doubles that. Measured noise above the assumed noise is never ignored.
+    The assumed noise can win if there are few jobs: three repeats must not decide fewer rows
+    than one would. With either noise alone, a fraction LEVEL of comparisons give a wrong call, so
+    using the better one at most doubles that. Measured noise above the assumed noise is never
+    ignored.
     """
     return min(
         (known, _assumable(known)),
@@ -133,7 +134,7 @@ def log_spread(medians: Sequence[float]) -> float:
 
 
 def upper_bound(log_sd: float, degrees: int) -> float:
-    """Return the one-sided CONFIDENCE upper bound of a standard deviation (chi-squared)."""
+    """Return the one-sided upper CONFIDENCE bound on a standard deviation (chi-squared)."""
     return log_sd * math.sqrt(degrees / float(stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
 
 

@@ -48,7 +48,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     """Decide which contestant is faster, unless chance or noise explains the difference.
 
     A contestant is faster if the interval of the ratio of medians excludes 1, and the jobs' mean
-    log medians differ by an amount that noise alone exceeds in a fraction LEVEL of comparisons.
+    log medians differ by more than noise alone does in all but a fraction LEVEL of comparisons.
 
     Raises:
         ValueError: none of a contestant's jobs measured the row.
@@ -126,7 +126,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
 
 
 def _excludes_one(quotient: Estimate, lead: float) -> bool:
-    """Check that the ratio's whole interval lies on the side of 1 that the lead indicates."""
+    """Check whether the ratio's whole interval lies on the side of 1 that the lead indicates."""
     if quotient.interval is None:
         return False
     return quotient.interval.low > 1 if lead > 0 else quotient.interval.high < 1

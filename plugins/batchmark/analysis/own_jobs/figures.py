@@ -32,7 +32,7 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
-    """Check that a job size is valid, because a result document can contain any value."""
+    """Check whether a value is a valid job size; a result document can contain any value."""
     if isinstance(value, str | bool | None):
         return False
     return 0 < value <= LARGEST_SIZE
@@ -55,7 +55,7 @@ def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
 
 
 def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:
-    """Build a place's figure. Several rows are an error, as documents have one row per size."""
+    """Build a place's figure. Several rows are an error; documents must have one row per size."""
     samples, place = side.pooled.samples[keys[0]], place_of(keys[0], axis)
     several = f"its documents have {len(keys)} rows for this size instead of one" * (len(keys) > 1)
     problem = several or samples.problem
@@ -82,7 +82,7 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
 
 
 def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
-    """Name the checks made on a job's result; an output's checksum is named after its path."""
+    """Name the checks made on a job's result; a checksum is named after the output's path."""
     output = job.planned.own_job and job.planned.own_job.output
     hashed = check and check.output_sha256 and output
     if check and not (hashed and check.kind == "checksum"):

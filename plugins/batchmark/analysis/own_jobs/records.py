@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline met by all jobs and, if there is one, the interval's upper end."""
+        """The shortest deadline that covers all jobs and the upper end of any interval."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -138,7 +138,7 @@ class Duel(Record):
 
 
 class DeadlineStep(Record):
-    """The shortest deadline at which a side becomes the cheapest one to meet it."""
+    """The cheapest side that meets deadlines from `from_seconds` up to the next step's."""
 
     from_seconds: float = Field(
         description="time of a side's longest job, or the upper end of its interval if that is "
@@ -151,7 +151,9 @@ class DeadlineStep(Record):
         default=(), description="other sides that meet the deadline and aren't known to cost more"
     )
     usd_per_job: float
-    jobs: int = Field(ge=1, description="the target's jobs, all of which met the deadline")
+    jobs: int = Field(
+        ge=1, description="number of the target's jobs, all of which met the deadline"
+    )
 
 
 class Best(Record):
@@ -183,7 +185,9 @@ class OwnJobStudy(Study):
         default=False, description="whether this is a comparison, whose queues others may also use"
     )
     sides: tuple[JobSide, ...]
-    duels: tuple[Duel, ...] = Field(description="one for each pair of sides, place and metric")
+    duels: tuple[Duel, ...] = Field(
+        description="one for each pair of sides and place, by job time and by each metric"
+    )
     best: tuple[Best, ...] = Field(
         description="one per place; cold instances and small sizes come first"
     )

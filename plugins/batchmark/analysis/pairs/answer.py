@@ -67,7 +67,9 @@ class WorkloadAnswer(Record):
     workload: str
     dtype: str
     standings: tuple[Standing, ...] = Field(description="one per GPU target that has rows")
-    best: tuple[Duel, ...] = Field(description="the best GPU target's duels, row by row")
+    best: tuple[Duel, ...] = Field(
+        description="for each row, the duel of the GPU target that is best on it"
+    )
 
 
 class Answer(Record):

@@ -174,7 +174,7 @@ def _grid(x: Array) -> Array:
 
 
 def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
-    """Return lower and upper bounds on curves through (x, y) at `at`; y has shape (..., sizes)."""
+    """Return lower and upper bounds at `at` on curves through (x, y); y has shape (..., sizes)."""
     left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
     slopes = np.diff(y, axis=-1) / np.diff(x)
     from_left, from_right = at - x[left], at - x[left + 1]

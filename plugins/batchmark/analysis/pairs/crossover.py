@@ -3,8 +3,8 @@
 Warm costs are medians of warm calls. Cold costs are those of a job that makes a single call: start
 the process, wait until the device is ready, copy the inputs in, call, and copy the output out. An
 implementation's first call in a job loads its libraries, so every cold call includes at least that
-overhead, but not what other workloads loaded before. Time before the process start belongs to the
-cold start.
+overhead, but not the time that other workloads already spent on loading. Time before the process
+start belongs to the cold start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_MARKS = "no job recorded when its device was ready"
 
 
 class RowVerdict(NamedTuple):
-    """A compared row's winners: 1 for the GPU target, -1 for the CPU target, 0 if undecided."""
+    """A row's winners in time and cost: 1 is the GPU target, -1 the CPU target, 0 undecided."""
 
     faster: int
     cheaper: int
@@ -131,7 +131,7 @@ def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
 def _rows_by_axis(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
     """Group rows that differ along only one axis, in ascending order, and name each group's axis.
 
-    The axis is the parameter with the most values; it is the batch only if nothing else varies.
+    The axis is the parameter with the most values; it is `batch` only if nothing else varies.
     """
     workloads: dict[tuple[str, str], list[RowKey]] = defaultdict(list)
     for key in keys:
@@ -227,7 +227,8 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
     """Return a single-call job's time in seconds, with one sample per job, or None if unknown.
 
-    A job's rows share its start-up time, so a target's rows share a seed that resamples jobs alike.
+    A job's rows share its start-up time, so jobs are resampled with one seed for all of a target's
+    rows.
     """
     seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
     known = [[value] for value in seconds if value is not None]

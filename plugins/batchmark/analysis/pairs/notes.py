@@ -109,7 +109,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 
 
 def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Warn if too few jobs had the most common start; others might just be a queue's first job."""
+    """Warn if too few jobs had the usual start (cold or warm); a queue's first job may differ."""
     jobs: Counter[Parameter | None] = Counter()
     for row in rows:
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
@@ -167,7 +167,7 @@ def few_jobs_note(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Explain why rows whose interval excludes 1× lack a verdict; return None if no row does."""
+    """Explain why rows whose interval excludes 1× lack a verdict; return None if there are none."""
     count = sum(
         (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))

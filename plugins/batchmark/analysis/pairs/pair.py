@@ -32,7 +32,7 @@ SPANS: tuple[Span, ...] = ("process", "batch_job")
 
 
 class UsedCalibration(Record):
-    """The noise table used to judge a target's rows; `runs/<run>/` keeps a copy."""
+    """Identifies the noise table used to judge a target's rows; `runs/<run>/` holds a copy."""
 
     target: str
     run_id: str
@@ -54,7 +54,7 @@ class Pair(Record):
     dtype: str
     gpu: TargetRecord
     cpu: TargetRecord
-    cpu_fallback: bool = Field(description="whether the GPU target's jobs ran on the CPU")
+    cpu_fallback: bool = Field(description="whether a job of the GPU target ran on the CPU")
     refused: str | None = Field(description="why this pair was not compared")
     rows: tuple[Row, ...]
     uncompared: tuple[UncomparedRow, ...]
@@ -131,7 +131,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
 
 
 def _is_excluded(key: RowKey) -> bool:
-    """Check whether a row is a metric or a disturbance test rather than an ordinary time."""
+    """Check whether a row is a metric or a disturbance test rather than an ordinary timing."""
     place = Place.of(dict(key[1]))
     disturbed = place is not None and place.disturbance is not None
     return disturbed or ToldMetric.of(dict(key[1])) is not None

@@ -53,8 +53,8 @@ class TrainingPoint(Record):
         description="breakdown of a step's time; null if no job reported it"
     )
     gpu_busy_share: float | None = Field(
-        description="share of the timed steps in which GPUs were busy; mean over all GPUs, median "
-        "over the jobs"
+        description="share of time in which GPUs were busy during the timed steps; mean over all "
+        "GPUs, median over the jobs"
     )
     first_loss: float | None
     last_loss: float | None

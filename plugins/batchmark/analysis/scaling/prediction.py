@@ -1,6 +1,7 @@
 """Predicts training efficiency on more nodes with a model fitted to the measurements.
 
-The model is checked against the largest measured node count, which is left out of its fit.
+The model is checked against the largest one or two node counts measured, which are left out of the
+fit for the check.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def _check(
     size_bytes: int,
     devices: int,
 ) -> _Check | str:
-    """Check the largest node counts against a model fitted without them, or explain why not."""
+    """Check the largest node counts against a model fitted without them, or say why that fails."""
     if len(steps) < LEAST_CHECKED:
         return (
             f"the check requires {LEAST_CHECKED} node counts, but only {len(steps)} were measured"
@@ -242,7 +243,7 @@ def _off_by(checked: Sequence[CheckedPoint], *, at_least: bool) -> float:
 
 
 def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[PredictedPoint, ...]:
-    """Predict points: measured node counts, doublings of the smallest and a published GPU count."""
+    """Predict at measured node counts, doublings of the smallest, and a published GPU count."""
     by_nodes: Mapping[int, Step] = {step.nodes: step for step in steps}
     base, most = model.base, MOST_RANKS // model.devices
     doubles = {base.nodes * 2**power for power in range(most.bit_length())}
@@ -269,7 +270,7 @@ def _points(model: StepModel, steps: Sequence[Step], off_by: float) -> tuple[Pre
 
 
 def _widened(estimate: Estimate, factor: float) -> Estimate:
-    """Widen an interval by the model's error in its check, which samples can't show."""
+    """Widen an interval by the model's error in its check, which the samples don't reflect."""
     ends = estimate.interval
     if ends is None:
         return estimate

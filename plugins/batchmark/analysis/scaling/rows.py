@@ -58,7 +58,7 @@ class NodesSamples:
         return [row.scaling for _, row in self.pooled.measured if row.scaling]
 
     def number(self, name: str) -> int | None:
-        """Return this parameter if it is a whole number above 0, else None."""
+        """Return the named parameter if it is a whole number above 0, else None."""
         return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:

@@ -39,7 +39,7 @@ class Ring(NamedTuple):
 
 
 def load(ranks: int, size_bytes: float) -> tuple[float, float]:
-    """Return the number of sequential hops and the number of bytes that each link carries."""
+    """Return a ring all-reduce's number of sequential hops and the bytes that each link carries."""
     return 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks * size_bytes
 
 

@@ -134,7 +134,7 @@ def _on_one_machine(scaling: Scaling) -> bool:
 
 
 def _on_separate_machines(scaling: Scaling) -> bool:
-    """Check that each node is known to have its own machine; outside EC2, nodes can share one."""
+    """Check whether each node is known to have its own machine; outside EC2, they can share one."""
     known = all(node.instance_type for node in scaling.nodes)
     return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
 

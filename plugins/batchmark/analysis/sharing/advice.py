@@ -1,4 +1,4 @@
-"""Advises how many replicas should share a device, in which mode, and what that gains."""
+"""Advises on how many replicas should share a device, and in which mode, and states the gain."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _judge(curve: Curve, drift: float) -> Advice:
 
 
 def _unknown(curve: Curve) -> str | None:
-    """Return why a curve allows no advice, or None if it does."""
+    """Return why a curve allows no advice, or None if it allows some."""
     if not curve.points:
         return "; ".join(dict.fromkeys(one.reason for one in curve.unmeasured))
     if curve.alone is None:

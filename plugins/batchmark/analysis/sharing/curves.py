@@ -129,7 +129,7 @@ class SharedSamples:
 
     @property
     def rows(self) -> list[Sharing]:
-        """How replicas shared the device in each job, including failed jobs if they reported it."""
+        """How replicas shared the device in jobs that measured the row, or else in the others."""
         rows = (row.sharing for _, row in self.pooled.measured or self.pooled.unmeasured)
         return [row for row in rows if row]
 

@@ -34,8 +34,8 @@ class Knee(Record):
     )
     high: int | None = Field(
         default=None,
-        description="upper end of the interval; open if it is the largest number of replicas "
-        "measured",
+        description="upper end of the interval; if it is the largest number of replicas measured, "
+        "the knee may be higher still",
     )
     reason: str | None = Field(default=None, description="why the knee is not known")
 
@@ -43,8 +43,8 @@ class Knee(Record):
 def find_knee(seconds: Mapping[int, Median]) -> Knee:
     """Find a curve's knee from the seconds per step of all replicas together, by replica count.
 
-    The knee is known if nearly all curves resampled from the samples have it at the same number.
-    Each curve is compared with its own best, so noise at the top is not mistaken for the best.
+    The knee is known if nearly all curves resampled from the samples have it at the same number
+    of replicas. Each curve is compared with its own best throughput, which varies with noise too.
     """
     numbers = sorted(seconds)
     if len(numbers) < 2:

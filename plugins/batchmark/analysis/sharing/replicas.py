@@ -38,7 +38,7 @@ class ReplicaFigures(Record):
     """Figures for a row's replicas; medians over the jobs unless noted otherwise."""
 
     devices: int = Field(
-        description="number of GPUs that they ran on (pods can run on several); 1 on a CPU"
+        description="number of GPUs that the replicas ran on (pods can use several); 1 on a CPU"
     )
     slowest: StepTimes = Field(description="largest value of each quantile across the replicas")
     typical: StepTimes = Field(description="median of each quantile across the replicas")
@@ -139,7 +139,7 @@ def group_fairness(replicas: Sequence[Replica]) -> list[float]:
 def starved(row: Sharing, job_id: str) -> list[Starved]:
     """Find the replicas that starved in a job, each with its smallest share.
 
-    Only whole steps are counted, so a step that the window's edge cuts off is credited back.
+    Only whole steps are counted, so one is added for a step that the window's edge may cut off.
     """
     groups = _groups(row.replicas)
     found = []
