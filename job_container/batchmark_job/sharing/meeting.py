@@ -41,10 +41,10 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
-        """Read the environment variables that Batch or Kubernetes sets.
+        """Find this process's place from environment variables set by Batch or Kubernetes.
 
         Raises:
-            InputError: no folder is set, or the number is out of range.
+            InputError: no folder is set, or this replica's number is out of range.
         """
         array, completion = (
             environment.get(name) for name in ("AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX")

@@ -130,9 +130,9 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 def drift(samples: Sequence[float]) -> str | None:
     """Return how the last third of the samples differs from the first, or None if it doesn't.
 
-    They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
-    with too few samples for an interval uses its range. With fewer than 18 samples, halves are
-    compared instead.
+    They differ if their medians differ by more than DRIFT and their intervals don't overlap. For a
+    part with too few samples for an interval, its range is used. With fewer than 18 samples,
+    halves are compared instead.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:
