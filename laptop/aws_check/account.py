@@ -59,8 +59,10 @@ def _principal(clients: Clients, arn: str) -> str:
 def refuse_free_plan(clients: Clients) -> None:
     """Refuse an account on AWS's Free plan, on which EC2 starts only a few small instance types.
 
+    If AWS does not report the plan, the account passes.
+
     Args:
-        clients: clients for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
+        clients: clients for FREE_TIER_REGION.
 
     Raises:
         LaptopError: the account is on the Free plan.

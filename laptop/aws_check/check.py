@@ -136,7 +136,7 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """Return the On-Demand cost of running an instance this long, or 0 on a local cloud."""
+        """Return the On-Demand cost of running an instance for `seconds`, or 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 

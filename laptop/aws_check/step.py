@@ -1,4 +1,4 @@
-"""A step in the check: what it expects, what it saw, what it cost, and what it depends on."""
+"""A step of a check: what it expects, what it saw, what it cost, and what it depends on."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
 
 
 class NumpyMatmul(TorchMatmul):
-    """NumPy's product, computed by OpenBLAS in NumPy's wheels."""
+    """NumPy's product, computed by the OpenBLAS bundled in NumPy's wheels."""
 
     name = "numpy"
     devices = ("cpu",)

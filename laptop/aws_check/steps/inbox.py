@@ -1,4 +1,4 @@
-"""The check's own queue, which receives messages from the alerts topic."""
+"""The check's own SQS queue, which receives messages from the alerts topic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_inbox(check: Check) -> Seen:
 
 
 def messages(check: Check) -> list[str]:
-    """Receive and delete the messages that have arrived since the last call."""
+    """Receive and delete up to ten of the messages in the queue."""
     sqs = check.clients("sqs")
     url = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"]
     answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)

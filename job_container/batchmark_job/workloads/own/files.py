@@ -280,7 +280,7 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """Return an optional function's result only if known, since running the file might fail."""
+        """Return an optional function's result if already known, or None: running it might fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:

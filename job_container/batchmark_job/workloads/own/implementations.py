@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the file's own figure, or ASSUMED_SETS times the inputs' size if it has none."""
+        """Return the memory that the file states, or else ASSUMED_SETS times the inputs' size."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -110,7 +110,7 @@ def as_tensor(made: object, dtype: str) -> Tensor:
     """Convert an input to a tensor, and a floating-point array's values to the row's dtype.
 
     Raises:
-        TypeError: it is neither a tensor in host memory nor an array.
+        TypeError: the input is neither a tensor in host memory nor an array.
     """
     import torch
 

@@ -263,7 +263,7 @@ class TrainingStep(Workload):
         """Compare the change in all weights with that of a float64 step on the CPU.
 
         The mean over repeated images equals that over the different images alone, as do batch
-        normalisation's statistics, so the reference computes only those.
+        normalisation's statistics, so the reference uses only the different images.
         """
         batch, labels, weights = inputs
         step = batch.shape[0] // self._distinct(batch.shape[0])
