@@ -78,7 +78,7 @@ def refuse_free_plan(clients: Clients) -> None:
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Return these instance types' current prices, or the committed ones if AWS doesn't respond."""
+    """Return these instance types' current prices, or the repository's if AWS doesn't respond."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Return the final checks from the first process that completed its run, or None."""
+    """Run the final checks in the first process that completed its run; return None if none did."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

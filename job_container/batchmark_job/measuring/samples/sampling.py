@@ -197,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after each sample whether to stop sampling.
 
-    To keep this cheap, the interval is recomputed only when there are an eighth more samples.
+    To save time, the interval is recomputed only when the samples have increased by an eighth.
     """
 
     def __init__(self, limits: RowLimits) -> None:

@@ -18,7 +18,7 @@ TENSOR_CORES_OF_AMPERE = (8, 0)
 
 
 class TorchImplementation(Implementation):
-    """Base class of implementations that use torch, on both devices by default."""
+    """Base class of implementations that use torch; by default, on the CPU and on CUDA."""
 
     name = "torch"
     library = "torch"
