@@ -68,7 +68,7 @@ class Problem:
             draw: seeds, different for each check, for choosing the elements to compare.
 
         Returns:
-            The error, or None if it is not finite; and a description of what is wrong, or None.
+            The error, or None if it is not finite; and what is wrong, or None if nothing is.
         """
         rng = np.random.default_rng((SEED, *draw))
         error = self.workload.relative_error(inputs, output, rng)

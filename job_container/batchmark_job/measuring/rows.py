@@ -205,7 +205,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Record the only candidate's cold call, and end the row if its result is wrong."""
+        """Record the only candidate's cold call; if its result is wrong, end the row."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)

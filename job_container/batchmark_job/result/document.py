@@ -169,7 +169,7 @@ Outcome = Literal["chosen", "slower", "wrong", "failed", "refused"]
 
 
 class Trial(Model):
-    """A short trial of an implementation before the measurement; all use the same inputs."""
+    """A short trial of an implementation before the measurement; all trials use the same inputs."""
 
     implementation: Implementation
     outcome: Outcome

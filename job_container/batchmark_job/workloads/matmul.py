@@ -28,7 +28,7 @@ class TorchMatmul(BufferedImplementation, TorchImplementation):
 
 
 class TorchMatmulViaFloat32(TorchMatmul):
-    """A float32 product for CPUs without 16-bit arithmetic, where torch's is 100 times slower."""
+    """A product via float32, 100 times faster than torch's on CPUs without 16-bit arithmetic."""
 
     name = "torch via float32"
     devices = ("cpu",)

@@ -48,7 +48,7 @@ def image(check: Check) -> Seen:
 
 
 def apply_images(check: Check) -> Seen:
-    """Apply Terraform with the pushed images and an own job that uses them."""
+    """Apply Terraform with the pushed images and an `own_jobs` entry that uses them."""
     images = Images(*json.loads((check.folder / FILE).read_text()))
     repository = str(check.terraform.outputs()["ecr_repository_url"])
     check.pin(

@@ -169,7 +169,7 @@ class ForkedWorkers(WorkerSource):
         return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
-        """Kill all workers; safe in any thread, but a thread waiting for one then waits forever."""
+        """Kill all workers; safe to call from any thread, but a thread waiting for one hangs."""
         self.closed.set()
         for worker in list(self.live):
             worker.kill()

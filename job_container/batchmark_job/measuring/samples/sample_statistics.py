@@ -50,7 +50,7 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
     """Return the median and its confidence interval, whatever the samples' distribution.
 
     The interval's ends are order statistics. The number of samples below the true median is
-    binomially distributed, which gives their ranks; the normal approximation with continuity
+    binomially distributed, which gives the ends' ranks; the normal approximation with continuity
     correction is never narrower than the exact ranks. The result is None for fewer than 6 samples,
     as even the range from smallest to largest would not reach CONFIDENCE.
     """
