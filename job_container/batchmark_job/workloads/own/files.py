@@ -121,7 +121,7 @@ def read_workload(path: Path) -> UserWorkload:
         problems += _wrong_functions(tree, constants["AXES"])
         steps = tuple(name for name in STEPS if name in _functions(tree))
     if problems:
-        raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
+        raise InputError(f"your workload {path} can't be used: {'; '.join(problems)}")
     key = path, hashlib.sha256(source).hexdigest()[:12]
     if key not in _workloads:
         _workloads[key] = UserWorkload(*key, summary, constants, steps)
