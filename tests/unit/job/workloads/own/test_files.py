@@ -305,7 +305,7 @@ def test_a_broken_file_gives_one_line(text, problem, write, capsys):
         assert line.startswith(f"batchmark-job: error: your workload {path} can't be used: ")
         assert problem in line
     assert main(["list"]) == 0
-    assert "workload mine: own workload" in capsys.readouterr().out
+    assert "workload mine: your workload" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_gives_one_line(write, capsys):
