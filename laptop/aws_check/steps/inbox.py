@@ -14,7 +14,7 @@ QUEUE = f"{NAME}-inbox"
 
 
 def open_inbox(check: Check) -> Seen:
-    """Create the queue, let the topic send to it, and subscribe it to the topic."""
+    """Create the queue, let the alerts topic send to it, and subscribe it to that topic."""
     sqs, topic = check.clients("sqs"), check.config.topic_arn
     url = sqs.create_queue(QueueName=QUEUE, tags={"Project": NAME})["QueueUrl"]
     arn = _arn(sqs, url)

@@ -311,7 +311,7 @@ def _environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keep blocked signals blocked: multiprocessing unblocks them to start its resource tracker."""
+    """Keep blocked signals blocked: starting multiprocessing's resource tracker unblocks them."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         yield
