@@ -40,7 +40,7 @@ def image(check: Check) -> Seen:
         publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")
         _keep(check, Images(TAG, None))
         raise NotCheckedError(
-            ("a local cloud has no registry and runs jobs as processes"), passes=True
+            "a local cloud runs jobs as processes, so just a stand-in was pushed", passes=True
         )
     images = _copied(check, repository) if check.image else _published(check, repository)
     _keep(check, images)

@@ -197,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after each sample whether to stop sampling.
 
-    To save time, the interval is recomputed only when the samples have increased by an eighth.
+    To save time, the interval is recomputed only after an eighth more samples.
     """
 
     def __init__(self, limits: RowLimits) -> None:
