@@ -61,7 +61,7 @@ class Check:
         )
 
     def terraform_of(self, stack: str) -> Terraform:
-        """Return Terraform for an optional stack."""
+        """Return the object that runs Terraform in an optional stack."""
         return Terraform(
             self.folder / "terraform" / "stacks" / stack,
             data_dir=TERRAFORM_DATA / stack,

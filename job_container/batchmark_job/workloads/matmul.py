@@ -108,7 +108,7 @@ class Matmul(Workload):
         return torch_calls.uniform((shape, shape), dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare elements where some rows and columns cross, including the first and last ones."""
+        """Check elements where some rows and columns cross, including the first and last ones."""
         left, right = inputs
         size = left.shape[0]
         rows, columns = (

@@ -130,7 +130,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """Fold the normalisation into the convolution, as is possible in inference."""
+    """Fold the normalisation into the convolution, which is possible only for inference."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])

@@ -129,7 +129,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants, and yield a description of anything wrong with them."""
+    """Fill in `constants` from the file, and yield a description of anything wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:

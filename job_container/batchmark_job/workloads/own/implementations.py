@@ -29,7 +29,7 @@ class CodeFile(Protocol):
 
 
 class UserCode(TorchImplementation):
-    """The user's step on torch tensors; its version is the file's checksum."""
+    """The user's step, run on torch tensors; its version is the file's checksum."""
 
     name = "own code"
 
