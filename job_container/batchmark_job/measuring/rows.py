@@ -146,7 +146,7 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """End the row because no candidate can compute it, with the worst outcome as the reason."""
+        """End the row, as no candidate can compute it; the reason given is the worst outcome."""
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)

@@ -9,7 +9,7 @@ from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):
-    """The cold call's result; `wrong` says what is wrong with its output, if anything."""
+    """The result of the first (cold) call; `wrong` says what is wrong with its output."""
 
     seconds: float
     correctness: Correctness | None

@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, written with NumPy, pandas, scikit-learn or similar."""
+    """The user's step, run on NumPy arrays; it uses NumPy, pandas, scikit-learn or similar."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
