@@ -48,7 +48,7 @@ def main() -> int:
     )
     for command in (up_command, down_command):
         command.add_argument(
-            "--folder", type=Path, default=BUILD / "up", help="folder of the stack"
+            "--folder", type=Path, default=BUILD / "up", help="folder for data and logs"
         )
     _add_containers(commands)
     _add_aws_check(commands)

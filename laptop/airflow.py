@@ -1,4 +1,4 @@
-"""Airflow on one machine: the four components, and a client for the REST API."""
+"""Airflow on one machine: its four components, and a client for its REST API."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def kept_password(self) -> str | None:
-        """Return the password from an earlier start in this home, or None if there was none."""
+        """Return the password that an earlier start saved in `home`, or None if it saved none."""
         try:
             return str(json.loads(self._passwords.read_text())[USER])
         except (OSError, ValueError, KeyError):
@@ -67,7 +67,7 @@ class Airflow:
         return self.home / "passwords.json"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Return Airflow's entire configuration; a user's own airflow.cfg is ignored."""
+        """Return all of Airflow's configuration as variables; a user's airflow.cfg is ignored."""
         axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,

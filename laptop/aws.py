@@ -54,7 +54,7 @@ class AwsClients:
         return str(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Yield the lines that jobs have written since the previous `next`."""
+        """On each iteration, yield the lines that jobs have written since the previous one."""
         logs = self.client("logs")
         tokens: dict[str, str] = {}
         while True:

@@ -72,7 +72,7 @@ class Recorder:
         return 128 + received
 
     def abandon(self, error: BaseException) -> None:
-        """Write the rows begun before an error outside any row; unfinished rows count as failed."""
+        """After an error outside any row, write all rows begun; unfinished ones count as failed."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and will end the process
         try:

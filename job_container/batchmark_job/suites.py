@@ -38,7 +38,7 @@ class Point:
 
     @property
     def named_parameters(self) -> dict[str, Any]:
-        """Return the parameters that distinguish rows."""
+        """The parameters that distinguish the point's row from other rows."""
         more = self.sharing or self.scaling
         return {**self.parameters, **(more.parameters() if more else {})}
 

@@ -15,7 +15,10 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """Yield each row's figures, then how many rows have unusual samples or share each reason."""
+    """Yield a heading, each row's figures, and notes.
+
+    The notes count the rows with unusual samples and, for each reason, the rows that give it.
+    """
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (

@@ -59,8 +59,10 @@ def _principal(clients: Clients, arn: str) -> str:
 def refuse_free_plan(clients: Clients) -> None:
     """Refuse an account on AWS's Free plan, on which EC2 starts only a few small instance types.
 
+    If AWS does not report the plan, the account passes.
+
     Args:
-        clients: clients for FREE_TIER_REGION. If AWS does not report the plan, the account passes.
+        clients: clients for FREE_TIER_REGION.
 
     Raises:
         LaptopError: the account is on the Free plan.
@@ -76,7 +78,7 @@ def refuse_free_plan(clients: Clients) -> None:
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Return these instance types' current prices, or the committed ones if AWS doesn't respond."""
+    """Return these instance types' current prices, or the repository's if AWS doesn't respond."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

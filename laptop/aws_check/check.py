@@ -61,7 +61,7 @@ class Check:
         )
 
     def terraform_of(self, stack: str) -> Terraform:
-        """Return Terraform for an optional stack."""
+        """Return the object that runs Terraform in an optional stack."""
         return Terraform(
             self.folder / "terraform" / "stacks" / stack,
             data_dir=TERRAFORM_DATA / stack,
@@ -136,7 +136,7 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """Return the On-Demand cost of running an instance this long, or 0 on a local cloud."""
+        """Return the On-Demand cost of running an instance for `seconds`, or 0 on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 

@@ -118,7 +118,7 @@ def begin(check: Check, order: CheckOptions, budget: float) -> None:
     check.say(f"{where} up to {usd(found.usd)} (prices: {found.prices})")
     for part in found.parts:
         check.say(f"  {part}")
-    check.say(f"takes one to {2 + stacks} hours in AWS; destroys everything it created at the end")
+    check.say(f"takes one to {2 + stacks} hours in AWS; at the end, destroys everything it created")
     if not order.yes and not confirmed():
         raise LaptopError("cancelled; nothing was created")
     if check.account.on_aws and order.image:

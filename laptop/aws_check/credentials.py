@@ -33,7 +33,7 @@ def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
     because botocore does not report when their source expires.
 
     Raises:
-        LaptopError: they expire too soon.
+        LaptopError: the credentials expire too soon.
     """
     credentials = (boto3.DEFAULT_SESSION or boto3.Session()).get_credentials()
     if credentials is None or credentials.get_frozen_credentials().token is None:
@@ -57,7 +57,7 @@ def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
 
 @contextmanager
 def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
-    """Turn an error in the context into one about expired credentials if they are the cause.
+    """Turn an error raised in the context into one about expired credentials if they caused it.
 
     Raises:
         StepError: the credentials have expired; the message says how to continue.

@@ -39,7 +39,7 @@ def pull(image: str) -> None:
 
 
 def refuse_without_image(image: str | None) -> None:
-    """Refuse to go on if Docker isn't available, or can't build our image and the user has none.
+    """Refuse to go on if Docker isn't available, or can't build our image when the user gave none.
 
     Raises:
         LaptopError: no engine responds, or the image can't be built; the message says what to do.

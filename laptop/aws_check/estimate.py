@@ -78,7 +78,7 @@ def estimate(
 ) -> Estimate:
     """Estimate a check's maximum cost at On-Demand prices, which Spot prices never exceed.
 
-    Excludes hosts that Batch starts again and again because they fail to register.
+    The estimate excludes hosts that Batch starts again and again because they fail to register.
 
     Raises:
         LaptopError: an instance type has no price.

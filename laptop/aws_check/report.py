@@ -67,7 +67,7 @@ def report_of(check: Check, state: State) -> Report:
 
 
 def write_report(report: Report, folder: Path) -> Files:
-    """Write both files, named after the check's start time."""
+    """Write the report's page and JSON file, named after the check's start time and region."""
     name = f"{report.began_at:%Y-%m-%dT%H%M}-{report.region}"
     files = Files(folder / f"{name}.html", folder / f"{name}.json")
     files.page.write_text(page_html(page_of(report)))

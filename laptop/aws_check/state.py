@@ -51,7 +51,7 @@ class State:
         """Return the state saved by an earlier start, or None if there was none.
 
         Raises:
-            LaptopError: the file can't be read.
+            LaptopError: the state file can't be read.
         """
         path = folder / FILE
         try:

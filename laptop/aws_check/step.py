@@ -1,4 +1,4 @@
-"""A step in the check: what it expects, what it saw, what it cost, and what it depends on."""
+"""A step of a check: what it expects, what it saw, what it cost, and what it depends on."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
     """Run steps in order; if one fails, only the steps that depend on it are skipped.
 
     Steps that were already ok are not repeated, except for those with `again`. An interrupt
-    propagates, and leaves its step recorded as unfinished.
+    propagates, and leaves the current step recorded as unfinished.
     """
     for step in steps:
         known = log.outcomes.get(step.name)

@@ -23,7 +23,7 @@ CACHES_FILLED = 2  # filled by all input sets together, or by evicting between c
 
 @dataclass(frozen=True)
 class Problem:
-    """A row's workload, parameters, dtype and device."""
+    """What one row computes: a workload with certain parameters, in a dtype and on a device."""
 
     workload: Workload
     parameters: Mapping[str, int]
@@ -65,10 +65,10 @@ class Problem:
         """Compare an output with the float64 reference.
 
         Args:
-            draw: seeds for choosing the elements to compare, so that checks differ.
+            draw: seeds, different for each check, for choosing the elements to compare.
 
         Returns:
-            The error, or None if it is not finite; and a description of what is wrong, or None.
+            The error, or None if it is not finite; and what is wrong, or None if nothing is.
         """
         rng = np.random.default_rng((SEED, *draw))
         error = self.workload.relative_error(inputs, output, rng)

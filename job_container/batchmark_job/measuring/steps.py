@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def look_around(tell: Tell, requested: str, threads: int, allow_cpu_fallback: bool) -> Machine:
-    """Take the machine's inventory in a worker."""
+    """Take an inventory of the machine from within a worker."""
     machine = take_inventory(requested, threads, allow_cpu_fallback=allow_cpu_fallback)
     tell("mark", "device_ready")
     return machine

@@ -169,7 +169,7 @@ Outcome = Literal["chosen", "slower", "wrong", "failed", "refused"]
 
 
 class Trial(Model):
-    """A short trial of an implementation before the measurement; all use the same inputs."""
+    """A short trial of an implementation before the measurement; all trials use the same inputs."""
 
     implementation: Implementation
     outcome: Outcome
@@ -447,7 +447,7 @@ def parse_document(text: str | bytes) -> ResultDocument:
     """Parse a result document.
 
     Raises:
-        ResultError: the text is not JSON, is too large, has an unknown version, or breaks the
+        ResultError: the text is not JSON, is too large, has an unknown version, or violates the
             schema.
     """
     if len(text) > MOST_BYTES:
@@ -467,7 +467,10 @@ def parse_document(text: str | bytes) -> ResultDocument:
         )
     # each key that the schema lacks would be an error of its own
     if (keys := _most_keys(raw)) > MOST_KEYS:
-        raise ResultError(f"result document violates schema {version}: an object has {keys} keys")
+        raise ResultError(
+            f"result document violates schema {version}: an object has {keys} keys, but at most "
+            f"{MOST_KEYS} are allowed"
+        )
     try:
         return ResultDocument.model_validate(raw)
     except ValidationError as error:

@@ -70,7 +70,7 @@ class OwnJob(Model):
     bad_lines: Few[BadLine] = ()
     bad_lines_left_out: Count = 0
     metrics_left_out: Count = Field(
-        default=0, description="number of metric lines dropped because of the limit"
+        default=0, description="number of metric lines dropped because there were too many"
     )
     doubts: Few[Text] = optional(
         "reasons to read its figures with care, such as a log that lost lines", ()

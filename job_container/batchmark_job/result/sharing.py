@@ -51,7 +51,7 @@ class ReplicaOutcome(StrEnum):
 
 
 class Replica(Model):
-    """One of the tasks that share a device, over all groups of processes that measured the row."""
+    """One of the tasks that share a device, with its results from all groups of processes."""
 
     outcome: ReplicaOutcome
     reason: Text | None = optional("why it did not run to the end")

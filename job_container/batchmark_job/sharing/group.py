@@ -144,7 +144,7 @@ class _Runner:
     def _run_once(
         self, before: int, replicas: int, windows: int, seconds: float, lead: float
     ) -> Group:
-        """Start, measure and end replicas, numbering them from `before`."""
+        """Start, measure and end replicas; `before` is the number of replicas that ran earlier."""
         processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
         self.workers.wait_for_ended()
         part, memory_before = Group(), self._memory_used()
@@ -215,7 +215,7 @@ class _Runner:
         return ran
 
     def _memory_used(self) -> int | None:
-        """Return the total GPU memory used by all processes."""
+        """Return the GPU memory used by all processes together, or None if unknown."""
         return self._ask_gpu(nvml.Gpu.memory_used_bytes)
 
     def _ask_gpu(self, question: Callable[[nvml.Gpu], _Answer | None]) -> _Answer | None:
@@ -250,7 +250,7 @@ def _patience(started: Sequence[StartedReplica]) -> float:
 def _look_back(
     live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
 ) -> LastLook | None:
-    """Return the final checks from the first process that completed its run, or None."""
+    """Run the final checks in the first process that completed its run; return None if none did."""
     for worker, one in zip(live, ran, strict=False):
         if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")

@@ -41,10 +41,10 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
-        """Read the environment variables that Batch or Kubernetes sets.
+        """Find this process's place from environment variables set by Batch or Kubernetes.
 
         Raises:
-            InputError: no folder is set, or the number is out of range.
+            InputError: no folder is set, or this replica's number is out of range.
         """
         array, completion = (
             environment.get(name) for name in ("AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX")
@@ -155,7 +155,7 @@ class RemoteWorker(Worker):
         return self._receive(within_seconds)
 
     def end(self) -> None:
-        """End the worker and, unless it is lost, wait until it has freed everything."""
+        """End the worker and, unless it is lost, wait until it has freed its resources."""
         self._send("end")
         with contextlib.suppress(StepError):
             self._receive(0.0)

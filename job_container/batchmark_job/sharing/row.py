@@ -100,7 +100,7 @@ class SharingRow(Row):
         self._remark = group.remark or self._limit_that_does_not_show(bench, group)
 
     def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
-        """Return a remark if the driver's thread limit has no visible effect."""
+        """Return a remark if the MPS thread limit has no visible effect, or None otherwise."""
         asked, all_of_them = self.point.limits.thread_percentage, bench.multiprocessors
         seen = group.started[0].multiprocessors
         if self.point.mode is not SharingMode.MPS or asked in (None, 100) or seen is None:

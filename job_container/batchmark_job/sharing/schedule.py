@@ -30,7 +30,7 @@ class Steps:
     ends: Sequence[float]
 
     def within(self, window: Window) -> float:
-        """Count the steps in a window; those that cross an edge count for their share inside it."""
+        """Count the steps in a window; steps that are only partly inside it count as fractions."""
         moments = [self.began, *self.ends]
         done = np.interp(window, moments, np.arange(len(moments)))
         return float(done[1] - done[0])

@@ -132,7 +132,7 @@ class AttentionForward(_Attention):
         return torch_calls.normal([(3, *_shape(parameters))], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare two heads: the last one and a random one."""
+        """Check two heads against the reference: the last one and a random one."""
         return reference.relative_error(
             (
                 reference.to_float64(output[head]),
@@ -162,7 +162,7 @@ class AttentionBackward(_Attention):
         return torch_calls.normal([(3, *shape), shape], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare all three gradients of two heads, each relative to its own largest value."""
+        """Check all three gradients of two heads, each relative to its own largest value."""
         packed, gradient = inputs
         errors = [
             reference.relative_error([pair])

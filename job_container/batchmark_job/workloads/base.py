@@ -98,7 +98,7 @@ class BufferedImplementation(Implementation):
 
     @abstractmethod
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
-        """Prepare a call that uses these buffers, which other calls may have overwritten since."""
+        """Prepare a call that uses these buffers, whose contents other calls may overwrite."""
 
     def prepare(self, inputs: Tensors) -> Call:
         return self.prepare_with(inputs, self.buffers(inputs))

@@ -105,7 +105,7 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
 def _definition(
     image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> Float64Array:
-    """Compute rows × columns of the spectrum by definition; its last axis is (real, imaginary)."""
+    """Compute rows × columns of the spectrum by definition; the last axis is (real, imaginary)."""
     size = image.shape[0]
     # Phases are reduced as integers, which is exact.
     angles = [

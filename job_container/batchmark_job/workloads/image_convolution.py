@@ -209,7 +209,7 @@ class ImageConvolution(Workload):
         return pooled * CHANNELS[2] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> int:
-        """Count 2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are not counted."""
+        """Count 2 · 9 · (3 · 16 + 16 · 32) operations per pixel, without bias, ReLU and pooling."""
         return images.pixels(parameters) * 2 * 9 * (3 * 16 + 16 * 32)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:

@@ -74,7 +74,7 @@ class Reduction(Workload):
     implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
-        """Allow for log₂(10¹¹) rounding errors of half a unit in partial sums of exact inputs."""
+        """Allow for log₂(10¹¹) rounding errors of half an ulp in partial sums of exact inputs."""
         return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """Return float32 for 16-bit types: float16 ends at 65,504, and bfloat16 counts only to 256."""
+    """Return float32 for 16-bit types: float16's limit is 65,504; bfloat16 counts only to 256."""
     return "float64" if dtype == "float64" else "float32"

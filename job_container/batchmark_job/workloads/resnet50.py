@@ -130,7 +130,7 @@ def normalised(
 
 
 def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
-    """Fold the normalisation into the convolution, as is possible in inference."""
+    """Fold the normalisation into the convolution, which is possible only for inference."""
     (weight, scale, shift), (mean, variance) = parameters, statistics
     factor = scale * (variance + EPSILON).rsqrt()
     kernel = images.channels_last(weight * factor[:, None, None, None])
@@ -266,7 +266,7 @@ class ResNet50Inference(Workload):
         return (batch, initial_weights(SHAPES, dtype, seed + 2), *statistics)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare two images' logits with those of a float64 network that is not folded."""
+        """Compare two images' logits with those of a float64 network without folding."""
         import torch
 
         batch, *weights = inputs
@@ -313,7 +313,7 @@ class ResNet50Training(TrainingStep):
 
 
 def inference(weights: Tensor, statistics: Tensor) -> Network:
-    """Build the trained network, which normalises with its running statistics."""
+    """Build the network for inference, which normalises with running statistics."""
     return _build_flat(weights, statistics, partial(normalised, training=False))
 
 

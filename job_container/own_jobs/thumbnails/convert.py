@@ -1,7 +1,7 @@
 """Shrinks pictures to thumbnails, with torch on a GPU or else with Pillow on all CPUs.
 
-It represents any existing job: only `metric` is specific to Batchmark. The pictures are mosaics of
-random colours from a seed, so a check knows what each thumbnail must look like.
+It stands in for any existing job: only `metric` is specific to Batchmark. The pictures are mosaics
+of random colours from a seed, so a check knows what each thumbnail must look like.
 """
 
 from __future__ import annotations

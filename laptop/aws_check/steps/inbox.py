@@ -1,4 +1,4 @@
-"""The check's own queue, which receives messages from the alerts topic."""
+"""The check's own SQS queue, which receives messages from the alerts topic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUE = f"{NAME}-inbox"
 
 
 def open_inbox(check: Check) -> Seen:
-    """Create the queue, let the topic send to it, and subscribe it to the topic."""
+    """Create the queue, let the alerts topic send to it, and subscribe it to that topic."""
     sqs, topic = check.clients("sqs"), check.config.topic_arn
     url = sqs.create_queue(QueueName=QUEUE, tags={"Project": NAME})["QueueUrl"]
     arn = _arn(sqs, url)
@@ -36,7 +36,7 @@ def open_inbox(check: Check) -> Seen:
 
 
 def messages(check: Check) -> list[str]:
-    """Receive and delete the messages that have arrived since the last call."""
+    """Receive and delete up to ten of the messages in the queue."""
     sqs = check.clients("sqs")
     url = sqs.get_queue_url(QueueName=QUEUE)["QueueUrl"]
     answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)

@@ -136,7 +136,7 @@ def sharing(check: Check) -> Seen:
 
 
 def telemetry(check: Check) -> Seen:
-    """Wait until CloudWatch lists metrics from jobs in the last three hours."""
+    """Wait until CloudWatch lists metrics that jobs have sent in the last three hours."""
     cloudwatch, space = check.clients("cloudwatch"), f"Batchmark/{NAME}"
     asked = {"Namespace": space, "RecentlyActive": "PT3H"}
 

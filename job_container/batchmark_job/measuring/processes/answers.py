@@ -9,7 +9,7 @@ from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):
-    """The cold call's result; `wrong` says what is wrong with its output, if anything."""
+    """The result of the first (cold) call; `wrong` says what is wrong with its output."""
 
     seconds: float
     correctness: Correctness | None
@@ -19,7 +19,7 @@ class FirstCall(NamedTuple):
 
 
 class TurnSamples(NamedTuple):
-    """The samples that one process took in one turn: warm calls, in the order they ran.
+    """The samples that one process took in one turn: warm calls, in the order in which they ran.
 
     Times are from time.perf_counter(), which is the same clock for all processes on a machine.
     """

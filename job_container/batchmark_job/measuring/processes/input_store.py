@@ -1,4 +1,4 @@
-"""Shares a row's inputs among its workers in memory, because making inputs takes longest."""
+"""Shares a row's inputs among its workers in memory, because making them is the slowest step."""
 
 from __future__ import annotations
 

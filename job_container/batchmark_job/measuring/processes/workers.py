@@ -54,7 +54,7 @@ class Usage(NamedTuple):
 
 
 class StepError(Exception):
-    """A step failed in its worker; the message is a single line.
+    """Raised if a step fails in its worker; the message is a single line.
 
     `lost` means that the process has ended, `hung` that it was killed because it did not respond.
     """
@@ -70,7 +70,7 @@ class Worker(Protocol):
     """A process that holds an object and runs its methods on request."""
 
     def get_ready(self) -> None:
-        """Wait until the worker has created its object; started workers do so concurrently.
+        """Wait until the worker has created its object; several workers can do so concurrently.
 
         Raises:
             StepError: the object could not be created, or the process was lost.
@@ -169,14 +169,14 @@ class ForkedWorkers(WorkerSource):
         return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
-        """Kill all workers; safe in any thread, but a thread waiting for one then waits forever."""
+        """Kill all workers; safe to call from any thread, but a thread waiting for one hangs."""
         self.closed.set()
         for worker in list(self.live):
             worker.kill()
         self.wait_for_ended()
 
     def wait_for_ended(self) -> None:
-        """Wait for ended workers to exit: freeing memory takes up a core that timed calls need."""
+        """Wait for killed workers to exit: freeing memory takes up a core that timed calls need."""
         while self.ending:
             self.ending.pop().tidy_up()
 
@@ -311,7 +311,7 @@ def _environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keep blocked signals blocked: multiprocessing unblocks them when it starts its tracker."""
+    """Keep blocked signals blocked: starting multiprocessing's resource tracker unblocks them."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         yield

@@ -50,7 +50,7 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
     """Return the median and its confidence interval, whatever the samples' distribution.
 
     The interval's ends are order statistics. The number of samples below the true median is
-    binomially distributed, which gives their ranks; the normal approximation with continuity
+    binomially distributed, which gives the ends' ranks; the normal approximation with continuity
     correction is never narrower than the exact ranks. The result is None for fewer than 6 samples,
     as even the range from smallest to largest would not reach CONFIDENCE.
     """
@@ -130,9 +130,9 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 def drift(samples: Sequence[float]) -> str | None:
     """Return how the last third of the samples differs from the first, or None if it doesn't.
 
-    They differ if their medians differ by more than DRIFT and their intervals don't overlap. A part
-    with too few samples for an interval uses its range. With fewer than 18 samples, halves are
-    compared instead.
+    They differ if their medians differ by more than DRIFT and their intervals don't overlap. For a
+    part with too few samples for an interval, its range is used. With fewer than 18 samples,
+    halves are compared instead.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:

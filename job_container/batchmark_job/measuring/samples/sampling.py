@@ -123,9 +123,9 @@ class CudaEventTimer(Timer):
         torch.cuda.synchronize()
 
     def fit(self, call_seconds: float) -> None:
-        """Take several short calls per sample, as timing just one would include its launch.
+        """Use several calls per sample if they are short, as timing one would include its launch.
 
-        Take a single call if the cache must be cleared before each one.
+        Use a single call if the cache must be cleared before each one.
         """
         if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
             wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
@@ -197,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after each sample whether to stop sampling.
 
-    To keep this cheap, the interval is recomputed only when there are an eighth more samples.
+    To save time, the interval is recomputed only after an eighth more samples.
     """
 
     def __init__(self, limits: RowLimits) -> None:

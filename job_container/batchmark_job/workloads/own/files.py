@@ -121,7 +121,7 @@ def read_workload(path: Path) -> UserWorkload:
         problems += _wrong_functions(tree, constants["AXES"])
         steps = tuple(name for name in STEPS if name in _functions(tree))
     if problems:
-        raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
+        raise InputError(f"your workload {path} can't be used: {'; '.join(problems)}")
     key = path, hashlib.sha256(source).hexdigest()[:12]
     if key not in _workloads:
         _workloads[key] = UserWorkload(*key, summary, constants, steps)
@@ -129,7 +129,7 @@ def read_workload(path: Path) -> UserWorkload:
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
-    """Fill in the constants, and yield a description of anything wrong with them."""
+    """Fill in `constants` from the file, and yield a description of anything wrong with them."""
     plain = True
     for name, value in _assignments(tree):
         if name in constants:
@@ -280,7 +280,7 @@ class UserWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """Return an optional function's result only if known, since running the file might fail."""
+        """Return an optional function's result if already known, or None: running it might fail."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:

@@ -29,7 +29,7 @@ class CodeFile(Protocol):
 
 
 class UserCode(TorchImplementation):
-    """The user's step on torch tensors; its version is the file's checksum."""
+    """The user's step, run on torch tensors; its version is the file's checksum."""
 
     name = "own code"
 
@@ -44,7 +44,7 @@ class UserCode(TorchImplementation):
         return self.workload.checksum
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the file's own figure, or ASSUMED_SETS times the inputs' size if it has none."""
+        """Return the memory that the file states, or else ASSUMED_SETS times the inputs' size."""
         held = self.workload.formula("elements_held", parameters)
         if held is not None:
             return held * DTYPE_BYTES[dtype]
@@ -77,7 +77,7 @@ class UserCode(TorchImplementation):
 
 
 class UserArrays(UserCode):
-    """The user's step on NumPy arrays, written with NumPy, pandas, scikit-learn or similar."""
+    """The user's step, run on NumPy arrays; it uses NumPy, pandas, scikit-learn or similar."""
 
     name = "own NumPy code"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -110,7 +110,7 @@ def as_tensor(made: object, dtype: str) -> Tensor:
     """Convert an input to a tensor, and a floating-point array's values to the row's dtype.
 
     Raises:
-        TypeError: it is neither a tensor in host memory nor an array.
+        TypeError: the input is neither a tensor in host memory nor an array.
     """
     import torch
 

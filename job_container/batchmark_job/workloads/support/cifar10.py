@@ -22,7 +22,7 @@ RECORD_BYTES = 1 + 3 * 32 * 32
 
 
 def images_and_labels(count: int) -> tuple[Tensor, Tensor] | None:
-    """Return the first images and their labels, or None if no archive is configured.
+    """Return the first `count` images and their labels, or None if no archive is configured.
 
     Pixels are float32 numbers around 0 with a spread of about 1.
 

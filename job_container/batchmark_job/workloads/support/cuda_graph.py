@@ -16,7 +16,7 @@ WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
 
 
 class CudaGraph(Implementation):
-    """Captures a call on its own inputs and replays all its kernels with one launch.
+    """Captures a call together with its inputs, and replays all its kernels with one launch.
 
     Every call overwrites the same output tensor. Flags, such as the one for tf32, take effect when
     the call is captured.

@@ -18,7 +18,7 @@ TENSOR_CORES_OF_AMPERE = (8, 0)
 
 
 class TorchImplementation(Implementation):
-    """Base class of implementations that use torch, on both devices by default."""
+    """Base class of implementations that use torch; by default, on the CPU and on CUDA."""
 
     name = "torch"
     library = "torch"
@@ -130,7 +130,7 @@ def cudnn_search() -> Iterator[None]:
 def uniform(
     shapes: Iterable[tuple[int, ...]], dtype: str, seed: int, *, low: float = 0.0
 ) -> Tensors:
-    """Make random host tensors with values between `low` and 1."""
+    """Make random host tensors, uniformly distributed between `low` and 1."""
     empty, generator = _to_draw(shapes, dtype, seed)
     return tuple(tensor.uniform_(low, 1.0, generator=generator) for tensor in empty)
 

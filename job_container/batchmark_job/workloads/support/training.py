@@ -262,8 +262,8 @@ class TrainingStep(Workload):
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Compare the change in all weights with that of a float64 step on the CPU.
 
-        The mean over repeated images equals that over the different images alone, as do batch
-        normalisation's statistics, so the reference computes only those.
+        The mean over repeated images equals that over the different images alone, and the
+        same holds for batch normalisation's statistics, so the reference uses only those images.
         """
         batch, labels, weights = inputs
         step = batch.shape[0] // self._distinct(batch.shape[0])

@@ -96,7 +96,7 @@ def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
 
 
 def held_programs() -> int:
-    """Return how many programs the GPU can run at once."""
+    """Return how many Triton programs the GPU can run at once."""
     import torch
 
     return PROGRAMS * int(torch.cuda.get_device_properties(0).multi_processor_count)

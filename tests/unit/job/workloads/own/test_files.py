@@ -302,10 +302,10 @@ def test_a_broken_file_gives_one_line(text, problem, write, capsys):
     for arguments in (["--workload", "mine"], ["--suite", "own"]):
         assert main(["run", *arguments, "--output", "/dev/null"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"batchmark-job: error: own workload {path} can't be used: ")
+        assert line.startswith(f"batchmark-job: error: your workload {path} can't be used: ")
         assert problem in line
     assert main(["list"]) == 0
-    assert "workload mine: own workload" in capsys.readouterr().out
+    assert "workload mine: your workload" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_gives_one_line(write, capsys):
@@ -314,7 +314,7 @@ def test_a_file_that_cannot_be_read_gives_one_line(write, capsys):
     path.mkdir()
     assert main(["run", "--workload", "mine", "--output", "/dev/null"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"own workload {path} can't be used: it can't be read: Is a directory")
+    assert line.endswith(f"your workload {path} can't be used: it can't be read: Is a directory")
 
 
 def test_annotated_constants_count(write):
@@ -424,7 +424,7 @@ def test_suite_own_names_all_files_that_cant_be_used(write):
     with pytest.raises(InputError) as raised:
         find_suite("own")
     for path in paths:
-        assert f"own workload {path} can't be used: " in str(raised.value)
+        assert f"your workload {path} can't be used: " in str(raised.value)
 
 
 def test_where_no_row_has_figures_the_machine_s_rates_are_not_measured(write, tmp_path):
