@@ -33,8 +33,8 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("equivalent_mutants.toml")
-LEAST_SCORE = 0.9
-MUTANTS_PER_FUNCTION = 2
+LEAST_SCORE = 0.9  # judgment: each room's sample is small, so a few survivors say little
+MUTANTS_PER_FUNCTION = 2  # so that a long function doesn't use up its room's sample
 MOST_SECONDS = 600.0  # limit for tests whose own time is unknown
 PART_DEPTH = 3  # folders in the path of a part's tests
 PATIENCE = 4.0  # times the room's own seconds; a mutant that takes longer counts as found
@@ -57,7 +57,7 @@ ALSO = {"local_cloud": "tests/e2e/local_cloud"}
 # Triton compiles these for GPUs; without one they never run.
 LEFT_OUT = f"{JOB}/workloads/support/triton_kernels.py"
 # An operator becomes its opposite, or its neighbour at the boundary. cosmic-ray also replaces each
-# by every other; most of those (a sum's "-" as "<<") any test finds.
+# with every other, but any test finds most of those, such as "<<" for "-".
 CHANGES = (
     *("Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Eq_NotEq"),
     *("NotEq_Eq", "Is_IsNot", "IsNot_Is", "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Mod_Mul"),

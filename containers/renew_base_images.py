@@ -24,7 +24,7 @@ REPEATED_IN = tuple(
 )
 DIGEST = r"sha256:[0-9a-f]{64}"
 PIN = re.compile(rf"^[A-Z_]+=(?P<image>\S+)@{DIGEST}$", re.MULTILINE)
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 60  # judgment: enough for a slow registry; a silent one must not hang `make`
 
 
 class DigestError(Exception):

@@ -21,7 +21,7 @@ from laptop.processes import Processes
 
 USER = "admin"
 DATABASE = "airflow.db"
-HEALTH_SECONDS = 180
+HEALTH_SECONDS = 180  # six times as long as a cold start on an idle machine of two cores
 # A busy machine takes longer than Airflow's 30 s for importing a DAG, and 50 s for the whole file.
 IMPORT_SECONDS = 120
 FILE_SECONDS = IMPORT_SECONDS + 20

@@ -17,7 +17,7 @@ from laptop.errors import LaptopError
 
 # Inherited by every process of a stack; its value is the stack's folder.
 MARKER = "BATCHMARK_STACK"
-STOP_SECONDS = 12.0
+STOP_SECONDS = 12.0  # above the 10 s in which the local cloud ends its jobs (scheduler.py)
 
 
 def free_port(host: str = "127.0.0.1") -> int:

@@ -26,7 +26,7 @@ from python_terraform import IsFlagged
 from laptop import INTERRUPTS
 from laptop.errors import TerraformError
 
-MINIMUM_VERSION = (1, 11)
+MINIMUM_VERSION = (1, 11)  # as required_version in terraform/versions.tf
 MIRROR_ROOTS = (
     Path("/opt"),
     Path("/usr/share"),
@@ -34,9 +34,9 @@ MIRROR_ROOTS = (
     Path("~/.terraform.d").expanduser(),
 )
 LOCKED_PROVIDER = re.compile(r'^provider "(.+?)" \{\s+version\s+= "(.+?)"', re.MULTILINE)
-STOP_SECONDS = 10.0
-POLL_SECONDS = 0.1
-ERROR_LINES = 25
+STOP_SECONDS = 10.0  # judgment: killed before it writes its state, Terraform forgets resources
+POLL_SECONDS = 0.1  # how late an interrupt is noticed
+ERROR_LINES = 25  # judgment: fits on a terminal; the log has the rest
 OWN_RULE = "This was checked by the validation rule at"
 REATTACHED = "TF_REATTACH_PROVIDERS"  # addresses of providers that are already running
 ERROR, CRASH = "Error: ", "!!!!!!!!"  # in Terraform's stderr

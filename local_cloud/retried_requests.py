@@ -11,8 +11,8 @@ from werkzeug.wrappers import Response
 
 from local_cloud.calls import caller_of
 
-KEPT_ANSWERS = 1_000
-LARGEST_BYTES = 65_536
+KEPT_ANSWERS = 1_000  # judgment: far more than clients send until a retry; 66 MB at most
+LARGEST_BYTES = 65_536  # judgment: larger answers are to reads, which may simply run again
 # In AWS a retried submission runs a second job, so it does here too.
 NOT_IDEMPOTENT = ("batch",)
 

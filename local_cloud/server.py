@@ -39,9 +39,9 @@ from local_cloud.signatures import SignedRequests
 from local_cloud.state.store import Store, keep_logs
 from local_cloud.state.write_through import WriteThrough
 
-LINGER_SECONDS = 2.0
-SHUTDOWN_SECONDS = 30.0
-SAYING_SECONDS = 2
+LINGER_SECONDS = 2.0  # judgment: a client that keeps its end open holds a thread as long
+SHUTDOWN_SECONDS = 30.0  # judgment: three times as long as the scheduler takes at most
+SAYING_SECONDS = 2  # judgment: if nobody reads stderr, printing never ends
 LOOK_SECONDS = 0.5  # a signal delivered to another thread does not wake the main thread
 
 

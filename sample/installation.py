@@ -56,7 +56,7 @@ NODES_DAG = "distributed_training_benchmark"
 RUN_TASK = "run_benchmark"
 JUDGED_AFTER = timedelta(hours=2)
 DAYS_OF_WEEK = {SUITE_DAG: 0, JOB_DAG: 1, NODES_DAG: 2}
-MOST_USD = 50.0
+MOST_USD = 50.0  # high enough that no fresh job is refused
 # Each search for changes takes a third of a second, so only weeks that can have a result get one.
 # Searching every week gives the same result (tests/unit/sample). The list of runs shows the latest
 # 20 reports, and each page takes a quarter of a second.

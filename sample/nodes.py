@@ -22,11 +22,11 @@ from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
 from sample import story
 from sample.documents import environment, whole_document
 
-COUNTS = (1, 2, 4, 8)
+COUNTS = (1, 2, 4, 8)  # the form's defaults (result/scaling_options.py), up to 8
 INSTANCE = "g5.xlarge"
 TARGET = f"{INSTANCE}-nodes"
 MIB = 2**20
-REDUCED_MIB = (1, 16, 64, 256)
+REDUCED_MIB = (1, 16, 64, 256)  # the form's defaults
 # Parts of a training step: a device's computation, and exchanging its gradients.
 COMPUTE_SECONDS, HIDDEN_SECONDS, BATCH = 0.16, 0.12, 64
 HOP_SECONDS, BYTES_PER_SECOND, GRADIENTS = 20e-6, 1.2e9, 102_228_128

@@ -25,7 +25,7 @@ from sample import MADE_UP, NOTICE
 
 FIRST = "/runs"
 FIRST_FILE = "index.html"
-LONGEST_NAME = 120
+LONGEST_NAME = 120  # file systems allow 255 bytes, but Windows 260 for a whole path
 # Before the address, the address, after it, and the link's content.
 LINK = re.compile(r'(<a\b[^>]*?\bhref=")(/[^"#]*)((?:#[^"]*)?"[^>]*>)(.*?)</a>', re.DOTALL)
 FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)

@@ -20,7 +20,7 @@ from lark.exceptions import LarkError
 
 ROOT = Path(__file__).resolve().parent
 CODE_FILES = {"variable": "variables.tf", "output": "outputs.tf"}
-LONGEST_DEFAULT = 60
+LONGEST_DEFAULT = 60  # judgment: longer ones make tables hard to read
 
 _OPTIONS = hcl2.SerializationOptions(
     with_comments=False,

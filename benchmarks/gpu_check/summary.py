@@ -13,7 +13,7 @@ from batchmark_job.measuring.samples.sample_statistics import median_interval
 from batchmark_job.result.document import Measurement, ResultDocument, ResultError, parse_document
 from benchmarks.gpu_check.steps import State, Step, log_of
 
-MOST_CHARACTERS = 12_000
+MOST_CHARACTERS = 12_000  # judgment: short enough to read whole or paste; the logs have the rest
 CUT = "(truncated; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters

@@ -45,10 +45,10 @@ from benchmarks.job.plain_calls import (
     seconds_as_published,
 )
 
-ALLOWED_RATIO = 1.05
-FEWEST_ROUNDS = 3
+ALLOWED_RATIO = 1.05  # equal processes differ by up to 4 % (docs/decisions/0018)
+FEWEST_ROUNDS = 3  # with fewer, one disturbed round could decide the median
 FEWEST_TURNS = 2  # per side and round
-FIRST_LOOK_SECONDS = 0.1
+FIRST_LOOK_SECONDS = 0.1  # per side, a fifth of the usual: rough, as a first look never fails
 DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, at sizes that don't take hours
 LONG_TRIAL_SECONDS = 10.0  # the choice of a longer trial is kept for all rounds
 MORE_BUDGET = 5  # times the budget while a size's rounds lie on both sides of ALLOWED_RATIO

@@ -37,7 +37,7 @@ FILTERS = ("gaussian_blur", "edge_detection")
 FILTER_DTYPES = ("float32", "bfloat16", "float16")
 PRODUCT_LIMIT = 0.95  # of the best plain call
 FILTER_LIMIT = 0.70  # of the copy bandwidth
-ROUNDS = 20
+ROUNDS = 20  # judgment: calls per side, alternating; more steady the median but take GPU time
 EXIT_SKIPPED = 77  # means skipped to automake and meson
 
 

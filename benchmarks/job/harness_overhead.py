@@ -34,13 +34,13 @@ from batchmark_job.measuring.samples.sampling import (
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.tensors import Call
 
-ALLOWED = 0.02
-CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)
+ALLOWED = 0.02  # below the 3 % from which a change counts (docs/regressions.md)
+CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)  # longer calls would only dilute the overhead
 BLOCK_SECONDS = 0.1  # one period of the monitor, and short: a round's blocks see the same load
 FEWEST_ROUNDS = 6  # minimum for an interval
-READINGS = 20
-SETTLING_CALLS = 3
-FIRST_SIZE = 512
+READINGS = 20  # judgment: a few slow ones don't move their median
+SETTLING_CALLS = 3  # a block has at least as many calls
+FIRST_SIZE = 512  # a guess, from which `size_for` needs two steps
 GROWTH = {"matmul": 3, "gaussian_blur": 2}  # exponent of a call's time in the size
 
 

@@ -16,7 +16,7 @@ from batchmark_job.result.document import Measurement, parse_document
 from laptop.stack import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json.gz"
-ROW = ("gaussian_blur", 512)
+ROW = ("gaussian_blur", 512)  # shows both outliers and a stop by precision
 PICTURE = ROOT / "docs" / "measurement.svg"
 BLUE, ORANGE, GREY = "#0b6bcb", "#c2410c", "#6b7280"
 

@@ -26,7 +26,7 @@ FOLDER = ROOT / "build" / "bench-mapped"
 DAGS = ROOT / "benchmarks" / "orchestration" / "dags"
 OURS = "batchmark"
 SECONDS = list(range(8))
-POOL_VCPUS = 64
+POOL_VCPUS = 64  # jobs of one vCPU at a time; they only sleep, so any machine holds as many
 
 
 class Run(NamedTuple):

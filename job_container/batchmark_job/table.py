@@ -10,7 +10,7 @@ from batchmark_job.formatting import count, duration
 from batchmark_job.progress import has_figures, name_and_threads, point_name
 from batchmark_job.result.document import Measurement, ResultDocument
 
-CODE_WIDTH = 38
+CODE_WIDTH = 38  # makes a line 79 characters long
 HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 

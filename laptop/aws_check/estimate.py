@@ -11,8 +11,8 @@ from batchmark.core.prices import SECONDS_PER_HOUR, PriceTable
 from laptop.errors import LaptopError
 
 GPU_TYPE, CPU_TYPE = "g4dn.xlarge", "c5.2xlarge"
-JOB_SECONDS = 600
-OWN_JOB_SECONDS = 300
+JOB_SECONDS = 600  # also the jobs' timeout (inputs.py), so none takes longer
+OWN_JOB_SECONDS = 300  # also their timeout (steps/image.py)
 # From launch to first job, and from last job to termination by Batch: billed in addition to the
 # jobs. Inferred.
 BOOT_SECONDS, IDLE_SECONDS = 300, 600

@@ -27,7 +27,7 @@ from laptop.processes import require_port
 from laptop.session import Clock, exclusive
 from laptop.stack import reach_loopback_directly
 
-HEALTHY_SECONDS = 480
+HEALTHY_SECONDS = 480  # above docker-compose.yaml's start_period and three failed checks: 7 min
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:

@@ -25,7 +25,7 @@ from laptop.stack import (
 from laptop.terraform import Terraform
 
 RESOURCES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
-ENGINE_SECONDS = 20
+ENGINE_SECONDS = 20  # judgment: only for a ping, unlike docker_runtime.py's 240
 MOST_FOLDER_BYTES = 2**30  # of what each job gets a copy of
 PAGE = "docs/own-jobs.md"
 # As returned by the module, which knows their fields and defaults.

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 MIB = 2**20
-MODE = 0o755
+MODE = 0o755  # as of the tmpfs in `make_full`
 
 
 class Folders:

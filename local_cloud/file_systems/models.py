@@ -32,8 +32,8 @@ from local_cloud.file_systems.requests import (
     requested_file_systems,
 )
 
-ID_DIGITS = 17
-MOUNT_NAME_LETTERS = 8
+ID_DIGITS = 17  # hexadecimal, as in AWS's own ids
+MOUNT_NAME_LETTERS = 8  # limit of FSx's LustreFileSystemMountName
 BUSY = "The file system has a data repository task that is pending or executing"
 
 Made = TypeVar("Made", bound=Resource)

@@ -9,7 +9,7 @@ from moto.ec2.models import ec2_backends
 
 from local_cloud.file_systems.requests import RefusedError
 
-LUSTRE_PORT = 988
+LUSTRE_PORT = 988  # FSx's; clients also need 1018 to 1023, which aren't checked
 
 
 def vpc_of(request: dict[str, Any], account: str, region: str) -> str:

@@ -34,7 +34,7 @@ ADDONS = {
     "kube-proxy": "v1.35.0-eksbuild.2",
     "vpc-cni": "v1.20.4-eksbuild.1",
 }
-LEAST_ZONES = 2
+LEAST_ZONES = 2  # of a cluster's subnets: EKS refuses fewer
 
 Entries = dict[str, dict[str, Any]]
 

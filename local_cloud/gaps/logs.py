@@ -24,10 +24,10 @@ from local_cloud.clock import now_milliseconds
 from local_cloud.gaps import log_events
 from local_cloud.gaps.log_events import HEAD, TAIL, Event, Events, Place
 
-PAGE_BYTES = 2**20
+PAGE_BYTES = 2**20  # limit of GetLogEvents and FilterLogEvents
 EVENT_BYTES = 26  # overhead of each event besides its message
-MOST_EVENTS = 10_000
-MOST_STREAMS = 100
+MOST_EVENTS = 10_000  # limit of GetLogEvents and FilterLogEvents, too
+MOST_STREAMS = 100  # limit of FilterLogEvents
 # Limit of one search: its page may be empty and still have a next one.
 SEARCHED_EVENTS = 200_000
 # A time, a block and a line, with as many digits as AWS's tokens.

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from batchmark_job.errors import one_line, warn
 from batchmark_job.machine import nvml
 
-PERIOD_SECONDS = 0.5
-MOST_READINGS = 10_000
+PERIOD_SECONDS = 0.5  # NVML's utilisation is itself a mean over 1/6 to 1 s
+MOST_READINGS = 10_000  # 83 minutes; a node sends them in one line of at most lines.MOST_BYTES
 
 
 class GpuUtilisation:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 PROOF_BYTES = 32  # of an HMAC-SHA256
 PROOF_SECONDS = 5.0  # how long a connection may take to present it
 MOST_VISITORS = 128  # connections that may wait at once; beyond that the oldest is dropped
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5  # how late a silent connection may be dropped, after PROOF_SECONDS
 
 
 @dataclass(eq=False)

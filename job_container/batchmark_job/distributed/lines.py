@@ -14,8 +14,8 @@ from typing import Any
 
 from batchmark_job.errors import one_line
 
-BEAT_SECONDS = 5.0
-SILENCE_SECONDS = 60.0
+BEAT_SECONDS = 5.0  # twelve in SILENCE_SECONDS, so that a few late ones lose no node
+SILENCE_SECONDS = 60.0  # judgment: survives a stalled network; a lost node idles the others as long
 MOST_BYTES = 4 * 2**20  # of a line
 BEAT = {"kind": "beat"}
 

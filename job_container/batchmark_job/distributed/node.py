@@ -28,7 +28,7 @@ INDEX, COUNT, MAIN, MAIN_ADDRESS = (
     for name in ("NODE_INDEX", "NUM_NODES", "MAIN_NODE_INDEX", "MAIN_NODE_PRIVATE_IPV4_ADDRESS")
 )
 LEAST_CHARACTERS = 32  # of a token
-CONTROL_PORT = 29400
+CONTROL_PORT = 29400  # torchrun's default; no clash, as our rendezvous takes another port
 RENDEZVOUS = "own-address"  # name of torchrun's rendezvous at the main node's address
 ASKED = 5  # retries: the main node needs its address, and the ECS agent may be busy
 JOINING = "BATCHMARK_JOINING_SECONDS"

@@ -27,7 +27,7 @@ from batchmark_job.result.scaling import ScalingNode
 
 STOPPING_SECONDS = 30.0  # how long ranks may take to end after a stop command
 BLAME_SECONDS = 3.0  # how long to wait for other nodes to report what failed
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.05  # adds at most this to a launch, and nothing to a sample
 MOST_COMING = 2  # per node; beyond that the oldest is closed
 
 

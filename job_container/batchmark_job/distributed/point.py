@@ -15,9 +15,9 @@ from batchmark_job.result.scaling_options import PASSES, DataSource, ScalingOpti
 
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"
 TRAINING_DTYPES = ("float32", "tf32", "bfloat16", "float64")
-WARM_PASSES = 5
+WARM_PASSES = 5  # judgment: a pass reads all files, so it takes long
 LEAST_CALLS = 100  # all-reduces timed per launch: they are short and vary
-COLD_SECONDS = 12 * 3600.0
+COLD_SECONDS = 12 * 3600.0  # only a backstop: the job's own timeout is an hour by default
 LAUNCHES = 2  # launches per row, each with fresh processes on all nodes
 
 

@@ -22,10 +22,10 @@ from batchmark_job.errors import InputError, say
 from batchmark_job.image_set.manifest import FILE, Manifest, Settings, Shard, shard_name
 from batchmark_job.image_set.places import Place
 
-REPORT_SECONDS = 10.0
-QUALITY = 90
+REPORT_SECONDS = 10.0  # judgment: shows progress without filling the log
+QUALITY = 90  # judgment: usual for photographs; decides the files' size
 CLASS_NUMBERS = 4  # side length of the pattern that all images of a class share
-CLASS_CONTRAST = 40.0
+CLASS_CONTRAST = 40.0  # as the coarsest of STRUCTURE, so that classes can be told apart
 # Side lengths: contrast. Finer structure is weaker, as contrast falls with frequency in
 # photographs.
 STRUCTURE = {3: 40.0, 8: 22.0, 24: 14.0, 72: 9.0}

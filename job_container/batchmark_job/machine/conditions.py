@@ -22,7 +22,7 @@ from typing import NamedTuple
 from batchmark_job.machine import nvml
 from batchmark_job.result.document import Conditions
 
-PERIOD_SECONDS = 0.1
+PERIOD_SECONDS = 0.1  # five readings in STEAL_WINDOW_SECONDS
 CPU_BUDGET = 0.001  # of one core: a costlier reading makes the next one wait longer
 READINGS_KEPT = 8192  # 14 minutes at the shortest period
 LAST_READING_SECONDS = 1.0  # a hanging driver must not delay the end of the job

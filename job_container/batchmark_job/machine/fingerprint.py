@@ -17,7 +17,7 @@ from batchmark_job.machine import host, memory, metadata, nvml
 from batchmark_job.result.document import Device, Environment
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 
-COMMAND_TIMEOUT_SECONDS = 10.0
+COMMAND_TIMEOUT_SECONDS = 10.0  # judgment: a hanging command must not hold up the job
 # How idle threads wait and where they run: OpenMP's variables, GNU's, Intel's and OpenBLAS's own.
 THREAD_VARIABLES = (
     "OMP_WAIT_POLICY",

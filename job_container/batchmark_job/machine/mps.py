@@ -32,9 +32,9 @@ MEMORY_LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 # Without this folder CUDA starts without MPS, even if the host has a daemon.
 WITHOUT = {PIPES: "/nonexistent/batchmark-mps"}
 
-READY_SECONDS = 20.0
-ASKED_AGAIN_SECONDS = 0.05
-QUIT_SECONDS = 10.0
+READY_SECONDS = 20.0  # judgment: a daemon on a new host may be slow; a missing one delays the error
+ASKED_AGAIN_SECONDS = 0.05  # judgment: a replica starts this much late at most
+QUIT_SECONDS = 10.0  # judgment: for each reply of the daemon, and for its processes to end
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 READY = "ready"
 CONTROL_PIPE = "control"  # created by the daemon in its folder

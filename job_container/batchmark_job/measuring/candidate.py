@@ -11,7 +11,7 @@ from typing import NamedTuple
 from batchmark_job.result.document import Correctness, Implementation, Outcome, Trial
 from batchmark_job.result.values import MOST_CHARACTERS
 
-FEWEST_CALLS = 3
+FEWEST_CALLS = 3  # fewer prove little: one may have waited for the scheduler (is_judged)
 MOST_HELD = 3  # thread counts per implementation held at a time
 FEWEST_TURNS = 3  # turns of short calls, as the machine is slower in some turns than in others
 # Before choosing among candidates that are close. With an H200 host's noise, 97 % of the thread

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from batchmark_job.errors import InputError
 from batchmark_job.result.values import MOST_SAMPLES
 
-PATIENCE = 10
+PATIENCE = 10  # so that calls as long as max_seconds still get minimum_samples, 10
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,13 @@ from batchmark_job.workloads.base import Implementation, Workload
 from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.tensors import Tensors
 
-TURN_SECONDS = 0.01
+TURN_SECONDS = 0.01  # judgment: twice SETTLE_SECONDS, so that most of a turn is timed
 SETTLE_SECONDS = 0.005  # after this many, short calls find a few megabytes in the last-level cache
-TRIAL_WARMUP_SECONDS = 0.01
+TRIAL_WARMUP_SECONDS = 0.01  # judgment: as a turn; before samples comes the longer WARMUP_SECONDS
 WARM_SECONDS = 0.2  # longer calls are warm after the first
 PROBED_BYTES = 1 << 20  # elements per input, evenly spread, compared to detect changes
 
-RESTARTS = 2
+RESTARTS = 2  # judgment: after three disturbed attempts, a fourth would hardly be better
 LAST = 1  # makes the last check compare different elements than the first
 RESTART_SHARE = 3.0  # share of max_seconds; sampling that took longer is not repeated
 # NVML's counter moves every 20 to 100 ms: an error of a tenth at most over a second.

@@ -15,7 +15,7 @@ from batchmark_job.result.values import MOST_SAMPLES, Amount, Count, Line, Posit
 DataSource = Literal["synthetic", "files"]
 Pass = Literal["cold", "warm"]
 PASSES: tuple[Pass, ...] = ("cold", "warm")
-LEAST_STEPS = 10
+LEAST_STEPS = 10  # must be the suite's minimum_samples (test_suites_agree.py)
 LEAST_IMAGE_ALONE = 64  # smaller images leave the last layers a single value per channel
 IMAGES_OF_RATE = 256  # a run's learning rate is for this many images per step
 # Names the variable with the secret by which a job's nodes recognise each other.

@@ -13,7 +13,7 @@ from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.result.values import IN_A_LINE, Line
 
 Form = Literal["processes", "jobs", "pods"]
-MOST_REPLICAS = 100
+MOST_REPLICAS = 100  # as many as a document holds (result/sharing.py)
 # Limit of a GPU from Volta on, with drivers up to CUDA 13.0; later drivers take 60:
 # https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
 MOST_MPS_CLIENTS = 48

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from batchmark_job.result.sharing import Disturbance
 
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**26  # a quarter of SPARE_BYTES: fills memory in few steps, to within a block
 # Bytes the replica may still allocate on the CPU: exhausting the host would end the others.
 SPARE_BYTES = 2**28
 SPIN_CYCLES = 2**62  # of the GPU's clock: longer than any timeout

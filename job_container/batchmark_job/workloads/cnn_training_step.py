@@ -10,8 +10,8 @@ from batchmark_job.workloads.support import cifar10, torch_calls
 from batchmark_job.workloads.support.training import TrainingStep
 from batchmark_job.workloads.tensors import Network, Parameters, Tensor
 
-CHANNELS = (3, 32, 64, 128)
-CLASSES = 10
+CHANNELS = (3, 32, 64, 128)  # judgment: a small network; other widths would be another workload
+CLASSES = 10  # of CIFAR-10
 POOLED_SIZE = 4  # 32 halved three times
 
 

@@ -17,7 +17,7 @@ DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])
 
 BAND_PIXELS = 2**17  # a band's gradients stay in the cache
-BAND_ROWS = 64
+BAND_ROWS = 64  # judgment: images below 2048² must also give each thread bands
 
 
 def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None:

@@ -14,8 +14,8 @@ from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-CHECKED_FREQUENCIES = 8
-CHECKED_IMAGES = 2
+CHECKED_FREQUENCIES = 8  # judgment: at random, besides the ends; each sums a whole image
+CHECKED_IMAGES = 2  # the last one and one at random
 
 
 class TorchFft(TorchImplementation):

@@ -14,7 +14,7 @@ from batchmark_job.workloads.support.reference import Crop, Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-CHANNELS = (images.CHANNELS, 16, 32)
+CHANNELS = (images.CHANNELS, 16, 32)  # as in the published comparison (docs/measurement.md)
 WEIGHT_SHAPES = ((16, 3, 3, 3), (16,), (32, 16, 3, 3), (32,))
 INDEX_BYTES = 8  # torch also finds each maximum's position, needed or not
 # What the layers hold of a tile takes 6 MB in float32.

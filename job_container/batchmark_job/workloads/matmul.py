@@ -10,7 +10,7 @@ from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-CHECKED_LINES = 16
+CHECKED_LINES = 16  # judgment: rows and columns at random, besides the ends; more take longer
 
 
 class TorchMatmul(BufferedImplementation, TorchImplementation):

@@ -12,7 +12,7 @@ from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-CHUNK = 1 << 22
+CHUNK = 1 << 22  # bounds the check's memory: 32 MiB in float64
 
 
 class TorchSum(TorchImplementation):

@@ -24,12 +24,12 @@ from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Te
 
 Unit = Network
 
-IMAGE_SIZE = 224
+IMAGE_SIZE = 224  # the paper's, like the next
 CLASSES = 1000
 WEIGHT_COUNT = 25_557_032
 STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # width and number of blocks
-EXPANSION = 4
-CHECKED_IMAGES = 2
+EXPANSION = 4  # a block's outputs relative to its width, also the paper's
+CHECKED_IMAGES = 2  # the last one and one at random; float64 on the CPU is slow
 EPSILON = 1e-5  # like the next: torch's default for batch normalisation
 STATISTICS_MOMENTUM = 0.1
 

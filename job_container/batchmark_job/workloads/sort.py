@@ -19,7 +19,7 @@ from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 INDEX_BYTES = 8  # torch also tracks where each key came from, needed or not
-CHUNK = 1 << 22
+CHUNK = 1 << 22  # bounds the check's memory: 32 MiB in float64
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TILES = 8  # tiles of a picture, each way
 SIDE = 128  # side of a thumbnail, in pixels
-BATCH = 8
+BATCH = 8  # judgment: bounds memory; too few leave a GPU or some CPUs idle
 QUALITY = 90  # JPEG quality
 TOLERANCE = 12  # in a tile's central colour, of 255, for JPEG and filter errors
 CPUS = len(os.sched_getaffinity(0))

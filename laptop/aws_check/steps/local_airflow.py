@@ -34,7 +34,7 @@ from laptop.processes import Processes, free_port, stop_all
 from laptop.stack import ROOT, clean_environment
 
 CHECK_SECONDS = 900  # time limit of a DAG that submits nothing
-RUN_SECONDS = 5400
+RUN_SECONDS = 5400  # judgment: jobs may wait for an instance, be reclaimed and start On-Demand
 # Budget of each run on AWS: above estimate.py's figure, even if prices are twice those of
 # us-east-1.
 MAX_COST_USD = 2.0

@@ -19,7 +19,7 @@ from laptop.terraform import Terraform
 
 PLANNED = re.compile(r"Plan: .*?(\d+) to add, (\d+) to change, (\d+) to destroy")
 INVALID = "unexpected state 'INVALID'"
-ROLE_SECONDS = 60
+ROLE_SECONDS = 60  # judgment: AWS doesn't say how long a new role takes to propagate
 # Remedies in the warnings of Terraform's check of service-linked roles, which it wraps over lines.
 ROLES = re.compile(r"aws iam create-service-linked-role --aws-service-name [^\s;]+")
 APPLIED = re.compile(r"Apply complete! Resources: .+?\.")

@@ -22,7 +22,7 @@ from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend, used_backends
 from local_cloud.settings import Settings
 
-MAX_DESCRIBED_JOBS = 100
+MAX_DESCRIBED_JOBS = 100  # limit of DescribeJobs
 
 
 class JobsBatchBackend(CompleteBatchBackend):

@@ -17,7 +17,7 @@ from local_cloud.batch.api.models import JobsBatchBackend
 from local_cloud.gaps.batch import job_definitions, missing
 from local_cloud.gaps.batch.backend import state_time_limit_actions
 
-MIN_TIMEOUT_SECONDS = 60
+MIN_TIMEOUT_SECONDS = 60  # limit of attemptDurationSeconds
 REFUSED: set[str] = set()  # operations that are not supported
 
 

@@ -23,7 +23,7 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from local_cloud.batch.ecs.instances import Instance, container_instance, ec2_instance, instances
 from local_cloud.batch.ecs.tasks import Placed, placed_in, task
 
-MOST_NAMED = 100
+MOST_NAMED = 100  # limit of DescribeTasks and DescribeContainerInstances
 BY_INSTANCE = re.compile(r"\s*ec2InstanceId\s*==\s*(i-[0-9a-f]+)\s*")
 
 

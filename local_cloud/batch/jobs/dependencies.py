@@ -11,7 +11,7 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.gaps.batch import missing
 
 SEQUENTIAL = "SEQUENTIAL"
-MAX_DEPENDENCIES = 20
+MAX_DEPENDENCIES = 20  # limit of SubmitJob
 FindJob = Callable[[str], Job | None]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from local_cloud.batch.jobs.job import Job
 
-MOST_CHARACTERS = 8192
-MOST_KIB = 30
+MOST_CHARACTERS = 8192  # of a container's overrides as JSON, limit of ECS's RunTask
+MOST_KIB = 30  # Batch's quota for the payload of SubmitJob
 
 
 def check(request: Mapping[str, Any]) -> None:

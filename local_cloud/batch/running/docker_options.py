@@ -12,8 +12,8 @@ from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.volumes import in_file_system, mounts
 
 MIB = 2**20
-SHARES_PER_VCPU = 1024
-LEAST_SHARES = 2
+SHARES_PER_VCPU = 1024  # as ECS counts CPU units
+LEAST_SHARES = 2  # the Linux kernel's minimum
 PERMISSIONS = {"READ": "r", "WRITE": "w", "MKNOD": "m"}
 
 

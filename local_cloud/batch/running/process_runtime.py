@@ -24,8 +24,8 @@ from local_cloud.batch.running.runtime import Exit, Launch, Runtime
 from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 
-OUTPUT_DRAIN_SECONDS = 5.0
-PIPE_BYTES = 65_536
+OUTPUT_DRAIN_SECONDS = 5.0  # judgment: a process left behind may hold the pipe open
+PIPE_BYTES = 65_536  # capacity of a pipe in Linux, so a read can empty it
 ENVIRONMENT_FILE = "pyvenv.cfg"  # of a virtual environment
 
 

@@ -30,7 +30,7 @@ from local_cloud.settings import Settings
 DEPENDENCY_FAILED = "Dependent Job failed"
 CHILD_FAILED = "Array Child Job failed"
 TIMED_OUT = "Job attempt duration exceeded timeout"
-SHUTDOWN_SECONDS = 10.0
+SHUTDOWN_SECONDS = 10.0  # below STOP_SECONDS of laptop/processes.py, after which it is killed
 NEXT_HOST_SECONDS = 0.5  # delay before a host that failed to boot is tried again
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from moto.ecs.models import EC2ContainerServiceBackend
 from local_cloud.gaps.batch import missing
 
 ATTEMPTS = range(1, 11)
-MAX_RULES = 5
+MAX_RULES = 5  # limit of evaluateOnExit
 ACTIONS = ("RETRY", "EXIT")
 NUMBERS_OF_NODES = range(1, 1001)
 ALL_NODES = "0:"

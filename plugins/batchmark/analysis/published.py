@@ -25,7 +25,7 @@ from batchmark_job.result.values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
 HALF_A_CENTISECOND = 0.005  # the largest error of a time rounded to two decimals
-DRAWS = 1_000
+DRAWS = 1_000  # as many as break_even.py uses
 OTHERS = "published by others"
 Defect = Literal["start-up", "repeated"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}

@@ -14,14 +14,14 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 ON_AN_INSTANCE = ("STARTING", "RUNNING")
-LOG_TAIL_LINES = 50
-DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch makes where it is missing
-AWSLOGS = "awslogs"  # the log driver of CloudWatch Logs, and a container's without any
-BLOCKING = "blocking"  # its mode in which nothing is dropped
-LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
+LOG_TAIL_LINES = 50  # judgment: holds a traceback and what led to it
+DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch creates if it is missing
+AWSLOGS = "awslogs"  # CloudWatch Logs' driver, also a container's default
+BLOCKING = "blocking"  # the mode in which it drops no lines
+LINE_CHARACTERS = 2000  # an event in CloudWatch may have a megabyte
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
-ENDED_BY_ITSELF = "Essential container in task exited"  # as that, and says nothing else
+ENDED_BY_ITSELF = "Essential container in task exited"  # the status reason if nothing stopped it
 # When Batch retries a job, as in the job definitions (terraform/modules/batch/main.tf): a retry
 # strategy sent with a job replaces the definition's, including its rules.
 RETRY_RULES = (
@@ -33,7 +33,7 @@ RETRY_RULES = (
 # Keys under which a description holds its array job's children or multi-node job's main node
 # (job_parts.py).
 CHILDREN = "children"
-PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's
+PARENT_REASON = "parentStatusReason"  # the array job's own reason, beside a child's
 
 
 class LogLocation(NamedTuple):

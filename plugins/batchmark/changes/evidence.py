@@ -52,16 +52,16 @@ SHORT = 5  # ... so many runs; both tuned
 # Good news can wait, and after false good news the old level would look like a slow-down.
 DOWN_FACTOR = 2.0  # tuned
 PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
-UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
-LEAST_KNOWN = 0.1  # ... but no window knows less than this share
-WORTH_A_LOOK = 3.0  # standard errors of a mean; with less the density must be at fault; tuned
-SURE_CORRELATION = 0.75  # standard errors of a correlation of no memory, not believed; tuned
-CORRELATION_RUNS = 10  # that no memory counts as; tuned
+UNKNOWN_RUNS = 4  # of a window, used up by estimating its noise; tuned ...
+LEAST_KNOWN = 0.1  # ... but at least this share of it counts
+WORTH_A_LOOK = 3.0  # standard errors of a mean; evidence for less is the density's fault; tuned
+SURE_CORRELATION = 0.75  # standard errors to subtract, as noise without memory has some, too; tuned
+CORRELATION_RUNS = 10  # added to the window's, as if uncorrelated; tuned
 MOST_CORRELATION = 0.97
-IN_A_ROW = 4  # runs of the old level that judge the density together, beside each by itself
-HONEST_RUNS = 10  # of a density that needs no tempering, beside those of the window; tuned
+IN_A_ROW = 4  # runs of the old level that judge the density together, as well as singly
+HONEST_RUNS = 10  # added to the window's, as if the density were right for them; tuned
 LEAST_POWER = 0.01
-AGAINST = 1.5  # evidence of its first or last runs by which these are not on a level
+AGAINST = 1.5  # evidence against a level by which its first or last runs aren't on it
 
 
 @dataclass

@@ -16,7 +16,7 @@ from batchmark.core.output import in_lines
 
 Object = Mapping[str, Any]
 
-MOST_NAMED = 5
+MOST_NAMED = 5  # judgment: most wait for the same reason
 ALIVE = ("Pending", "Running")
 MANIFESTS = (
     "apply the manifests: `terraform -chdir=terraform/stacks/eks_gpu_sharing output -raw manifests "

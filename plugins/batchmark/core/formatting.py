@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from batchmark.core.intervals import Estimate, Interval
 
 Others: TypeAlias = "Iterable[Estimate | None]"  # figures beside one, which may be among them
-MOST_DIGITS = 4
-FEWEST_DIGITS = 2
+MOST_DIGITS = 4  # judgment: nobody needs more, however narrow the interval
+FEWEST_DIGITS = 2  # rounded to one digit, 1.5 would be a third off
 FAR_APART = 10.0  # a factor: figures that differ by it look different to two digits
 TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"

@@ -6,15 +6,15 @@ import re
 from hashlib import sha256
 
 GENERATION_TAG = "batchmark:generation"
-INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
+INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy allows it to stop what has this
 TARGET_TAG = "Target"  # set on instances by their launch template
 RUN_TAG = "batchmark:run"
 RUN_ID_TAG = "batchmark:run-id"
-DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is
+DAG_TAG = "batchmark:dag"  # tells the leak guard, with the parameter run_id, whose job it is
 PAGES = "/batchmark"  # where Airflow's API server has our pages (plugins/batchmark_plugin.py)
 LONGEST_NAME = 128  # of a Batch job
 LONGEST_RUN_NAME = 200  # a tag's value may have 256 characters
-DIGEST_CHARACTERS = 10
+DIGEST_CHARACTERS = 10  # two of 10,000 names agree in 1 of 20,000 cases; a change renames live jobs
 # Why a run began, by the prefix that Airflow gives its id.
 STARTED = {
     "scheduled": "scheduled",

@@ -34,7 +34,7 @@ def price_file(region: str) -> Path:
     return Path(__file__).with_name(f"prices.{region}.json")
 
 
-PRICES_FILE = price_file("us-east-1")  # which the laptop's local cloud serves
+PRICES_FILE = price_file("us-east-1")  # served by the laptop's local cloud
 
 
 class SpotPrice(Record):

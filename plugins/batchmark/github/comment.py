@@ -10,7 +10,7 @@ from batchmark.core.errors import GitHubError
 from batchmark.github import programs
 
 AUTHOR = "github-actions[bot]"  # the author of comments written with a job's token
-MOST_CHARACTERS = 65_536
+MOST_CHARACTERS = 65_536  # GitHub refuses longer comments
 CUT = "\n\nFor the rest, see the job summary.\n"
 
 

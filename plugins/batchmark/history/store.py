@@ -36,7 +36,7 @@ from batchmark.history.parquet import (
 from batchmark.history.rows import Row, history_rows
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
-FILES_AT_A_TIME = 256
+FILES_AT_A_TIME = 256  # judgment: bounds memory, which holds as many files' rows at a time
 PARQUET = "application/vnd.apache.parquet"
 
 log = logging.getLogger(__name__)

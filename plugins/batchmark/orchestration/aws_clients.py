@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
 from botocore.config import Config
 
-PATIENT_ATTEMPTS = 6
+PATIENT_ATTEMPTS = 6  # twice botocore's default, as all tasks share an account's rate limits
 
 
 class AwsAccess(NamedTuple):

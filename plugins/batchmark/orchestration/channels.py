@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 TOPIC = "sns"
 APPRISE = "apprise:"
-LONGEST_SEND_SECONDS = 60
+LONGEST_SEND_SECONDS = 60  # botocore's default; later, a message counts as perhaps sent
 APPRISE_LOGGER = "apprise"
 TELLING_LOGGERS = (APPRISE_LOGGER, "urllib3.connectionpool")
-SHORTEST_SECRET = 4
-PLAIN_PARTS = {"config", "path"}  # keys of the extra
+SHORTEST_SECRET = 4  # shorter parts are often ordinary words, such as "to"
+PLAIN_PARTS = {"config", "path"}  # keys in a connection's extra, not secrets
 
 
 def channels_of(config: Config, settings: AlertSettings) -> tuple[str, ...]:

@@ -49,8 +49,8 @@ from batchmark.runs.collecting import collect_run
 from batchmark.runs.own_jobs.sides import with_environments
 from batchmark.runs.plans.planning import all_operator_kwargs
 
-HISTORY_DAYS = 730
-RECENT_RUNS = 30  # a change before these is no news of this run
+HISTORY_DAYS = 730  # 104 weekly runs; the search weighs at most 60 before a change and 40 since
+RECENT_RUNS = 30  # an older change is no news in this run
 FIND_SUSPECTS = "find_suspects"
 
 

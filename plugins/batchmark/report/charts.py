@@ -24,9 +24,9 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import words
 from batchmark_job.result.values import Parameter
 
-LEAST_SIZES = 2
+LEAST_SIZES = 2  # a line needs two points
 MOST_DECADES = 2.4  # of an axis with labels between the decades
-LEAST_TICKS = 2
+LEAST_TICKS = 2  # a single label doesn't tell a log axis' scale
 LEAST_DECADES = 0.8  # of bars in a table, so that small differences look small
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
 LABELS: dict[Measure, str] = {

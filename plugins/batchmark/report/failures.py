@@ -11,7 +11,7 @@ from batchmark.report import blocks
 from batchmark.report.blocks import grouped
 
 TITLE = "What failed"
-MOST_KINDS = 5
+MOST_KINDS = 5  # judgment: the first kinds usually explain the rest
 MOST_TOLD_LINES = 10  # in a message
 
 

@@ -17,7 +17,7 @@ from batchmark_job.errors import InputError
 from batchmark_job.machine import threads
 from batchmark_job.result.document import Correctness, Implementation
 
-WARMUP = 3
+WARMUP = 3  # judgment: their median tells how many calls a round may have
 PERIOD = 1_000  # length of the pattern that the tensor repeats
 PART = 1_000 * PERIOD  # numbers filled and compared at a time
 FLOAT_BYTES = 4

@@ -20,8 +20,8 @@ Batch = tuple[Tensor, Tensor]  # images, channels last, and labels
 # ImageNet's channel means and deviations, for pixels from 0 to 255.
 MEAN, DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
-SYNTHETIC_BATCHES = 4
-SYNTHETIC_CLASSES = 10
+SYNTHETIC_BATCHES = 4  # judgment: repeated in turn; all stay in the device's memory
+SYNTHETIC_CLASSES = 10  # at most ResNet-50's 1,000; the number doesn't affect the time
 PATTERN = 4  # side length of a class's pattern
 
 

@@ -14,7 +14,7 @@ from batchmark_job.distributed.ranks.world import World
 from batchmark_job.measuring.samples.sampling import no_garbage_collection
 
 ROUNDS = 10  # rounds that share the time; after each the ranks agree whether to continue
-LEAST_SAMPLES = 3
+LEAST_SAMPLES = 3  # the fewest whose median ignores an outlier; may exceed max_seconds
 
 
 class Stopwatch:

@@ -33,7 +33,7 @@ from batchmark_job.machine.memory import kills_for_memory
 PRELOAD = "batchmark_job.measuring.preload"
 SILENCE_SECONDS = 120.0  # minimum silence before a worker counts as hung
 STDERR_LINES = 3  # lines of a lost worker's stderr given as the reason
-STDERR_BYTES = 4000
+STDERR_BYTES = 4000  # judgment: read from the end; room for long lines, or a crash's dump
 PR_SET_PDEATHSIG = 1  # prctl(2)
 # Read when libraries are loaded; values already set are kept (docs/decisions/0018).
 SETTINGS = {

@@ -18,15 +18,15 @@ from torch import Tensor
 from batchmark_job.measuring.samples.sampling import CudaEventTimer, MonotonicTimer, Rotation
 from batchmark_job.workloads.tensors import Tensors
 
-ROUNDS = 5
+ROUNDS = 5  # judgment: enough for a median; about ROUND_SECONDS each
 CALLS = 20  # calls in the queue at a time
-LEAST_CALLS = 2  # if many kernels fill the queue, which takes about a thousand
-LATENCIES = 20
-ROUND_SECONDS = 0.02  # kernels in the queue, about
+LEAST_CALLS = 2  # if calls have many kernels: the queue holds about a thousand
+LATENCIES = 20  # judgment: enough for a median; a second at most, as only short calls get here
+ROUND_SECONDS = 0.02  # about how long a round's kernels take
 FASTEST_CLOCK_HZ = 3e9  # of any GPU: slower ones only keep the queue waiting longer
 ASLEEP = 2.0  # times the duration of filling the queue
-LONGER = 4.0  # times that on the second try
-TRANSFER_SAMPLES = 5
+LONGER = 4.0  # times ASLEEP on the second try
+TRANSFER_SAMPLES = 5  # judgment: enough for a median; large copies take long
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:

@@ -26,7 +26,7 @@ OUTLIER_FLOOR = 0.05  # of the median: no outlier is closer than that, however t
 MODE_SAMPLES = 20  # fewer samples can't show two modes
 MODE_SHARE = 0.1  # least share of the samples in each mode
 MODE_DISTANCE = 0.05  # least distance of the upper mode, relative to the lower one
-MODE_SIGNIFICANCE = 1e-3
+MODE_SIGNIFICANCE = 1e-3  # judgment: about the share of rows with one mode that chance flags
 
 UNSETTLED_FACTOR = 2.0  # ratio of the ends of the median's interval
 

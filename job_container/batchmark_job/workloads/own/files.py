@@ -29,7 +29,7 @@ from batchmark_job.workloads.tensors import Parameters, Tensor, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[3] / "own_workloads"
-LARGEST = 10**12
+LARGEST = 10**12  # judgment: beyond what any memory holds, so a larger one is a mistake
 MODULE_PREFIX = "own_workload_"
 
 FUNCTIONS = ("set_up", "reference")

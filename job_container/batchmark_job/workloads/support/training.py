@@ -21,9 +21,9 @@ from batchmark_job.workloads.support.cuda_graph import CudaGraph, captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Tensor, Tensors
 
-LEARNING_RATE = 0.01
-MOMENTUM = 0.9
-LABEL_BYTES = 8
+LEARNING_RATE = 0.01  # judgment: usual; steps take as long at any rate, but too high a one diverges
+MOMENTUM = 0.9  # judgment: usual; without it, a step would move fewer bytes
+LABEL_BYTES = 8  # int64, as torch's cross_entropy takes
 LOSS_SCALE = 2.0**10  # far from float16's limits for gradients of these networks
 NEVER = 2**31 - 1  # steps until the scale grows
 

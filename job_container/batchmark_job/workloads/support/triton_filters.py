@@ -16,11 +16,11 @@ from batchmark_job.workloads.base import Implementation
 from batchmark_job.workloads.support import images, triton_stub
 from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
-WARPS = 2
+WARPS = 2  # at 128 registers a thread, PROGRAMS programs use a multiprocessor's 65,536
 LANES = 32 * WARPS
 VECTOR_BYTES = 16  # columns per lane
 PROGRAMS = 8  # programs that a multiprocessor holds at once; a blur is limited by its 128 registers
-NEARLY_FULL = 0.9
+NEARLY_FULL = 0.9  # of a wave (see `strip_rows`); judgment
 STRIP_ROWS = range(8, 257, 8)
 
 

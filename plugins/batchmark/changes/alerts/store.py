@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FOLDER = "alerts/"
 IMPROVEMENTS = f"{FOLDER}improvements/"
 MESSAGES = f"{FOLDER}messages/"
-MOST_TRIES = 10
+MOST_TRIES = 10  # judgment: few tasks write at once, so ten lost races have another cause
 
 Kept = TypeVar("Kept", bound=Record)
 

@@ -24,16 +24,16 @@ from batchmark.changes.shares import Rate
 from batchmark_job.result.confidence import CONFIDENCE
 
 SIZES = (0.03, 0.05, 0.10, 0.25)  # as in the simulation of docs/regressions.md
-RUNS_BEFORE = 10  # without a change, before a step: one more than the search needs
-WAITED = 10  # runs in which a step may be found, its first among them
-EARLY = 5
-SAME_RUNS = 3  # that two points may be apart and still be the same change, as in `detection`
+RUNS_BEFORE = 10  # without a change, before a step: more than the 7 that the search needs
+WAITED = 10  # runs in which a step may be found, including its first
+EARLY = 5  # as "within 5 runs" in docs/regressions.md
+SAME_RUNS = 3  # by which points of the same change may differ, as in `detection`
 SHARE_WITH_STEP = 0.02  # of a suite's series at a time: many steps at once are easier to find
 ANCHORS = 8  # runs at which steps begin; few, so that steps share a replay
-RUNS_BEFORE_ALARMS = 8  # of a history, before its alarms count
+RUNS_BEFORE_ALARMS = 8  # of a history before its alarms count
 MOST_RUNS_OF_ALARMS = 100  # the newest of an untouched history; each costs a call of the detector
-FEWEST_FOR_NOISE = 5  # runs from which a series' noise is estimated
-SYNTHETIC_RUNS = 40  # of a history made up: room for steps on both sides
+FEWEST_FOR_NOISE = 5  # runs needed to estimate a series' noise
+SYNTHETIC_RUNS = 40  # of a made-up history: room on both sides of a step
 
 Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 

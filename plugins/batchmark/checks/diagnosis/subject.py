@@ -16,7 +16,7 @@ from batchmark.core.errors import DiagnosisError
 
 Described = dict[str, Any]
 
-MOST_WAITING_JOBS = 1000
+MOST_WAITING_JOBS = 1000  # a full page of ListJobs; of a longer queue, the oldest may be missed
 
 
 class Needs(NamedTuple):

@@ -11,9 +11,9 @@ from pydantic import Field
 from batchmark.core.record import Record
 from batchmark_job.result.values import Shown
 
-MOST_LINES = 20
-LINE_CHARACTERS = 300
-_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a terminal is told so
+MOST_LINES = 20  # judgment: holds a traceback's end; pages show them per kind of failure
+LINE_CHARACTERS = 300  # judgment: bounds what one job can put into reports and messages
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and other commands to a terminal
 
 
 class Ending(Record):

@@ -23,11 +23,11 @@ from batchmark.history.parquet import MOST_ROWS
 from batchmark.history.rows import Row
 from batchmark_job.result.values import Parameter
 
-RESULTS_VERSION = 2
+RESULTS_VERSION = 2  # what `asv update` converts older files to
 # asv's columns of figures, and ours; all in seconds.
 RESULT = "result"
 QUARTILES = {"stats_q_25": "p25_seconds", "stats_q_75": "p75_seconds"}
-# The unit by the start of a benchmark's name, for where there is no benchmarks.json.
+# Units by the prefix of a benchmark's name, for results without a benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}
 NO_UNIT = "unknown unit, because benchmarks.json is missing"
 

@@ -64,7 +64,7 @@ from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.plans.options import with_token
 from batchmark.runs.result_documents import ExpectedDocument
 
-READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
+READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)  # 57 s; then Airflow retries
 
 
 class BenchmarkJobOperator(BatchOperator):

@@ -29,10 +29,10 @@ from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 from batchmark.runs.spending import settle_file_systems
 
-POLL_SECONDS = 10.0
-NAMING_SECONDS = 300
+POLL_SECONDS = 10.0  # judgment: creating and deleting take minutes
+NAMING_SECONDS = 300  # judgment: one request, repeated only while AWS doesn't respond
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
-KILL_POLL_SECONDS = 2.0
+KILL_POLL_SECONDS = 2.0  # five attempts in half of KILL_SECONDS
 BY_HAND = "The leak guard will delete it after the run, or you can delete it in the FSx console"
 
 

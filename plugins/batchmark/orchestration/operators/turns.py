@@ -30,7 +30,7 @@ from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import OWN_ERROR_XCOM
 
 OVER = {"success", "failed", "skipped", "upstream_failed", "removed"}
-EVERY_SECONDS = 10.0
+EVERY_SECONDS = 10.0  # judgment: the next job is this late at most; a poll calls Airflow or Batch
 SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
 
 Answered = TypeVar("Answered")

@@ -27,8 +27,8 @@ from batchmark.runs.plans.pod_plan import (
 from batchmark_job.result.sharing import SharingMode
 
 DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
-POLL_SECONDS = 5
-LOG_TAIL_LINES = 50
+POLL_SECONDS = 5  # judgment: a change is seen this late at most; each poll is a call or two
+LOG_TAIL_LINES = 50  # as of Batch's jobs (aws/job_description.py)
 REMEDIES = {
     401: "apply terraform/stacks/eks_gpu_sharing with Airflow's role in airflow_role_arns",
     403: MANIFESTS,

@@ -21,8 +21,8 @@ from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import fail, fail_if_refused, tell
 from batchmark.orchestration.xcom import PODS_XCOM
 
-START_SECONDS = 900
-POLL_SECONDS = 10
+START_SECONDS = 900  # judgment: three times the boot that laptop/aws_check/estimate.py assumes
+POLL_SECONDS = 10  # judgment: short compared with a node's boot
 
 
 def plan_pods(context: Context) -> Arguments:

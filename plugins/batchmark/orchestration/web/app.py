@@ -19,7 +19,7 @@ from batchmark.orchestration.web.routes import account, runs, trends
 from batchmark.orchestration.web.routes.parts import POLICY
 from batchmark.report.site.page import Visit
 
-CONFIG_SECONDS = 60
+CONFIG_SECONDS = 60  # how late pages follow Terraform; without it, each would read Parameter Store
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

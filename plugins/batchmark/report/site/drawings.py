@@ -18,9 +18,9 @@ from batchmark.report.words import row_label
 
 WIDTH = 900
 LABEL_WIDTH = 330  # browsers' fonts are wider than the one that is measured here
-BAR_HEIGHT = 34
+BAR_HEIGHT = 34  # two lines of a name (TWO_LINES)
 TWO_LINES = "[split(datum.label, ' ')[0], slice(datum.label, indexof(datum.label, ' ') + 1)]"
-PNG_SCALE = 2.0
+PNG_SCALE = 2.0  # sharp on high-density screens, too
 UNITS: dict[Metric, str] = {Metric.PRICE: ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 

@@ -60,7 +60,7 @@ from batchmark_job.result.values import (
     Parameter,
 )
 
-SHORT_DIGEST = 12
+SHORT_DIGEST = 12  # as `docker images` shortens ids
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
 

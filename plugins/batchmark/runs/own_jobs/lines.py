@@ -28,16 +28,16 @@ from batchmark_job.result.metric import (
 from batchmark_job.result.own_job import BadLine
 from batchmark_job.result.values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
 
-MOST_GPUS = 64
+MOST_GPUS = 64  # judgment: above any instance's; a job may print any number of lines
 SHOWN_CHARACTERS = 200  # of a bad line, and of what is wrong with it
 KIB = 2**10
 MIB = 2**20
-MOST_COUNT = 2**31 - 1  # that a document holds
-MOST_SECONDS = 1e9  # as MOST_COUNT
-MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts of it
-# In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
+MOST_COUNT = 2**31 - 1  # the most that a document holds
+MOST_SECONDS = 1e9  # likewise
+MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts about it
+# In place of an output's SHA-256, if it is missing, or if there is no program to hash it.
 MISSING, UNKNOWN = "missing", "unknown"
-# A random UUID, or a hyphen where the machine has none to give.
+# A random UUID, or a hyphen if the machine can't provide one.
 KEY = re.compile(r"([0-9a-f-]{36}|-) ")
 NOT_THE_WRAPPERS = "not written by the wrapper: its key is missing or wrong"
 OUTSIDE = "BATCHMARK_METRICS does not name a file in the job's folder, so another file was used"

@@ -26,10 +26,10 @@ from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, JobOutput, read_line
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import ResultDocument
 
-READ_AGAIN_AFTER_SECONDS = (2.0, 4.0, 8.0, 15.0)
-SETTLED_SECONDS = 10.0  # after its stop, the log of a job without a wrapper counts as whole
-MOST_COUNTED_PAGES = 20  # of a megabyte of log, of which only the lines' numbers are to be told
-LATEST_SECONDS = 60.0  # after its stop, no job's lines are waited for
+READ_AGAIN_AFTER_SECONDS = (2.0, 4.0, 8.0, 15.0)  # 29 s in all, for late lines
+SETTLED_SECONDS = 10.0  # after its stop, the log of a job without a wrapper counts as complete
+MOST_COUNTED_PAGES = 20  # of a megabyte of log each, read only to number the bad lines
+LATEST_SECONDS = 60.0  # after a job's stop, its lines are no longer waited for
 
 log = logging.getLogger(__name__)
 

@@ -37,9 +37,9 @@ from batchmark.report.site.runs import (
 )
 
 PUBLISHED = published_table().run_id
-PAGE_RUNS = 20
+PAGE_RUNS = 20  # judgment: one screen or two; sample/installation.py counts on it
 RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
-AGAIN_SECONDS = 15
+AGAIN_SECONDS = 15  # judgment: how stale the page of a run under way may be
 NOT_SHOWN = "This object does not exist, or you may not view it."
 
 router = APIRouter(default_response_class=HTMLResponse)
