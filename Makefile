@@ -81,7 +81,7 @@ sample: install ## The sample installation alone, as the demo leaves it: a year,
 	@$(BIN)/python -W ignore -m sample build/sample
 
 .PHONY: up
-up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080, JOBS=FILE with own jobs)
+up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080, JOBS=FILE with your own jobs)
 	@exec $(BIN)/python -m laptop up --port $(PORT) $(if $(JOBS),--jobs "$(JOBS)")
 
 .PHONY: down
@@ -193,7 +193,7 @@ test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow
 	@$(PYTEST) -q tests/faults tests/e2e/aws_check/test_killed.py tests/e2e/aws_check/test_parts.py
 
 .PHONY: test-regressions
-test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, one killed at every task, an own job's slower release: one alert each (about 45 minutes)
+test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, one killed at every task, a slower release of your own job: one alert each (about 45 minutes)
 	@$(PYTEST) -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py tests/e2e/test_own_jobs.py
 
 .PHONY: test-containers

@@ -52,7 +52,8 @@ def main() -> int:
                 seconds.append(in_a_new_process(folder, how))
         first, everything = (median(found[how]) for how in ("snapshot", "everything"))
         print(
-            f"{runs:,} runs x {TARGETS * POINTS} series: from the snapshot {first * 1000:.0f} ms "
+            f"{runs:,} runs x {TARGETS * POINTS} series: trends from the snapshot "
+            f"{first * 1000:.0f} ms "
             f"({min(found['snapshot']) * 1000:.0f} to {max(found['snapshot']) * 1000:.0f}), "
             f"from all files {everything * 1000:.0f} ms, {everything / first:.1f} times as long"
         )

@@ -17,7 +17,8 @@ from batchmark.orchestration.tasks import self_test
     dag_display_name="Detector self-test",
     schedule=dag_parts.schedule("0 5 * * 0"),
     params=self_test.self_test_params(),
-    description="Show what the detector would find in this installation's own history",
+    description="Measure how well the detector finds changes inserted into copies of this "
+    "installation's history",
     doc_md=__doc__,
     **dag_parts.dag_args("regressions"),
 )

@@ -5,7 +5,7 @@ MPS and on CUDA streams. The report shows their total throughput, how evenly it 
 how many replicas it pays to share. Anything slower than in earlier runs opens an alert.
 
 A target whose jobs share an instance (`shared_targets` in Terraform) runs one array job for each
-number of replicas, one after the other. Any other target runs one job, in which processes share the
+replica count, one after the other. Any other target runs one job, in which processes share the
 device.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;

@@ -1,4 +1,4 @@
-"""# Own job
+"""# Own job benchmark
 
 Runs one of Terraform's `own_jobs`, with its image and command unchanged, on each of its targets
 through AWS Batch, at each size of its axis. The report compares whole jobs by run time, cost and

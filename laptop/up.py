@@ -30,7 +30,7 @@ from laptop.stack import ROOT, Ports, Stack
 
 LOGIN = "login.json"
 SHELL = "aws.env"  # script for a shell that should reach the local cloud
-JOBS = "jobs_file"  # holds the path of the file with the own jobs
+JOBS = "jobs_file"  # holds the path of the file with the user's own jobs
 KEPT = "cloud"  # the local cloud's state; Airflow's database and Terraform's state are beside it
 CLOUD_PORT = "cloud_port"  # links in earlier reports point there
 # Credentials that AWS clients would prefer to those in the file.
@@ -47,8 +47,8 @@ WAYS_OUT = "to delete them, run `make down STATE=delete` or `make clean`"
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     """Start the stack, with Airflow on `port`, unless it is already running; leave it running.
 
-    Own jobs come from `jobs_file` or, without it, from the last start's file; each job runs in
-    a copy of that file's folder.
+    The user's own jobs come from `jobs_file` or, without it, from the last start's file; each job
+    runs in a copy of that file's folder.
 
     Raises:
         LaptopError: another stack is running, the port is taken, an earlier start was interrupted,
@@ -131,7 +131,7 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
         return None
     there = file.is_file()
     what = "as in the last start" if there else "skipped, as the file no longer exists"
-    clock.say(f"own jobs from {file}: {what}; choose another file with JOBS=")
+    clock.say(f"your own jobs from {file}: {what}; choose another file with JOBS=")
     return file if there else None
 
 

@@ -56,7 +56,7 @@ CHEAPER = Event("g4dn.xlarge", 15)
 PRICE_AFTER = 0.473  # a tenth less than in PRICES
 NOISY = Event("c7i.2xlarge", 25, 26, slowdown=1.35)  # affects the run, but not its fresh jobs
 DRIVER = Event("g5.xlarge", 31, slowdown=1.09)
-COMMIT_WEEK, COMMIT_SLOWDOWN = 40, 1.16  # the own job, wherever it runs
+COMMIT_WEEK, COMMIT_SLOWDOWN = 40, 1.16  # the sample's own job, wherever it runs
 # Each release with its first week; the second one changed nothing.
 COMMITS = {
     0: "c07be1a9d2f64e3f8b15a0c7d96e2f4b81d3a5c6",

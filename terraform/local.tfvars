@@ -11,7 +11,7 @@ target_overrides = {
   "c5.2xlarge"  = { vcpus = 2, memory_mib = 4096 }
 }
 
-# What job_comparison may run here: own jobs, in the queues that are there anyway.
+# What job_comparison may run here: your own jobs, in the queues that are there anyway.
 comparison_access = {
   job_queue_arns      = []
   job_definition_arns = ["arn:aws:batch:us-east-1:123456789012:job-definition/batchmark_job_*"]

@@ -48,7 +48,7 @@ output "targets" {
 }
 
 output "own_jobs" {
-  description = "What Airflow is told of each own job"
+  description = "What Airflow is told of your own jobs"
   value       = merge({}, module.own_jobs[*].jobs...)
 }
 

@@ -18,7 +18,7 @@ GRACE_SECONDS = 20.0  # from interrupting a step to killing it
 # Eight minutes is the limit on a borrowed card. A rehearsal may share its cores: two of its six
 # steps were once stopped beside a full test run, which took twice its usual time.
 REHEARSALS = 4
-# Every mode and number of replicas, and what two disturbances do to the others.
+# Every mode and replica count, and what two disturbances do to the others.
 MORE = {"sharing": ("--disturbances", "out_of_memory,hang", "--max-seconds", "2")}
 TESTS = tuple(
     f"tests/unit/job/{name}.py"

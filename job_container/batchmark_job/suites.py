@@ -228,4 +228,4 @@ def _user_suite() -> Suite:
     if not workloads:
         raise InputError(f"suite {USER_SUITE} is empty: add a file NAME.py to {user_folder()}")
     grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
-    return Suite(USER_SUITE, "all own workloads, with the sizes given in their files", grids)
+    return Suite(USER_SUITE, "all your own workloads, with the sizes given in their files", grids)

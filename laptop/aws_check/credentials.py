@@ -40,9 +40,9 @@ def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
         return  # a user's access keys, which don't expire
     if not isinstance(credentials, RefreshableCredentials):
         say(
-            "warning: it is unknown when these temporary credentials expire, and a check may "
-            f"take {hours} hours: if they expire sooner, {RENEWED}, or set "
-            f"{EnvProvider.EXPIRY_TIME}"
+            "warning: nothing says when these temporary credentials expire, and a check may take "
+            f"{hours} hours: set {EnvProvider.EXPIRY_TIME} to have that checked or, if they "
+            f"might expire sooner, {RENEWED}"
         )
         return
     if credentials.method != EnvProvider.METHOD:

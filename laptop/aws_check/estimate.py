@@ -37,7 +37,7 @@ class Use(NamedTuple):
         return self.jobs * JOB_SECONDS + self.own_jobs * OWN_JOB_SECONDS + beside
 
 
-# The CPU target buys On-Demand: a job, a failing one, one of a benchmark, and two of an own job.
+# The CPU target buys On-Demand: a job, a failing one, one of a benchmark, and two from `own_jobs`.
 # The GPU target has one on Spot and one On-Demand instead, and each job that Airflow starts there
 # may be reclaimed once and started again On-Demand.
 USES = (

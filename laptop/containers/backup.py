@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from batchmark.core import formatting
 from laptop.aws import AwsClients
 from laptop.containers import bucket
 from laptop.containers.cloud import VOLUME
@@ -77,7 +78,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
             failed = "backing up the bucket failed: try again with a new folder"
             with _clients(deployment, failed) as aws:
                 count = bucket.save(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
-            clock.say(f"bucket: {count} objects saved")
+            clock.say(f"bucket: {formatting.count(count, 'object')} saved")
         record = Backup(
             version=version(),
             made_at=datetime.now(UTC),
@@ -124,7 +125,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
                 failed = "the database is restored, but restoring the bucket failed: try again"
                 with _clients(deployment, failed) as aws:
                     count = bucket.put_back(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
-                clock.say(f"bucket: {count} objects restored")
+                clock.say(f"bucket: {formatting.count(count, 'object')} restored")
         except BaseException:
             with suppress(LaptopError):  # report the first error
                 wait_until_healthy(compose)

@@ -36,7 +36,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
     """Return the user's own jobs by name, with Terraform's defaults; ignore all other inputs.
 
     Raises:
-        LaptopError: the file is missing or defines no own jobs.
+        LaptopError: the file is missing or defines no jobs.
         TerraformError: the file or one of its jobs is invalid.
     """
     if not file.is_file():
@@ -66,11 +66,9 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
     if name is None and len(jobs) == 1:
         (name,) = jobs
     if name is None:
-        raise LaptopError(
-            f"{file} defines {len(jobs)} own jobs ({_names(jobs)}): choose one with JOB="
-        )
+        raise LaptopError(f"{file} defines {len(jobs)} jobs ({_names(jobs)}): choose one with JOB=")
     if name not in jobs:
-        raise LaptopError(f"{file} defines no own job {name!r}, only {_names(jobs)}")
+        raise LaptopError(f"{file} defines no job {name!r}, only {_names(jobs)}")
     return name
 
 

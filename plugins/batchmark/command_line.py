@@ -205,7 +205,7 @@ def _measured(side: Chosen) -> str:
 
 
 def _repeats(documents: Sequence[ResultDocument]) -> str:
-    """Say how many repeats there are, by size for own jobs, as each job measures only one size."""
+    """Say how many repeats there are, by size for users' own jobs, which measure one size each."""
     own = [row for each in documents if each.own_job for row in each.measurements[:1]]
     sizes = Counter(size_of(row.parameters) for row in own)
     if len(sizes) < 2:

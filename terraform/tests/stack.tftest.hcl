@@ -201,7 +201,7 @@ run "parameters_for_airflow" {
 
   assert {
     condition     = setsubtract(module.analytics.suites, var.suites) == toset(["imported", "job-quiet", "job-sum", "job-thumbnails"])
-    error_message = "Athena finds the history of own jobs"
+    error_message = "Athena finds the history of your own jobs"
   }
 
   assert {

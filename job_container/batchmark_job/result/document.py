@@ -52,8 +52,8 @@ from batchmark_job.result.version import GivenVersion
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
 #      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
-#      then image, check and own_job; then calls_per_sample; then doubts, and no time of own jobs
-#      whose times can't be; then version; then log_line.
+#      then image, check and own_job; then calls_per_sample; then doubts, and no time of a user's
+#      own jobs whose times can't be; then version; then log_line.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)

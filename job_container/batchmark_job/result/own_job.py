@@ -12,7 +12,7 @@ from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Secon
 START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
 COLD = "cold"  # a value of START
 HIGHER, LOWER = "higher", "lower"  # values of BETTER
-UNKNOWN = "unknown"  # replaces a required text that an own job did not report
+UNKNOWN = "unknown"  # replaces a required text that a user's own job did not report
 
 Start = Literal["cold", "warm"]
 

@@ -124,7 +124,7 @@ class ScalingRun(_Step, _Nodes):
 
 
 class ScalingOptions(_Step):
-    """Options for one job: what its nodes measure together."""
+    """Options for a single job, shared by all its nodes."""
 
     nodes: Nodes = Field(default=1, description="number of nodes; the job reads it from Batch")
     devices: Devices = option(1, command="GPUs per node, or processes on its CPU")

@@ -61,7 +61,7 @@ class SharingOptions(Options):
         (1, 2, 5, 10, 20),
         "How many replicas share the device at once, one number per line. Include 1, because the "
         "others are compared with it.",
-        command="numbers of replicas at once; a single one for jobs and pods",
+        command="replica counts to measure; a single one for jobs and pods",
     )
     disturbances: tuple[Disturbance, ...] = _of_sharing(
         (),
@@ -123,7 +123,7 @@ class SharingOptions(Options):
             )
         if len(self.replicas) != 1:
             return (
-                f"{form} allows only one number of replicas, with one replica per job or pod, but "
+                f"{form} allows only one replica count, with one replica per job or pod, but "
                 f"{name('replicas')} is {','.join(map(str, self.replicas))}"
             )
         if self.disturbances:

@@ -14,7 +14,7 @@ CHECKED_LINES = 16  # judgment: rows and columns at random, besides the ends; mo
 
 
 class TorchMatmul(BufferedImplementation, TorchImplementation):
-    """Torch's product, using cuBLAS on CUDA, and MKL or, for 16-bit types, oneDNN on the CPU."""
+    """Torch's product: cuBLAS on CUDA; on the CPU, MKL, or oneDNN for 16-bit types."""
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]

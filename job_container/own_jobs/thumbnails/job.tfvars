@@ -1,4 +1,4 @@
-# The example of an own job: the same work by Pillow on CPUs and by torch on GPUs, on pictures of four sizes.
+# The example of your own job: the same work by Pillow on CPUs and by torch on GPUs, on pictures of four sizes.
 own_jobs = {
   thumbnails = {
     images          = { cpu = "thumbnails:cpu", cuda = "thumbnails:gpu" }

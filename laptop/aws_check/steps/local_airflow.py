@@ -133,7 +133,7 @@ class LocalAirflow:
         return Seen(told, run.usd)
 
     def own_job(self) -> Seen:
-        """Run the own-job DAG; raise StepError unless every job in the run passes its check."""
+        """Run own_job_benchmark; raise StepError unless every job in the run passes its check."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
         run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)

@@ -61,7 +61,7 @@ def zones(check: Check) -> Seen:
     told = ", ".join(f"{name} in {count(number, 'zone')}" for name, number in counts.items())
     if missing := [name for name, number in counts.items() if not number]:
         raise StepError(
-            f"{told}: this region does not offer {' or '.join(missing)}; choose another with "
-            "REGION="
+            f"{told}; not offered in this region: {', '.join(missing)} (choose another region with "
+            "REGION=)"
         )
     return Seen(told)

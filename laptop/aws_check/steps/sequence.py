@@ -48,7 +48,7 @@ def steps_of(check: Check) -> list[Step]:
         Step(IMAGE, "pushed, with its digest", partial(image.image, check), needs=(APPLY,)),
         Step(
             APPLY_IMAGE,
-            "new revisions, and an own job",
+            "new revisions, and an entry in own_jobs",
             partial(image.apply_images, check),
             needs=(IMAGE,),
         ),

@@ -93,8 +93,8 @@ def compare(
 ) -> Comparison:
     """Compare every GPU target with every CPU target for each suite and dtype.
 
-    Multi-node targets aren't paired, as they have their own studies. Own jobs get a study in
-    addition to any pairs, because their targets need not be one GPU and one CPU target.
+    Multi-node targets aren't paired, as they have their own studies. Users' own jobs get a
+    study in addition to any pairs, because their targets need not be one GPU and one CPU target.
 
     A calibration applies only to the environment it was measured in.
     """

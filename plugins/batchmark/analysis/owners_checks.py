@@ -1,4 +1,4 @@
-"""Selects the own jobs whose results pass their owner's check."""
+"""Selects users' own jobs whose results pass their owners' checks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
 
 
 def has_valid_results(job: CollectedJob) -> bool:
-    """Check whether an own job has valid results; jobs in other suites always do."""
+    """Check whether a user's own job has valid results; jobs in other suites always do."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
 
 
 def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
-    """Return why own jobs can't be compared, by target and size.
+    """Return why users' own jobs can't be compared, by target and size.
 
     One failed check rules out all jobs of that size on the target. If the owner specified no
     checksum, all jobs of a size must produce the same output on every target.

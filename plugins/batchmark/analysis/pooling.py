@@ -60,12 +60,12 @@ class JobRecord(Provenance):
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
     start: Start | None = Field(
-        default=None, description="how an own job's instance started; null if unknown"
+        default=None, description="how the instance of a user's own job started; null if unknown"
     )
     failed: bool = Field(
         default=False,
-        description="whether an own job left no result; such a job may not have reported its "
-        "machine",
+        description="whether a user's own job left no result; such a job may not have reported "
+        "its machine",
     )
 
 
@@ -120,7 +120,7 @@ class TargetJobs:
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """Jobs whose environment is known; a failed own job might not have reported it."""
+        """Jobs whose environment is known; a user's failed job might not have reported it."""
         return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
@@ -172,7 +172,7 @@ class TargetJobs:
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
     """Group a run's jobs by (suite, dtype) and target, without reruns of suspected regressions.
 
-    A target with own jobs appears once for each instance type that its queue chose.
+    A target with users' own jobs appears once for each instance type that its queue chose.
     """
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
@@ -200,7 +200,7 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
 
 
 def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
-    """Split own jobs by the instance type that their queue chose; leave other jobs together.
+    """Split users' own jobs by the instance type that their queue chose; keep other jobs together.
 
     Jobs that failed before reporting their machine are grouped with the first type.
     """
@@ -236,13 +236,13 @@ def _instance_type(job: CollectedJob) -> str | None:
 
 
 def _order(job: CollectedJob) -> tuple[int, float]:
-    """Return a sort key: the repeat, then an own job's size, because sizes run in mixed order."""
+    """Return a sort key: the repeat, then a user's job's size, as sizes run in mixed order."""
     own = job.planned.own_job
     return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Check whether a GPU target's job ran on the CPU; False for a failed own job."""
+    """Check whether a GPU target's job ran on the CPU; False for a user's own job that failed."""
     on_cpu = job.document.actual_device is Device.CPU
     return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return what must agree for jobs to be pooled; own jobs' unknown properties are left out."""
+    """Return what must agree for jobs to be pooled; unknowns of users' own jobs are left out."""
     document = job.document
     environment = document.environment
     found = {

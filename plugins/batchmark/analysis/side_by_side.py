@@ -211,7 +211,7 @@ class _Extent(NamedTuple):
 
 
 def _stopped(job: CollectedJob) -> bool:
-    """Check whether a job was stopped early; own jobs measure only one size each by design."""
+    """Check whether a job was stopped early; users' own jobs measure one size each by design."""
     return job.document.status == "interrupted" and job.document.own_job is None
 
 

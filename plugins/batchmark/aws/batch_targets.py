@@ -114,7 +114,7 @@ class BatchEnvironment:
         self.targets = targets
         self.client = client
         self.foreign = foreign  # whether others made queues and job definitions
-        self.own_jobs = own_jobs  # whether these are own jobs' definitions in place of the targets'
+        self.own_jobs = own_jobs  # whether definitions of users' own jobs replace the targets'
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:

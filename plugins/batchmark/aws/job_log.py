@@ -1,4 +1,4 @@
-"""Reads a job's log stream: its last lines, or own jobs' marked lines."""
+"""Reads a job's log stream: its last lines, or the marked lines of users' own jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark_job.result.metric import PREFIX as METRIC_MARK
 
 MOST_BYTES = 16 * 2**20  # a job of all suites writes some hundred kilobytes
 EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message
-# Prefixes of an own job's marked lines: its metrics, those of its file, and facts.
+# Prefixes of the marked lines of users' own jobs: metrics, those of a job's file, and facts.
 FILE_MARK = "BATCHMARK_METRIC_FILE "
 FACT_MARK = "BATCHMARK_JOB "
 WRAPPERS_MARKS = (FILE_MARK, FACT_MARK)
@@ -68,7 +68,7 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
 
 
 def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
-    """Return the last lines of a log stream, one per event."""
+    """Return the messages of a log stream's newest events, at most `most`, oldest first."""
     asked = {"logGroupName": location.group, "logStreamName": location.stream, "limit": most}
     page = logs.get_log_events(startFromHead=False, **asked)
     return [event["message"] for event in page["events"]]

@@ -163,7 +163,8 @@ def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Itera
     kind, of_all = points[0].kind, points[0].series
     moved = len({row_name(point.series) for point in points})
     most = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
-    environment = most and not is_own_job(of_all.suite)  # all rows of an own job are one workload
+    # All rows of a user's own job are one workload.
+    environment = most and not is_own_job(of_all.suite)
     parts: dict[str | None, list[ChangePoint]] = defaultdict(list)
     for point in points:
         parts[None if environment else point.series.workload].append(point)

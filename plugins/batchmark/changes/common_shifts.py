@@ -50,7 +50,7 @@ def common_series(histories: Sequence[Series]) -> list[Common]:
     """Build each machine's common series from histories of times, if it has enough rows.
 
     Rows far younger than the others are left out, because their median reflects only their newest
-    level. So are metrics reported by own jobs, which need not move the way times do.
+    level. So are metrics reported by users' own jobs, which need not move the way times do.
     """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):

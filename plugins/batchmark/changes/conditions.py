@@ -42,7 +42,7 @@ PROPERTIES: Final = {
     "region": "region",
     "price_usd_per_hour": "price",
 }
-# Redundant for an own job whose image name in the definition already shows the change.
+# Redundant for a user's own job whose image name in the definition already shows the change.
 SAID_BY_IMAGE = {"image_digest", "implementation"}
 # Null means "none" here, as on a CPU target; elsewhere it means "unknown".
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}

@@ -66,7 +66,7 @@ class SeriesKey(Record):
 
     @property
     def is_metric(self) -> bool:
-        """Whether the series' figures are values of an own job's metric rather than seconds."""
+        """Whether the series' figures are metric values of a user's own job, not seconds."""
         return ToldMetric.of(self.values) is not None
 
     @property
@@ -135,7 +135,7 @@ class Level(Record):
         ge=0,
         description="median of its runs, in seconds (time), USD per hour (price), "
         "interquartile range / median (noise) or CPU time / GPU time (speedup); "
-        "for a metric of an own job, its value, or 1 / value if higher is better",
+        "for a metric of a user's own job, its value, or 1 / value if higher is better",
     )
     spread: float | None = Field(
         ge=0,
@@ -168,8 +168,8 @@ class ChangePoint(Record):
     )
     common: bool = Field(
         default=False,
-        description="whether the change shows only in all of the target's rows together, not "
-        "in this row alone",
+        description="whether the change was found by pooling the target's rows rather than in this "
+        "row alone",
     )
 
     @property

@@ -184,7 +184,7 @@ def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
 
 def _run_of(job: JobDescription) -> RunName | None:
     tags = job.get("tags", {})
-    # An own job's parameters are its own.
+    # A user's own job chooses its parameters itself.
     run_id = tags.get(RUN_ID_TAG) or job.get("parameters", {}).get("run_id")
     if not run_id or run_id == NO_RUN:
         return None

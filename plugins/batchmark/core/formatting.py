@@ -168,7 +168,7 @@ def shortened_list(names: Sequence[str], most: int = 3) -> str:
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:
-    """Format parameters; an own job's metric is shown under its own name, with its unit."""
+    """Format parameters; a metric of a user's own job is shown under its name, with its unit."""
     hidden = OF_A_METRIC if values.keys() >= OF_A_METRIC else ()
     shown = [f"{name} {value}" for name, value in values.items() if name not in hidden]
     if hidden:

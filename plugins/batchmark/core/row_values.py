@@ -1,4 +1,4 @@
-"""Converts a row's samples to displayed values: seconds, or an own job's metric.
+"""Converts a row's samples to displayed values: seconds, or the metric of a user's own job.
 
 A metric's sample is its value, or 1 / value if higher is better, so that lower samples are better
 in every row. Values are only for display.
@@ -19,7 +19,10 @@ WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
 
 
 class ToldMetric(NamedTuple):
-    """An own job's metric, as measured by a row."""
+    """The metric that a row of a user's own job reports.
+
+    Besides its name and unit, it says whether higher is better.
+    """
 
     name: str
     unit: str

@@ -220,7 +220,7 @@ class RunPlan(Record):
 
     @property
     def own_job(self) -> str | None:
-        """The name of the own job or comparison that the plan is for; None for other runs."""
+        """The name of the user's job or comparison that the plan is for; None for other runs."""
         first = self.jobs[0].own_job if self.jobs else None
         return first.name if first else None
 

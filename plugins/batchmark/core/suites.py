@@ -16,8 +16,8 @@ SUITES = {
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
-OWN_JOB = "job-"  # before an own job's name: its suite
-NO_DTYPE = "none"  # of the rows of own jobs: nobody knows what they compute in
+OWN_JOB = "job-"  # before the name of a user's own job: its suite
+NO_DTYPE = "none"  # of the rows of users' own jobs: nobody knows what they compute in
 CUSTOM = "custom"  # the suite of documents whose workload and axes were given by hand
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
@@ -37,7 +37,7 @@ def suite_names(suites: Iterable[str]) -> str:
 
 
 def is_own_job(suite: str) -> bool:
-    """Whether the suite belongs to an own job, i.e. one that was not written for Batchmark."""
+    """Whether the suite belongs to a user's own job, i.e. one not written for Batchmark."""
     return suite.startswith(OWN_JOB)
 
 

@@ -88,8 +88,8 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 def speedups(table: pa.Table) -> list[Series]:
     """Return a series of CPU time / GPU time for each pairing of a GPU target with a CPU target.
 
-    Rows that fell back from GPU to CPU are excluded, and so are own jobs' metrics, which aren't
-    times. The table must have COLUMNS.
+    Rows that fell back from GPU to CPU are excluded, and so are metrics of users' own jobs, which
+    aren't times. The table must have COLUMNS.
     """
     counted = is_counted(table) & ~is_metric(table)
     on_cpu, on_gpu = (
@@ -262,7 +262,7 @@ def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
 
 
 def is_metric(table: pa.Table) -> NDArray[np.bool_]:
-    """Return a mask of the rows that hold own jobs' metrics; shape (table.num_rows,)."""
+    """Return a mask of the rows with metrics of users' own jobs; shape (table.num_rows,)."""
     codes, texts = dictionary_codes(table["parameters"])
     told = [
         text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts

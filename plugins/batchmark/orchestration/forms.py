@@ -107,7 +107,7 @@ def scaling_params() -> dict[str, Param]:
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the form fields for an own job's run, offering known jobs and sizes as choices."""
+    """Return the form fields to run a user's own job; known jobs and sizes are choices."""
     known = _own_jobs()
     choice = {"default": next(iter(known)), "examples": [*known]} if known else {}
     named: dict[str, list[str]] = {}
@@ -125,7 +125,7 @@ def own_job_params() -> dict[str, Param]:
 
 
 def _own_jobs() -> dict[str, list[str]]:
-    """Return each own job's sizes, by job name, as given in OWN_JOBS_VARIABLE.
+    """Return the sizes of users' own jobs, by job name, as given in OWN_JOBS_VARIABLE.
 
     The variable holds names or Terraform's `own_jobs` output as JSON; an invalid value is ignored.
     """

@@ -54,7 +54,7 @@ def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     """Return the first of a run's jobs that measured a row.
 
     A target's array jobs differ in replica count, its multi-node jobs in node count and the
-    settings that a study varies, and its own jobs in size.
+    settings that a study varies, and users' own jobs in size.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")

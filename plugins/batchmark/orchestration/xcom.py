@@ -7,7 +7,7 @@ from airflow.sdk import Context
 JOB_ID_XCOM = "job_id"
 JOB_IDS_XCOM = "job_ids"
 FAILURE_XCOM = "failure"  # why a task failed
-OWN_ERROR_XCOM = "own_error"  # how an own job ended that would end so again
+OWN_ERROR_XCOM = "own_error"  # how a user's own job ended that would end so again
 NOT_RUN_XCOM = "not_run"  # why a job was not run
 TIMING_XCOM = "timing"
 PODS_XCOM = "pods"  # when a Kubernetes job ran, and how it ended

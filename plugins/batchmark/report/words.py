@@ -108,7 +108,7 @@ def calls_until_gpu_pays(calls: int, gpu: str) -> str:
 
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
-    """Describe the cost of a million calls, or of one own job."""
+    """Describe the cost of a million calls, or of one of a user's own jobs."""
     return cost_per(cost, JOB if own_job else CALLS)
 
 

@@ -101,12 +101,12 @@ def collect_run(
     """Pair each planned job with its result, or with the reason why it has none.
 
     Call this after the run's tasks have ended: jobs that are still running have no owner and are
-    terminated. Each job's log is copied to the run's folder, and own jobs' missing documents are
-    written.
+    terminated. Each job's log is copied to the run's folder, and missing documents of users' own
+    jobs are written.
 
     Args:
         job_ids: job ids in the order of `planned`; None if a job's task reported no id.
-        clients: AWS clients for looking up own jobs' hosts; by default, they use the
+        clients: AWS clients for looking up the hosts of users' own jobs; by default, they use the
         environment's credentials.
         not_run: why jobs were skipped, by their index in `planned`.
     """
@@ -222,7 +222,7 @@ def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, dat
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """Return why an own job failed its owner's check, if it did; this overrides Batch's status."""
+    """Return why a user's job failed its owner's check, if so; this overrides Batch's status."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
@@ -334,7 +334,7 @@ class _Collector:
         )
 
     def _as_it_ran(self, plan: PlannedJob, document: ResultDocument) -> PlannedJob:
-        """Set an own job's instance type to the one that Batch chose."""
+        """Set the instance type of a user's own job to the one that Batch chose."""
         seen = document.environment.instance_type
         if document.own_job is None or seen is None or not self.store.is_aws():
             return plan

@@ -31,7 +31,7 @@ OWN_TAIL_BYTES = 4 * 2**20  # all metrics that a wrapper tells take a third of i
 class JobOutcome(NamedTuple):
     failure: str | None
     timing: dict[str, Any]
-    own_error: str | None = None  # an own job's, which it would have again
+    own_error: str | None = None  # that of a user's own job, which it would have again
 
 
 def outcome(
@@ -43,12 +43,12 @@ def outcome(
 ) -> JobOutcome:
     """Judge a finished job, with blocking calls to S3 and CloudWatch Logs.
 
-    Own jobs write no document, so this writes one on their behalf, even if they failed.
+    Users' own jobs write no document, so this writes one on their behalf, even if they failed.
 
     Args:
         expected: the document that the job had to leave behind, if any.
         first_seen: see `job_description.timing`.
-        host: an own job's host, if it was looked up while the job ran.
+        host: the host of a user's own job, if it was looked up while the job ran.
 
     Raises:
         BotoCoreError, ClientError: an S3 request failed.
@@ -80,7 +80,7 @@ def outcome(
 def _document(
     client: Clients, job: JobDescription, expected: ExpectedDocument, host: JobHost | None
 ) -> ResultDocument | None:
-    """Return the document of a successful job, or of an own job that started an attempt."""
+    """Return the document of a successful job, or of a user's own job that started an attempt."""
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
     if expected.own_job and (stored := store_document(store, client, job, expected, host)):
         return stored
@@ -95,7 +95,7 @@ def _document(
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
     """Return the last lines of a job's log, or a line saying why it can't be read.
 
-    The list is empty if the job has no log. For an own job, the wrapper's lines are left out,
+    The list is empty if the job has no log. For a user's own job, the wrapper's lines are left out,
     because they would crowd out the job's own.
     """
     location = log_location(job)

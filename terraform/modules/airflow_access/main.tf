@@ -126,7 +126,7 @@ data "aws_iam_policy_document" "run" {
     resources = [for folder in ["raw", "imports"] : "${var.bucket_arn}/${folder}/*"]
   }
 
-  # An own job knows nothing of its result. The guard is told of the queues of a comparison.
+  # Your own job knows nothing of its result. The guard is told of the queues of a comparison.
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]

@@ -205,7 +205,7 @@ data "aws_iam_policy_document" "job" {
     }
   }
 
-  # Of own jobs, Airflow writes the documents.
+  # Of your own jobs, Airflow writes the documents.
   statement {
     sid       = "NoOwnJobs"
     effect    = "Deny"

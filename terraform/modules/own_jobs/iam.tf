@@ -43,7 +43,7 @@ data "aws_iam_policy_document" "execution" {
 
 resource "aws_iam_role" "execution" {
   name_prefix          = "${var.name}-own-jobs-"
-  description          = "Start own jobs of ${var.name}: pull their images, read their secrets, write logs"
+  description          = "Start your own jobs in ${var.name}: pull their images, read their secrets, write logs"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn
   assume_role_policy   = var.task_trust_policy
@@ -58,7 +58,7 @@ resource "aws_iam_role_policy" "execution" {
 # No policy: where a job names no role, its SDKs find this one, and not that of the instance.
 resource "aws_iam_role" "none" {
   name_prefix          = "${var.name}-no-rights-"
-  description          = "Own jobs of ${var.name} that name no role: they may call nothing"
+  description          = "Your own jobs in ${var.name} that name no role: they may call nothing"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn
   assume_role_policy   = var.task_trust_policy

@@ -4,7 +4,7 @@ output "own_jobs" {
 }
 
 output "jobs" {
-  description = "What Airflow is told about each own job"
+  description = "What Airflow is told about your own jobs"
   value = {
     for name, job in var.own_jobs : name => merge(
       {

@@ -90,12 +90,12 @@ variable "own_jobs" {
 
   validation {
     condition     = alltrue([for job in values(var.own_jobs) : length(setsubtract(job.targets, keys(local.alone))) == 0])
-    error_message = "${join(", ", [for name, job in var.own_jobs : "targets of ${name} has ${jsonencode(setsubtract(job.targets, keys(local.alone)))}" if length(setsubtract(job.targets, keys(local.alone))) > 0])}; take some of ${jsonencode(keys(local.alone))}, or leave targets out for all of them. Targets whose jobs share an instance take no own jobs."
+    error_message = "${join(", ", [for name, job in var.own_jobs : "targets of ${name} has ${jsonencode(setsubtract(job.targets, keys(local.alone)))}" if length(setsubtract(job.targets, keys(local.alone))) > 0])}; take some of ${jsonencode(keys(local.alone))}, or leave targets out for all of them. Targets whose jobs share an instance take none of your own jobs."
   }
 
   validation {
     condition     = length(var.own_jobs) == 0 || length(local.alone) > 0
-    error_message = "${join(", ", keys(var.own_jobs))} would have no target; name a type in gpu_instance_types or cpu_instance_types. Targets whose jobs share an instance take no own jobs."
+    error_message = "${join(", ", keys(var.own_jobs))} would have no target; name a type in gpu_instance_types or cpu_instance_types. Targets whose jobs share an instance take none of your own jobs."
   }
 
   validation {

@@ -252,7 +252,7 @@ variable "image_tag" {
 }
 
 variable "timeout_seconds" {
-  description = "Most seconds for all pods of one number of replicas"
+  description = "Most seconds for all pods of one replica count"
   type        = number
   default     = 1800
 

@@ -1,8 +1,9 @@
-"""Workers: short-lived processes, each of which measures one implementation of one row.
+"""Workers: short-lived processes that run one piece of work each.
 
-They are forked from a server that has loaded the libraries and started neither threads nor CUDA. A
-worker runs only while it handles a request; otherwise it is stopped with all its threads, so that
-two libraries' threads never run at once. A worker's death affects no other process.
+Usually, a worker measures one implementation of one row. Workers are forked from a server that has
+loaded the libraries but hasn't started any threads or initialised CUDA. Between requests, a worker
+is suspended (SIGSTOP) along with all its threads, so that an idle library's threads can't disturb
+the measurement of another. If a worker dies, no other process is affected.
 """
 
 from __future__ import annotations

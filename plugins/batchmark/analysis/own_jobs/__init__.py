@@ -1,4 +1,4 @@
-"""Analyses own jobs: their run times and metrics on each target."""
+"""Analyses users' own jobs: their run times and metrics on each target."""
 
 from batchmark.analysis.own_jobs.studies import STUDY, find
 

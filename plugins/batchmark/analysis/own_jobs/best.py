@@ -1,4 +1,4 @@
-"""Picks an own job's fastest side, cheapest side, and cheapest side within a deadline."""
+"""Picks the fastest and cheapest sides for a user's job, and the cheapest within a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of an own job's results: times, costs and metrics by side, and which side is best."""
+"""Records of a user's own job: times, costs and metrics by side, and which side is best."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ class JobFigure(Record):
 
 
 class JobSide(Record):
-    """One side of an own job or comparison, with all its figures."""
+    """One side's results in a study of a user's own job: its figures, price and bad lines.
+
+    A side is a target or, in a comparison, an existing queue and job definition.
+    """
 
     target: TargetRecord
     price: PriceBasis
@@ -176,7 +179,7 @@ class Best(Record):
 
 
 class OwnJobStudy(Study):
-    """A study of one own job or comparison, with figures for all its sides."""
+    """A study of a user's own job or of a comparison, with figures for all its sides."""
 
     name: str
     axis: str | None

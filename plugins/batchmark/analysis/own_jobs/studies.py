@@ -1,4 +1,4 @@
-"""Builds a study for each own job or comparison in a run."""
+"""Builds a study for each of a run's comparisons and users' own jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STUDY = OwnJobStudy
 
 
 def find(groups: Iterable[Sequence[PricedTarget]]) -> Iterator[OwnJobStudy]:
-    """Return a study for each own job or comparison, in the order of the run's jobs."""
+    """Return studies of comparisons and users' own jobs, in the order of the run's jobs."""
     for group in groups:
         planned = [job.planned for side in group for job in side.pooled.jobs]
         planned += [lost.planned for side in group for lost in side.pooled.lost]

@@ -76,7 +76,7 @@ class Row(RowName):
     cpu_usd_per_million_calls: Estimate | None = None
     gpu_usd_per_job: Estimate | None = Field(
         default=None,
-        description="used instead of gpu_usd_per_million_calls if the row is an entire own job",
+        description="used instead of gpu_usd_per_million_calls if the row is a user's own job",
     )
     cpu_usd_per_job: Estimate | None = Field(default=None, description="like gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(

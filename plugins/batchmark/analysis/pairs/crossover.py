@@ -55,7 +55,8 @@ class Crossover(Record):
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null unless both targets have prices")
     cold_seconds: BreakEven | None = Field(
-        description="crossover of jobs with one call; null for own jobs, whose rows are entire jobs"
+        description="crossover of jobs with one call; null for users' own jobs, whose rows are "
+        "entire jobs"
     )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")

@@ -41,7 +41,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
     """Yield notes to read before any figure; `compared` says whether there is a pair or study."""
     yield from run.notes
-    # Own jobs' documents report it.
+    # The documents of users' own jobs report it.
     doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
     for doubt, number in doubts.items():
         yield f"{number} of {formatting.count(len(run.jobs), 'job')}: {doubt}"
@@ -127,7 +127,7 @@ def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iter
 
 
 def _jobs_of_size(target: TargetJobs, row: Row) -> int:
-    """Count a target's valid own jobs of the same size as a row, cold and warm together."""
+    """Count a target's valid jobs of the same size as a row, cold and warm together."""
     size = size_of(row.parameters)
     return sum(
         len(samples.measured)
@@ -137,7 +137,7 @@ def _jobs_of_size(target: TargetJobs, row: Row) -> int:
 
 
 def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
-    """Return a note that a target has too few own jobs, each of which is only one sample.
+    """Return a note that a target ran a user's own job too few times; each time is one sample.
 
     Args:
         jobs: number of valid jobs with this kind of start.

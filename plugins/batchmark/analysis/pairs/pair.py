@@ -102,7 +102,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
     keys = () if refused else dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
     found = [compare_row(key, gpu, cpu) for key in keys if not _is_excluded(key)]
     rows = tuple(row for row in found if isinstance(row, Row))
-    # Rows of own jobs are whole jobs, and of one size each.
+    # Rows of users' own jobs are whole jobs, and of one size each.
     own_jobs = any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs))
     spans = () if refused or own_jobs else SPANS
     tables = () if refused else (gpu.fitting_calibration, cpu.fitting_calibration)
@@ -141,6 +141,6 @@ def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tu
     verdicts = {
         row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise)
         for row in rows
-        if not Place.of(row.parameters)  # a number of replicas isn't a size
+        if not Place.of(row.parameters)  # a replica count isn't a size
     }
     return find_crossovers(gpu, cpu, verdicts)

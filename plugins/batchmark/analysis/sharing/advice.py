@@ -18,7 +18,7 @@ Verdict = Literal["share", "alone", "not_known"]
 
 
 class Choice(Record):
-    """The chosen number of replicas, compared with one task alone."""
+    """The chosen replica count, compared with one task alone."""
 
     replicas: int
     at_least: bool = Field(
@@ -119,7 +119,7 @@ def _unknown(curve: Curve) -> str | None:
 
 
 def _choice(curve: Curve) -> Choice | None:
-    """Choose the knee's number of replicas, or else its lower bound; None if that is 1."""
+    """Choose the knee's replica count, or else its lower bound; None if that is 1."""
     knee, alone = curve.knee, curve.alone
     point = curve.point(knee.low) if knee and knee.low and knee.low > 1 else None
     if not (knee and alone and point and point.gain):

@@ -25,7 +25,7 @@ STEPS = 1_000  # for which dollars are given
 
 
 class Point(Record):
-    """The throughput with a given number of replicas, in total and per replica."""
+    """The throughput at one replica count, in total and per replica."""
 
     replicas: int
     jobs: int
@@ -49,7 +49,7 @@ class Point(Record):
 
 
 class Unmeasured(Record):
-    """A number of replicas without a result, and the reason why."""
+    """A replica count without a result, and the reason why."""
 
     replicas: int
     reason: str
@@ -74,7 +74,7 @@ class Curve(Record):
         description="a task alone, measured in exclusive mode if possible, otherwise in this "
         "mode; null if neither was measured"
     )
-    points: tuple[Point, ...] = Field(description="ordered by number of replicas")
+    points: tuple[Point, ...] = Field(description="ordered by replica count")
     unmeasured: tuple[Unmeasured, ...]
     knee: Knee | None = Field(
         description="null in exclusive mode, where more replicas add no throughput"
@@ -85,7 +85,7 @@ class Curve(Record):
 
 
 class Place(Record):
-    """A row's mode, form and number of replicas, read from its parameters."""
+    """A row's mode, form and replica count, read from its parameters."""
 
     mode: SharingMode
     replicas: int = Field(ge=1, le=MOST_REPLICAS)
@@ -209,7 +209,7 @@ def _curve(
 
 
 def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
-    """Return why a number of replicas has no point on the curve, or None if it has one.
+    """Return why a replica count has no point on the curve, or None if it has one.
 
     Each job chooses its own implementation; a gain from a different one is not due to sharing.
     """

@@ -22,19 +22,19 @@ class Knee(Record):
     """The smallest number of replicas that reaches a share WORTH of the curve's best throughput."""
 
     outcome: Literal["found", "still_rising", "not_known"] = Field(
-        description="still_rising: only the largest measured number of replicas reaches WORTH, "
+        description="still_rising: only the largest measured replica count reaches WORTH, "
         "so more replicas may increase throughput further"
     )
     replicas: int | None = Field(
         description="found: the knee; still_rising: a lower bound; not_known: an estimate from the "
-        "medians; null if fewer than two numbers of replicas were measured"
+        "medians; null if fewer than two replica counts were measured"
     )
     low: int | None = Field(
         default=None, description=f"lower end of the knee's {CONFIDENCE_TEXT} interval"
     )
     high: int | None = Field(
         default=None,
-        description="upper end of the interval; if it is the largest number of replicas measured, "
+        description="upper end of the interval; if it is the largest replica count measured, "
         "the knee may be higher still",
     )
     reason: str | None = Field(default=None, description="why the knee is not known")
@@ -43,15 +43,15 @@ class Knee(Record):
 def find_knee(seconds: Mapping[int, Median]) -> Knee:
     """Find a curve's knee from the seconds per step of all replicas together, by replica count.
 
-    The knee is known if nearly all curves resampled from the samples have it at the same number
-    of replicas. Each curve is compared with its own best throughput, which varies with noise too.
+    The knee is known if nearly all curves resampled from the samples have it at the same replica
+    count. Each curve is compared with its own best throughput, which varies with noise too.
     """
     numbers = sorted(seconds)
     if len(numbers) < 2:
         return Knee(
             outcome="not_known",
             replicas=None,
-            reason="at least two numbers of replicas must be measured",
+            reason="at least two replica counts must be measured",
         )
     medians = [seconds[number] for number in numbers]
     guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])

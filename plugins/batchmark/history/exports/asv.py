@@ -33,7 +33,7 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield the path and content of each file in asv's `results/`; `table` must have runs.COLUMNS.
 
-    Own jobs' metrics are left out, because asv assumes that lower is better.
+    Metrics of users' own jobs are left out, because asv assumes that lower is better.
     """
     table = measured(table)
     table = table.filter(pa.array(~is_metric(table)))

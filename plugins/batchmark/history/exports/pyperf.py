@@ -19,7 +19,7 @@ VERSION = "1.0"
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield each file's path (`<target>/<run>.json`) and content; `table` must have runs.COLUMNS.
 
-    Own jobs' metrics are left out, because pyperf assumes that lower is better.
+    Metrics of users' own jobs are left out, because pyperf assumes that lower is better.
     """
     table = measured(table)
     for rows in runs(table.filter(pa.array(~is_metric(table)))):

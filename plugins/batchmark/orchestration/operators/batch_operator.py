@@ -86,7 +86,7 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: queue for a second job, which is submitted if the last attempt lost its
         host; None for no second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
-        environment: an own job's variables, in addition to those in its job definition.
+        environment: variables for a user's own job, in addition to its job definition's.
         in_turn: whether the trigger, instead of the task, submits the job when its turn comes.
         turn: position among the jobs that take turns, from 1.
         execution_timeout: limit for the task, including its deferral, after which the job is
@@ -237,7 +237,7 @@ class BenchmarkJobOperator(BatchOperator):
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
         """Return whether the job can be withdrawn in favour of others.
 
-        It must be live and require an empty queue, and it must not be in the On-Demand queue.
+        It must be live, must require an empty queue, and must not be in the On-Demand queue.
         """
         if not self.order.alone or not is_live(listed):
             return False
@@ -342,7 +342,7 @@ class BenchmarkJobOperator(BatchOperator):
         return request
 
     def _container_overrides(self) -> dict[str, Any] | None:
-        """Return the container overrides, building those for own jobs here to keep plans small."""
+        """Return the container overrides; for users' jobs, build them here to keep plans small."""
         if own_job := (self.order.document or {}).get("own_job"):
             # What an earlier release planned has them in the document.
             variables = {"environment": self.environment} if self.environment else {}

@@ -1,4 +1,4 @@
-"""Looks up own jobs' hosts while the jobs run, because AWS soon forgets ended instances."""
+"""Looks up hosts of users' own jobs while they run, because AWS soon forgets ended instances."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ is empty. Batch can't check and submit atomically, so several jobs can be submit
 therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. Until the others
 are terminated, their replicas can start alongside its own.
 
-An own job's queue can have other users and might never be empty, so it isn't checked.
+The queue of a user's own job can have other users and might never be empty, so it isn't checked.
 """
 
 from __future__ import annotations

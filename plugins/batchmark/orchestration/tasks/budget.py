@@ -37,7 +37,7 @@ class Proposal(NamedTuple):
     nodes: MultiNode | None = None  # that mount a file system of the run's own, if it needs one
     sides: Mapping[str, Target] = {}  # targets that are no installation's
     prices: RunPrices | None = None  # where they were asked for already
-    schedule: str | None = None  # of an own job
+    schedule: str | None = None  # of a user's own job
 
 
 def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
@@ -122,7 +122,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
 def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
     """Forecast the most that runs like this can cost next month; return "" without a schedule.
 
-    `schedule` is the own job's schedule; by default, the DAG's is used.
+    `schedule` is that of the user's own job; by default, the DAG's is used.
     """
     what = f"own job {plan.own_job}" if schedule else plan.dag_id or ""
     runs = runs_next_month(schedule or getattr(context["dag"].timetable, "expression", None), now)

@@ -1,4 +1,4 @@
-"""The task of the DAG own_job_schedule, which finds own jobs that are due and not yet running."""
+"""The task of the DAG own_job_schedule, which finds users' jobs that are due and not running."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _live(context: Context, *run_ids: str) -> bool:
 
 
 def _measuring(context: Context, config: Config, now: datetime) -> set[str]:
-    """Return the own jobs being measured by live runs, whether scheduled or started by hand.
+    """Return the users' jobs being measured by live runs, whether scheduled or started by hand.
 
     Only this month's bookings count, plus last month's on the first day of the month.
     """

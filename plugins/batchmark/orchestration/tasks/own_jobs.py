@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_own_job(context: Context) -> str:
-    """Check the environment for an own job's targets, using the own job's job definitions."""
+    """Check the environment for the targets of a user's own job, using its job definitions."""
     from batchmark.orchestration.tasks import environment
     from batchmark.runs.plans.own_job_plan import chosen_job, own_targets, parse_own_job_run
 
@@ -42,7 +42,7 @@ def check_own_job(context: Context) -> str:
 
 
 def plan_own_job(context: Context) -> Arguments:
-    """Plan an own job's run, returning the same as `approved_jobs`."""
+    """Plan a run of a user's own job, returning the same as `approved_jobs`."""
     from batchmark.runs.plans.own_job_plan import parse_own_job_run, plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 

@@ -84,7 +84,7 @@ def _since(change: Change) -> str:
 
 
 def kind(change: Change) -> str:
-    """Return a word such as "slower"; "worse" or "better" if only own jobs' metrics changed."""
+    """Return a word such as "slower"; "worse" or "better" if only jobs' own metrics changed."""
     return row_values.word(_told(change).series.values, change.kind)
 
 
@@ -116,7 +116,7 @@ def value(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """Convert a figure to the value shown, which differs only for own jobs' metrics."""
+    """Convert a figure to the value shown, which differs only for metrics of users' own jobs."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 

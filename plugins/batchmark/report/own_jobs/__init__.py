@@ -1,4 +1,4 @@
-"""Reports on own jobs in words, tables and charts."""
+"""Reports on users' own jobs in words, tables and charts."""
 
 from batchmark.report.own_jobs.answer import story
 from batchmark.report.own_jobs.sections import sections

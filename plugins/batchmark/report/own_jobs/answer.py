@@ -1,4 +1,4 @@
-"""Says where an own job runs best, in words and figures."""
+"""Says where a user's own job runs best, in words and figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = "What do the metrics show?"
 STARTS = "Cold or warm?"
 SECTION = "own-job-1"
 MEANING = (
-    "Batch times an own job from its container's start to its stop: one figure per job. Waiting "
+    "Batch times your own job from its container's start to its stop: one figure per job. Waiting "
     "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
     "Jobs on cold instances, which were started for them, are never pooled with jobs on warm ones, "
@@ -40,7 +40,7 @@ def question(study: OwnJobStudy) -> str:
 
 
 def story(report: Report) -> Story | None:
-    """Build the first screen's part about own jobs; None if the run has none."""
+    """Build the first screen's part about users' own jobs; None if the run has none."""
     found = report.of(OwnJobStudy)
     if not found:
         return None
@@ -61,7 +61,7 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    """Say which side runs an own job best; `pairs` show from which size a GPU is ahead."""
+    """Say which side runs a user's own job best; `pairs` show from which size a GPU is ahead."""
     found, asked = standings.main_places(study), question(study)
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))

@@ -1,4 +1,4 @@
-"""Charts an own job's time and cost along its axis, and its cost against its time.
+"""Charts time and cost of a user's own job along its axis, and its cost against its time.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """

@@ -1,4 +1,4 @@
-"""Builds one section per own job: charts, tables, unreadable metric lines and jobs."""
+"""Builds a section for each of the user's jobs: charts, tables, unreadable metric lines, jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds which side of an own job leads at each place (size and start), by time, cost or metric."""
+"""Finds the leading side of a user's job at each size and start, by time, cost or metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts own jobs' names and figures into words, for both the page and the terminal."""
+"""Puts names and figures of users' own jobs into words, for both the page and the terminal."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _meaning(pair: Pair) -> str:
 
 
 def _jobs(pair: Pair) -> Iterator[blocks.Block]:
-    """Yield the pair's cold starts, machines and jobs; own jobs have theirs in another section."""
+    """Yield the pair's cold starts, machines and jobs; those of a user's own job are elsewhere."""
     targets = (pair.gpu, pair.cpu)
     labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
     yield blocks.ColdStarts(pair.cold_starts, labels, not words.outside_ec2(targets))

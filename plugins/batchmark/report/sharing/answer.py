@@ -65,7 +65,7 @@ def _answer(task: SharedTask) -> StudyAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     cautions = [*_limits(task), *_dollars(task), *_disclaimers(task)]
     if advice.verdict == "not_known":
-        remedy = "More repeats or other numbers of replicas would settle this."
+        remedy = "More repeats or other replica counts would settle this."
         return StudyAnswer.unknown(QUESTION, f"{name}: {advice.reason}", remedy, cautions)
     return StudyAnswer(QUESTION, verdict, text.strip(), cautions)
 
@@ -99,7 +99,7 @@ def _limits(task: SharedTask) -> Iterator[str]:
         return
     curve = advised[0]
     if curve.knee and curve.knee.outcome == "still_rising":
-        text = "The curve is still rising at the largest number of replicas measured"
+        text = "The curve is still rising at the largest replica count measured"
         larger = any(one.replicas > choice.replicas for one in curve.unmeasured)
         yield f"{text}." if larger else f"{text}: measure more replicas."
     elif curve.knee and curve.knee.outcome == "not_known":

@@ -1,4 +1,4 @@
-"""Charts how tasks share a device, by number of replicas, with one line per mode.
+"""Charts how tasks share a device, by replica count, with one line per mode.
 
 Vega-Lite renders the charts as SVG: https://vega.github.io/vega-lite/.
 """

@@ -38,7 +38,7 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
     if task.refused:
         yield Text(f"Not judged: {task.refused}", "notice")
     yield Charts(
-        f"Medians over the number of replicas, and their {CONFIDENCE_TEXT} intervals as bands. A "
+        f"Medians by replica count, and their {CONFIDENCE_TEXT} intervals as bands. A "
         "dotted vertical line marks a knee.",
         sharing_charts(task),
     )

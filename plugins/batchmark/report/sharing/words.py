@@ -116,7 +116,7 @@ def remarks(task: SharedTask) -> Iterator[str]:
     """Say what was not measured and which replicas starved, and give any cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
-        # A skipped mode has the same reason for all numbers of replicas.
+        # A skipped mode has the same reason for all replica counts.
         unmeasured = grouped((one.reason, one.replicas) for one in curve.unmeasured)
         for reason, numbers in unmeasured.items():
             yield f"Not measured: {name}, replicas {', '.join(map(str, numbers))}: {reason}"

@@ -51,7 +51,7 @@ CSV_COLUMNS = (
 
 
 class RowView(NamedTuple):
-    """A row formatted for display; own jobs' metrics are shown in their own units."""
+    """A row formatted for display; metrics of users' own jobs are shown in their own units."""
 
     name: str
     row: Row
@@ -197,7 +197,7 @@ class Comparison:
         """Say how much identical jobs can differ in undecided rows."""
         if not rows:
             return
-        # An own job measures one size, so none of them has all rows.
+        # A user's own job measures one size, so none of them has all rows.
         suites = [one for one in self.suites if not is_own_job(one.suite)]
         counts = [len(side.jobs) for one in suites for side in (one.first, one.second)]
         fewest = min(counts, default=0)

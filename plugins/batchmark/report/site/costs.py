@@ -62,7 +62,7 @@ class Month:
 class Forecast:
     """A cost forecast for next month's scheduled runs, based on the latest runs."""
 
-    what: str  # a DAG's id, or an own job
+    what: str  # a DAG's id, or a user's own job
     runs: int | None  # scheduled next month; None if Airflow has no readable schedule
     paused: bool
     recent_usd: Sequence[float] = ()  # of the latest settled runs

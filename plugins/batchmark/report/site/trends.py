@@ -92,7 +92,7 @@ class Trend:
 
     @property
     def measures(self) -> str:
-        """What the figures measure; for an own job's metric, the metric's name and unit."""
+        """What the figures measure; for a metric of a user's own job, its name and unit."""
         told = ToldMetric.of(self.key.values) if self.metric == Metric.TIME else None
         return ", ".join(filter(None, told[:2])) if told else METRICS[self.metric]
 
@@ -298,8 +298,8 @@ def _releases(
 def median_speedups(found: Iterable[Series]) -> list[Series]:
     """Compute the median speedup across rows, as one series per pair of targets.
 
-    Of each row's newest runs, only those that measured the most rows count. Own jobs' cold starts
-    are left out, because they occur at different sizes from run to run.
+    Of each row's newest runs, only those that measured the most rows count. Cold starts of
+    users' own jobs are left out, because they occur at different sizes from run to run.
     """
     warm = (one for one in found if one.key.values.get(START) != COLD)
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
@@ -309,7 +309,8 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
     """Say why targets have no speedup, one line per suite; `measured` pairs suites with targets.
 
-    Multi-node suites and own jobs are skipped, because they need no GPU and CPU in the same run.
+    Multi-node suites and users' own jobs are skipped, because they need no GPU and CPU in the same
+    run.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))

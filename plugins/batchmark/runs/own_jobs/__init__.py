@@ -1,1 +1,1 @@
-"""Own jobs: discovery, submission to Batch, and conversion to result documents."""
+"""Users' own jobs: discovery, submission to Batch, and conversion to result documents."""

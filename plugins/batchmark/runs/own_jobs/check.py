@@ -1,4 +1,4 @@
-"""Checks an own job's result against its owner's criteria."""
+"""Checks the result of a user's own job against its owner's criteria."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds an own job's result document from its description in Batch, its host and its log."""
+"""Builds the result document of a user's own job from its Batch description, host and log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caveats about an own job's figures.
+"""Caveats about the figures of a user's own job.
 
 Where possible, texts omit figures specific to one job, so that several jobs can share one text.
 """

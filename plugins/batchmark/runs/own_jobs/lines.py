@@ -1,4 +1,4 @@
-"""Parses the marked lines of an own job's log: facts from its wrapper, and metrics.
+"""Parses the marked lines in the log of a user's own job: facts from its wrapper, and metrics.
 
 Jobs can print anything, so invalid facts are ignored, and unusable metric lines are reported. To
 keep the command from faking facts, facts about the machine count only before the command starts

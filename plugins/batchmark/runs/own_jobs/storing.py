@@ -1,4 +1,4 @@
-"""Writes an own job's result document on its behalf, once it has ended and its log is complete.
+"""Writes the result document for a user's own job once it has ended and its log is complete.
 
 CloudWatch can deliver the last lines late.
 """

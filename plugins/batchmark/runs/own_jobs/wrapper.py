@@ -1,4 +1,4 @@
-"""Builds own jobs' container overrides, including the shell script that wraps the command."""
+"""Builds container overrides for users' own jobs, with the shell script around the command."""
 
 from __future__ import annotations
 

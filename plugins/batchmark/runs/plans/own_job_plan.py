@@ -1,4 +1,4 @@
-"""Plans runs of own jobs, and validates their options before anything costs money.
+"""Plans runs of users' own jobs, and validates their options before anything costs money.
 
 Each Batch job measures one target or side at one size, once. The order within a repeat is shuffled,
 so that changes during a run, such as load on a shared network, affect all sides alike. First, each
@@ -25,7 +25,7 @@ from batchmark.runs.plans.planning import check_targets, planned_job
 from batchmark_job.result.version import GivenVersion
 
 MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too
-RESULT = ("shell", "check", "output", "output_sha256")  # how it is judged, as own jobs say it
+RESULT = ("shell", "check", "output", "output_sha256")  # how it is judged, as own_jobs says it
 _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
@@ -39,7 +39,7 @@ class _OnTarget(NamedTuple):
 
 
 def parse_own_job_run(own_jobs: OwnJobs, params: Mapping[str, Any]) -> OwnJobRun:
-    """Parse the form of an own job's run.
+    """Parse the form that runs a user's own job.
 
     Raises:
         PlanError: an option is invalid; for sizes, the message lists those in Terraform.
@@ -61,11 +61,11 @@ def plan_own_jobs(
     *,
     run_name: str,
 ) -> list[PlannedJob]:
-    """Plan all jobs in an own job's run, which covers all its sizes and targets by default.
+    """Plan all jobs in a run of a user's own job; by default, it covers all sizes and targets.
 
     Raises:
         PlanError: a name is unknown, or a placeholder has no value.
-        ConfigError: the own jobs belong to another installation.
+        ConfigError: `own_jobs` belongs to another installation.
     """
     name = wanted.job or ""
     job = chosen_job(config, own_jobs, name)
@@ -107,7 +107,7 @@ def plan_comparison(
 
 
 def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
-    """Look up an own job by name.
+    """Look up a user's own job by name.
 
     Raises:
         PlanError, ConfigError: as in `plan_own_jobs`.
@@ -123,7 +123,7 @@ def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
 
 
 def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] = ()) -> list[str]:
-    """Return the targets for an own job's run, in configuration order.
+    """Return the targets for a run of a user's own job, in configuration order.
 
     Raises:
         PlanError: the job has no definition for a target, or a target's jobs share an instance.

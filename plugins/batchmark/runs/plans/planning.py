@@ -1,7 +1,7 @@
 """Plans a run's jobs, and their Batch submissions, from its parameters.
 
-Within a run, the jobs of a target whose jobs share an instance run one after the other. So do own
-jobs that use the same queue, or queues with a common compute environment.
+Within a run, the jobs of a target whose jobs share an instance run one after the other. So do
+users' own jobs that use the same queue, or queues with a common compute environment.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
 
 
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
-    """Return the index of the target's first own job that is no larger than this one.
+    """Return the index of the target's first job that is no larger than this one.
 
     A failure at a larger size would say nothing about this one.
     """
@@ -208,7 +208,7 @@ def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
     """Return the longest time that a job can take from its submission to its end.
 
     All its earlier repeats can run first, one by one, unless it is submitted after they have ended,
-    as multi-node and own jobs are.
+    as multi-node jobs and users' own jobs are.
     """
     turns = 1 if job.scaling or job.own_job else job.repeat
     return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds

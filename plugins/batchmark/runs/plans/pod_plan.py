@@ -33,7 +33,7 @@ def plan_pods(
     run_name: str,
     waiting: int = 0,
 ) -> list[PlannedJob]:
-    """Plan a Kubernetes job for each number of replicas.
+    """Plan a Kubernetes job for each replica count.
 
     `waiting` is the number of pods of the first job, which starts before the GPUs are shared.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from batchmark.core import formatting
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError, did_you_mean
@@ -147,9 +148,9 @@ def _devices(nodes: MultiNode, devices: int | None) -> int:
         return nodes.gpus or 1
     most = nodes.gpus if nodes.device == "cuda" else nodes.vcpus
     if devices > most:
-        what = "GPUs" if nodes.device == "cuda" else "vCPUs"
+        what = formatting.count(most, "GPU" if nodes.device == "cuda" else "vCPU")
         raise PlanError(
-            f"devices is {devices}, but {nodes.instance_type} has {most} {what}: use at most "
+            f"devices is {devices}, but {nodes.instance_type} has {what}: use at most "
             f"{most}, or apply terraform/stacks/multi_node with a larger instance_type"
         )
     return devices

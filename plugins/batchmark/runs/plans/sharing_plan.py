@@ -1,7 +1,7 @@
 """Plans runs of the suite `sharing`, and validates their options before anything costs money.
 
 On an ordinary target, one job measures all modes, using processes that share the device. A target
-whose jobs share an instance runs one array job per number of replicas, in the target's mode.
+whose jobs share an instance runs one array job per replica count, in the target's mode.
 """
 
 from __future__ import annotations

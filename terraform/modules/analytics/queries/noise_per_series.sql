@@ -9,7 +9,7 @@ SELECT
   max(median_seconds) AS slowest_seconds,
   max(recorded_at) AS latest_recorded_at
 FROM history
-WHERE status = 'measured' AND parameters NOT LIKE '%"metric":%' -- seconds, not what an own job told
+WHERE status = 'measured' AND parameters NOT LIKE '%"metric":%' -- seconds, not what your own job told
 GROUP BY ${series}
 HAVING count(*) > 1
 ORDER BY spread_between_jobs DESC

@@ -1,9 +1,9 @@
--- What a million calls (or own jobs) and one whole job cost on each target, in each series' latest run, cheapest first
+-- What a million calls (or of your own jobs) and one whole job cost on each target, in each series' latest run, cheapest first
 WITH jobs AS (
   SELECT *, run_id = first_value(run_id) OVER (series ORDER BY recorded_at DESC, run_id DESC) AS is_latest
   FROM history
   WHERE status = 'measured' AND price_usd_per_hour IS NOT NULL
-    AND parameters NOT LIKE '%"metric":%' -- seconds, not what an own job told
+    AND parameters NOT LIKE '%"metric":%' -- seconds, not what your own job told
   WINDOW series AS (PARTITION BY ${series}, purchase_option)
 ),
 costs AS (
@@ -11,7 +11,7 @@ costs AS (
     ${series},
     purchase_option,
     count(*) AS jobs,
-    avg(median_seconds) AS seconds_per_call, -- or per own job
+    avg(median_seconds) AS seconds_per_call, -- or per job of your own
     avg(price_usd_per_hour) AS price_usd_per_hour,
     avg(median_seconds * price_usd_per_hour) / 3600 * 1000000 AS usd_per_million_calls,
     avg(job_cost_usd) AS job_cost_usd

@@ -2,7 +2,7 @@
 WITH jobs AS (
   SELECT *, run_id = first_value(run_id) OVER (series ORDER BY recorded_at DESC, run_id DESC) AS is_latest
   FROM history
-  WHERE status = 'measured' AND parameters NOT LIKE '%"metric":%' -- seconds, not what an own job told
+  WHERE status = 'measured' AND parameters NOT LIKE '%"metric":%' -- seconds, not what your own job told
   WINDOW series AS (PARTITION BY ${series})
 ),
 ranked AS (

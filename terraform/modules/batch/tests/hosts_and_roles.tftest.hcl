@@ -259,6 +259,6 @@ run "further_images_are_pulled_too" {
 
   assert {
     condition     = length(output.ecr_repository_arns) == 3 && length(output.retry_rules) == 4 && output.requests["c5.2xlarge"].device == "cpu"
-    error_message = "own jobs are told what they share with ours"
+    error_message = "your own jobs are told what they share with ours"
   }
 }

@@ -36,7 +36,7 @@ run "topic" {
 
   assert {
     condition     = one(data.aws_iam_policy_document.topic.statement[0].principals).identifiers == toset(["arn:aws:iam::111122223333:root"])
-    error_message = "of principals, only the own account's are let in"
+    error_message = "of principals, only this account's are let in"
   }
 
   assert {

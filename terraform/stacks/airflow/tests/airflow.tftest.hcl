@@ -151,7 +151,7 @@ run "own_network_key_and_options" {
 
   assert {
     condition     = aws_mwaa_environment.this.schedulers == 1 && aws_mwaa_environment.this.airflow_configuration_options["core.parallelism"] == "8"
-    error_message = "micro has one scheduler, and own options are added"
+    error_message = "micro has one scheduler, and your own options are added"
   }
 }
 

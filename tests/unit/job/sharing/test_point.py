@@ -74,7 +74,7 @@ def test_limits_name_rows_of_mps_alone():
         ),
         (
             {"form": "jobs", "modes": (MPS,)},
-            "--form jobs allows only one number of replicas, with one replica per job or pod, "
+            "--form jobs allows only one replica count, with one replica per job or pod, "
             "but --replicas is 1,2",
         ),
         (

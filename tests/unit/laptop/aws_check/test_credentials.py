@@ -47,8 +47,9 @@ def test_keys_of_a_user_have_no_end(said):
 
 def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
     (warning,) = said(TEMPORARY)
-    assert "warning: it is unknown when these temporary credentials expire" in warning
+    assert "warning: nothing says when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
+    assert "set AWS_CREDENTIAL_EXPIRATION to have that checked" in warning
     assert "set AWS_PROFILE=NAME and unset AWS_ACCESS_KEY_ID" in warning
 
 

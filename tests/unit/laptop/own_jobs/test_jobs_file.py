@@ -69,10 +69,10 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     assert choose({"convert": JOB}, None, file) == "convert"
     assert choose(several, "train", file) == "train"
     with pytest.raises(
-        LaptopError, match=r"defines 2 own jobs \(convert, train\): choose one with JOB="
+        LaptopError, match=r"defines 2 jobs \(convert, train\): choose one with JOB="
     ):
         choose(several, None, file)
-    with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):
+    with pytest.raises(LaptopError, match="defines no job 'copy', only convert, train"):
         choose(several, "copy", file)
 
 

@@ -101,7 +101,7 @@ def spent(here: Here, books: Books) -> str:
 def _of_own_jobs(
     books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
 ) -> Iterator[costs.Forecast]:
-    """Yield a cost forecast for each scheduled own job, based on its latest runs."""
+    """Yield a cost forecast for each of the users' scheduled jobs, based on its latest runs."""
     try:
         scheduled = {
             name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule

@@ -59,12 +59,12 @@ def test_a_curve_that_still_rises_says_at_least():
     (answer,) = answers(report(*rising))
     assert answer.verdict == "At least 5 replicas"
     (caution,) = answer.cautions
-    assert caution.endswith("at the largest number of replicas measured: measure more replicas.")
+    assert caution.endswith("at the largest replica count measured: measure more replicas.")
     full = [replica()] * 9 + [replica(outcome="out_of_memory", reason="CUDA out of memory")]
     too_many = shared_row("mps", 10, 490.0, replicas=full)
     (answer,) = answers(report(*rising, too_many))
     assert answer.cautions == [
-        "The curve is still rising at the largest number of replicas measured.",
+        "The curve is still rising at the largest replica count measured.",
         "10 replicas: replica 10 ran out of memory (CUDA out of memory).",
     ]
 

@@ -212,6 +212,10 @@ def test_another_installations_stack_is_refused(changes, message):
             "node_counts contains 21, but the stack is limited to 20 nodes: use fewer",
         ),
         ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
+        (
+            {"nodes": stack(instance_type="g5.xlarge", gpus=1), "devices": 2},
+            r"devices is 2, but g5\.xlarge has 1 GPU: use at most 1, ",
+        ),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
         (
             {"batch": 2, "image": 32, "node_counts": [1, 2]},
