@@ -51,7 +51,7 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """Return the steps, most informative first; unless `small`, their limits total 8 minutes."""
+    """Return steps, most informative first; unless `small`, their time limits total 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's pytest settings, which require plugins that may be missing.
     tests = (

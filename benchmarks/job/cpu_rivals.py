@@ -314,7 +314,9 @@ def choose(point: Point, bench: Bench) -> Choice:
 def run_round(
     point: Point, bench: Bench, ours: Choice, calls: Sequence[Rival], *, check: bool
 ) -> Round:
-    """Alternate between our implementation and the plain calls, so that drift affects all alike.
+    """Let our implementation and the plain calls take turns, and return the median of each.
+
+    Because they take turns, drift affects all of them alike.
 
     Raises:
         ComparisonError: one of them fails, or its result is wrong.
