@@ -60,7 +60,7 @@ def main() -> int:
             missed.append(f"{how} uses more than {MOST_MIB} MiB of memory")
     print(f"{this_machine()}; medians of {ROUNDS} alternating rounds")
     for text in missed:
-        print(f"MISSED: {text}")
+        print(f"TARGET MISSED: {text}")
     return 1 if missed else 0
 
 

@@ -1,10 +1,10 @@
 """Introduces small faults into a fixed sample of functions and counts those that the tests find.
 
-cosmic-ray makes each fault in a copy of the tree. The unit tests of the folder with the fault (its
-"room") run first, then the other tests of the same part, such as the plugin. For the local cloud,
-the end-to-end tests run too, because its unit tests rarely start the server. Prints a score for
-each room, and every surviving mutant. Exits with 1 if the overall score is below 90 %, not counting
-the mutants that equivalent_mutants.toml explains. Takes about 25 minutes on 2 cores.
+cosmic-ray makes each fault (a "mutant") in a copy of the tree. The unit tests of the folder with
+the fault (its "room") run first, then the other tests of the same part, such as the plugin. For the
+local cloud, the end-to-end tests run too, because its unit tests rarely start the server. Prints a
+score for each room, and every surviving mutant. Exits with 1 if the overall score is below 90 %,
+not counting the mutants that equivalent_mutants.toml explains. Takes about 25 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def limit(room: str) -> tuple[str, float]:
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Return the mutant, and whether a test in its room or the same part finds it."""
+    """Return the mutant, and whether a test of its room, or one of `others_of`, finds it."""
     mutant, seconds = task
     home = tests_of(mutant.room)
     home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))

@@ -65,7 +65,7 @@ def main() -> int:
             )
     print(f"{this_machine()}; medians (range) of {ROUNDS} alternating processes")
     for text in missed:
-        print(f"MISSED: {text}")
+        print(f"TARGET MISSED: {text}")
     return 1 if missed else 0
 
 

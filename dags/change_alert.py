@@ -4,8 +4,8 @@ Acknowledges an alert, or marks it as invalid, fixed or open. The alert's id is 
 in the report. The alert records the note and who triggered the run.
 
 An alert recovers by itself when a run finds the old level restored; after that it can only be
-marked as invalid. *Invalid* counts against the detector's precision; all other states count in its
-favour.
+marked as invalid. *Invalid* counts against the detector's precision; acknowledged, fixed and
+recovered alerts count in its favour.
 """
 
 from airflow.sdk import dag

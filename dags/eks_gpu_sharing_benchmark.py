@@ -1,7 +1,7 @@
 """# GPU sharing on EKS
 
 Runs the sharing suite as pods of an EKS cluster (`terraform/stacks/eks_gpu_sharing`). The first job
-starts without sharing and has more pods than the node has GPUs: the last pod waits until
+starts without sharing and has more pods than the node has GPUs: those without a GPU wait until
 time-slicing is switched on. Further jobs follow, one for each number of pods. Container, bucket,
 history and report are the same as for Batch.
 

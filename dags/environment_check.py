@@ -5,8 +5,8 @@ definitions, image, roles and vCPU quotas, and whether they match what Terraform
 check adds one line to the log and to `runs/<run>/environment.html` in the result bucket. It submits
 nothing.
 
-Every benchmark and calibration starts with this check; a line that says *fail* stops it. *Not
-checked* means that AWS did not respond, never that all is well.
+Every benchmark and calibration on Batch starts with this check; a line that says *fail* stops it.
+*Not checked* means that AWS did not respond, never that all is well.
 """
 
 from airflow.sdk import dag

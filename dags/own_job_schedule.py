@@ -1,7 +1,7 @@
 """# Own job schedule
 
-Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it checks
-every 15 minutes, in UTC. A job that is still running is not started again. If a job missed runs,
+Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` (in UTC) is due; it
+checks every 15 minutes. A job that is still running is not started again. If a job missed runs,
 for example while this DAG was paused, one run makes up for all of them. The ids of the runs that
 this DAG starts begin with `schedule__`.
 

@@ -76,7 +76,7 @@ def main() -> int:
         rates[kind] = [false_alerts(logs[kind], level) for level in levels]
         print(f"{kind:<26}" + "".join(f"{1000 * rate:8.3f}" for rate in rates[kind]), flush=True)
     rate, decay = fit(rates)
-    print(f"mean of the first {len(FAMILY)} kinds of noise: RATE {rate:.2g}, DECAY {decay:.2f}\n")
+    print(f"fit to the first {len(FAMILY)} kinds of noise: RATE {rate:.2g}, DECAY {decay:.2f}\n")
     promised = 1 / len(Metric)
     needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
     print(f"False alerts per month, by number of weekly time series; promised rate: {promised:g}")

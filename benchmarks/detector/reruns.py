@@ -2,12 +2,14 @@
 
 The series come from a harness for judging detectors, which is not part of this repository: a Python
 file with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls `synth_one`
-for all series. A series gets four values per run: one for the scheduled run, and three for its
-fresh jobs, at the same level and with the same noise. The product's own code makes all decisions.
-Each series has a suite and target to itself, and the noise within a job is unknown.
+`reps` times for each cell, a kind of series at one level of noise. A series gets four values per
+run: one for the scheduled run, and three for its fresh jobs, at the same level and with the same
+noise. The product's own code makes all decisions. Each series has a suite and target to itself, and
+the noise within a job is unknown.
 
-Only alerts about slowdowns count. An alert is correct if it is the first one for a step and names
-the step's first run to within MARGIN runs; all others are false. Exits with 1 if a goal is missed.
+Only alerts about slowdowns count. An alert is correct if it is the first one for a step, comes
+within LATEST runs and names the step's first run to within MARGIN runs; all others are false. Exits
+with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def main() -> int:
         f"repetitions, {' '.join(arguments.set) or 'default constants'}; {this_machine()}"
     )
     for missed in figures.missed():
-        print(f"MISSED: {missed}")
+        print(f"TARGET MISSED: {missed}")
     return 1 if figures.missed() else 0
 
 
@@ -126,7 +128,7 @@ def load(path: str) -> ModuleType:
     """Load the harness.
 
     Raises:
-        ValueError: the file does not exist or lacks a required function.
+        ValueError: `path` is not a Python file, or the file lacks a required function.
     """
     spec = importlib.util.spec_from_file_location("harness", path) if path else None
     if spec is None or spec.loader is None or not Path(path).is_file():

@@ -2,9 +2,10 @@
 
 It runs the tests that need CUDA, runs suites on the GPU and the CPU, and compares the speed of our
 matrix products and filters with plain calls and a memory copy. It needs no network. If it is
-interrupted, the next run continues from there. All results are written to one folder, which can be
-kept as recorded data. Exits with 1 if a step failed, with 2 if a package is missing or the folder
-contains a check of a different device or of different code, and with 77 if there is no CUDA device.
+interrupted, the next run starts with the first unfinished step. All results are written to one
+folder, which can be kept as recorded data. Exits with 1 if a step failed, with 2 if a package is
+missing or the folder contains a check of a different device or of different code, with 77 if there
+is no CUDA device, and with 130 if it is interrupted.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ CARRIED = {
 
 
 class MissingError(Exception):
-    """A package is missing; the message names it and says how to get it."""
+    """A required package is missing; the message says how to get it, or why pip failed."""
 
 
 def bring(wheels: Path, into: Path) -> None:
@@ -51,7 +51,7 @@ def bring(wheels: Path, into: Path) -> None:
         into: folder to unpack them into; this process and its children import from it.
 
     Raises:
-        MissingError: a package is neither installed nor among the wheels.
+        MissingError: a package is neither installed nor among the wheels, or pip failed.
     """
     if lacking := missing(OF_THE_IMAGE):
         raise MissingError(

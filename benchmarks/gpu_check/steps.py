@@ -51,7 +51,7 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """Return all steps, most informative first; on a real GPU their time limits total 8 minutes."""
+    """Return steps, most informative first; unless `small`, their time limits total 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's pytest settings, which require plugins that may be missing.
     tests = (
@@ -175,9 +175,10 @@ def _run_one(step: Step, folder: Path) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the process; interrupt it after `seconds`, so that it can still save its results.
+    """Wait for the process, and return whether it had to be interrupted.
 
-    Returns whether it was interrupted.
+    It is interrupted after `seconds`, so that it can still save its results, and killed
+    GRACE_SECONDS later.
     """
     try:
         process.wait(seconds)

@@ -29,7 +29,7 @@ def main() -> int:
     )
     if finished.returncode:
         print(
-            f"gpu-wheels: pip found no wheels for Python {version}; see its output above",
+            f"gpu-wheels: pip could not download wheels for Python {version}; see its output above",
             file=sys.stderr,
         )
         return 1

@@ -3,8 +3,8 @@
 Our side is the implementation that a row's trial chooses; the trial is repeated in each round
 unless it takes long. The plain calls run with every thread count that a trial can choose. Each side
 has its own process, and all take short turns on the same inputs with the same timer. Exits with 1
-if our time is more than 1.05 times that of the fastest plain call. harness_overhead.py measures the
-overhead of measuring.
+if our time at any size is more than 1.05 times that of the fastest plain call, or if nothing was
+measured. harness_overhead.py measures the overhead of measuring.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     """Time one size in rounds, until the verdict is clear or the budget is spent.
 
     Raises:
-        ComparisonError: none of our implementations is correct, or a plain call's result is wrong.
+        ComparisonError: no implementation of ours is correct, or a call fails or is incorrect.
     """
     comparison = Comparison(point, fewest_rounds=min(rounds, FEWEST_ROUNDS))
     rivals = WORKLOADS[point.workload].implementations_for(bench.device)
@@ -314,7 +314,9 @@ def choose(point: Point, bench: Bench) -> Choice:
 def run_round(
     point: Point, bench: Bench, ours: Choice, calls: Sequence[Rival], *, check: bool
 ) -> Round:
-    """Alternate between our implementation and the plain calls, so that drift affects all alike.
+    """Let our implementation and the plain calls take turns, and return the median of each.
+
+    Because they take turns, drift affects all of them alike.
 
     Raises:
         ComparisonError: one of them fails, or its result is wrong.

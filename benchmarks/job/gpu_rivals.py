@@ -46,7 +46,7 @@ class UnmeasuredError(Exception):
 
 
 class RefusedError(Exception):
-    """This GPU does not support a row; the message names the row and the reason."""
+    """A row can't run on this GPU; the message names the row and the reason."""
 
 
 class Share(NamedTuple):

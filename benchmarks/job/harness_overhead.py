@@ -1,4 +1,4 @@
-"""Shows that measuring adds less than 2 % to the measured time, for calls of 1 to 30 ms.
+"""Checks that measuring adds less than 2 % to the measured time, for calls of 1 to 30 ms.
 
 The same prepared calls run alternately in a bare loop, timed as a whole, and under the job's own
 sampling, with the monitor and telemetry running as in a job. Two figures are printed per workload
@@ -109,7 +109,7 @@ def telemetry_share(threads: int) -> float:
 
 
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
-    """Measure in rounds of four blocks: bare, sampled, sampled, bare.
+    """Measure the overhead in rounds of four blocks: bare, sampled, sampled, bare.
 
     Every block makes the same calls, because a call's time can depend on its input's address.
     """
@@ -147,7 +147,7 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """Return a call's mean seconds when sampled, and the time between calls as a share of it."""
+    """Return a sampled call's mean seconds, and the time between calls relative to call time."""
     # The block is longer than a tenth of max_seconds and shorter than ten times it, so exactly
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)

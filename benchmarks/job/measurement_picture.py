@@ -102,7 +102,7 @@ def _draw_widths(axes: Axes, row: Measurement) -> None:
 
 
 def _intervals(samples: Sequence[float]) -> dict[int, MedianInterval]:
-    """Compute the median's interval after each sample, keyed by the number of samples so far."""
+    """Compute the median's interval after each sample from the sixth on, keyed by sample count."""
     found = {count: median_interval(samples[:count]) for count in range(6, len(samples) + 1)}
     return {count: interval for count, interval in found.items() if interval}
 

@@ -1,9 +1,9 @@
 """A/A test: runs one job many times on this machine and counts rows wrongly reported as different.
 
 Prints each row's noise floor and smallest detectable change, then compares the repeats with each
-other by the rule used for targets. Exits with 1 if more than 1 in 100 comparisons report a
-difference. The documents are kept in a folder under build/noise-floor/; --resume continues an
-interrupted test.
+other by the rule used for targets, splitting them in several ways. Exits with 1 if in any of these
+ways more than 1 in 100 comparisons report a difference. The documents are kept in a folder under
+build/noise-floor/; --resume continues an interrupted test.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def measure(path: Path, what: Sequence[str]) -> ResultDocument:
 
 
 def report(documents: Sequence[ResultDocument], folder: Path, console: Console) -> int:
-    """Print and store the noise, then compare the repeats with each other."""
+    """Print and store the noise, compare the repeats with each other, and return the exit code."""
     run = run_of("noise-floor", documents)
     groups = group_jobs(run)
     if len(groups) > 1:

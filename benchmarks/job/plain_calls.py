@@ -308,7 +308,7 @@ RECONSTRUCTED: Mapping[str, str] = {
 
 
 def seconds_as_published(workload: str, parameters: Mapping[str, int]) -> float | None:
-    """Time one call the way the published comparison does, with everything inside the timer."""
+    """Time a call, setup included, as the published comparison does; return None if it has none."""
     work = AS_PUBLISHED.get(workload)
     if work is None:
         return None

@@ -33,7 +33,7 @@ def warn(text: str) -> None:
 
 
 class JobError(Exception):
-    """Base class of this package's errors; one-line messages name the wrong value and the fix."""
+    """Base class of errors that end a job with their `exit_code` and a one-line message."""
 
     exit_code = 1
 

@@ -53,6 +53,8 @@ def run_job(
 ) -> int:
     """Measure everything, write the document, and return the exit code.
 
+    A follower node, or a replica other than the first, only serves the container that measures.
+
     Raises:
         JobError: a workload or the device is missing, or the document could not be written.
         Exception: an error outside the rows; the document holds everything measured up to then.
@@ -104,7 +106,10 @@ def _run_on_nodes(
 def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Return a context that meets replicas in other containers; enter it early, as they wait."""
+    """Return a context manager for connecting to replicas in other containers, if there are any.
+
+    Enter it early, because those replicas are already waiting for this one.
+    """
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -112,7 +117,7 @@ def _rendezvous(
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """Return a row for each point; rows with the same task choose its implementation only once."""
+    """Return a row for each point; sharing rows of the same task choose its implementation once."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:

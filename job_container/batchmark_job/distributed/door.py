@@ -28,6 +28,7 @@ class AuthenticatingListener:
     """Authenticates incoming connections in one thread, reading at most one proof from each.
 
     Args:
+        proof: bytes that a connection must send first.
         let_in: called with each authenticated connection.
 
     Raises:

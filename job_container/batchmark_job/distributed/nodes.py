@@ -92,7 +92,7 @@ class Nodes:
             machine: description of the main node.
 
         Raises:
-            CannotMeasureError: a node did not join, was lost, or lacks the required devices.
+            CannotMeasureError: a node did not join, declined, was lost, or lacks the devices.
         """
         mine = self._mine = Greeting.of(0, self._own, machine)
         self._busy = GpuUtilisation.of(mine.device, devices)
@@ -199,7 +199,7 @@ class Nodes:
         return here.usage() if here else (0.0, 0)
 
     def close(self, reason: str | None = None) -> None:
-        """Release the other nodes; `reason` tells them why the job is ending early."""
+        """End this node's ranks, and release the other nodes with any `reason` for ending early."""
         self._closed.set()
         self._close_door()
         for joined in list(self._joined.values()):

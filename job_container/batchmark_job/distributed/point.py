@@ -107,7 +107,7 @@ def scaling_points(options: ScalingOptions, files: Path | None) -> list[ScalingP
     """Return all rows: reading first, while the files are cold, then training and all-reduces.
 
     Raises:
-        InputError: a row reads files, but no folder is given.
+        InputError: a row reads files, but no folder is given, or a varied setting is unknown.
     """
     settings = options.settings
     for name in options.varied:

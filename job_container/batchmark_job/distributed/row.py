@@ -1,4 +1,4 @@
-"""One row of the `scaling` suite, measured in several launches by all ranks on all nodes."""
+"""One row of the `scaling` suite, measured in one or more launches by all ranks on all nodes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ERROR_SUFFIX = ".error"  # each rank's RankError file, beside the answer
 
 
 class Ranks(Model):
-    """The fields that all tasks share: the device and how to sample."""
+    """The fields that all tasks share: device, dtype, threads and sampling limits."""
 
     device: Literal["cpu", "cuda"]
     dtype: str = Field(
@@ -33,7 +33,7 @@ class Ranks(Model):
 
 
 class Train(Ranks):
-    """The task of training ResNet-50, each rank on its own batches; a sample is a step."""
+    """The task of training ResNet-50, each rank on its own batches; a sample is a step or more."""
 
     kind: Literal["train"] = "train"
     batch: int = Field(description="number of images per rank and step")
@@ -85,9 +85,9 @@ class Answer(Model):
     implementation: Implementation
     cold_seconds: float = Field(description="duration of the first call")
     samples_seconds: tuple[float, ...] = Field(
-        description="duration per call; a sample starts when the previous one ends, and ends "
-        "when the last rank finishes. With several loader workers, it is the mean "
-        "over that many steps"
+        description="seconds per call, one value per sample. A sample runs from the end of the "
+        "previous one until the last rank finishes. With N > 1 loader workers, a sample "
+        "covers N steps and its value is their mean"
     )
     starts: tuple[float, ...] = Field(
         description="start of each sample and end of the last one, measured by rank 0's "

@@ -122,8 +122,8 @@ class Monitor:
 
         - The GPU reported one of nvml.DISTURBANCES in the span, or at the nearest reading if the
           span is too short to have one.
-        - The hypervisor took more than STEAL_LIMIT of the time in which CPUs had work, over the
-          span or, if longer, the STEAL_WINDOW_SECONDS before its end, less one tick for rounding.
+        - The hypervisor took more than STEAL_LIMIT of the time in which CPUs had work, even without
+          one tick for rounding. A span shorter than STEAL_WINDOW_SECONDS is extended backwards.
         - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
         """
         readings = self._kept()

@@ -31,7 +31,8 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
     """Return which GPU_DAEMONS run on the host, or "none"; None if its sockets can't be seen.
 
     Linux shows a network namespace's sockets to every process in it, and Batch runs single-node
-    jobs in the host's namespace. If no Docker socket is listed, this is a different namespace.
+    jobs in the host's namespace. If no socket of Docker or containerd is listed, this is a
+    different namespace.
     """
     lines = text_of(root / "proc/net/unix").splitlines()
     paths = [words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8]

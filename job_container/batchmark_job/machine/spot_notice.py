@@ -13,10 +13,10 @@ POLL_SECONDS = 5.0  # as AWS recommends
 
 
 def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-    """Start a thread that polls the metadata service for the notice, given two minutes in advance.
+    """Start a thread that polls the metadata service, if there is one, for the two-minute notice.
 
-    Batch does not pass it on: SIGTERM comes only when Docker shuts down, with SIGKILL soon after. A
-    rebalance recommendation, which can come earlier or never, is only logged.
+    Batch does not pass the notice on: SIGTERM comes only when Docker shuts down, with SIGKILL soon
+    after. A rebalance recommendation, which can come earlier or never, is only logged.
 
     Source: EC2 User Guide, "Spot Instance interruption notices".
 

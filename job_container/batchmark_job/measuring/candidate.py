@@ -27,7 +27,7 @@ CHANGES_INPUTS = (
 
 @dataclass
 class Candidate:
-    """A candidate in the trial, and its outcome; a candidate with a `reason` has been dropped.
+    """An implementation with a thread count in a row's trial; dropped if it has a `reason`.
 
     `index` is its position among the workload's implementations for the device. `plain` names the
     implementation that makes the cold call: the wrapped one, if this one wraps another.

@@ -276,7 +276,7 @@ def start_prepared(
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
-    """Return the candidate that made the cold call; for a CUDA graph, the one captured in it."""
+    """Return the candidate whose cold call counts: the one that `chosen` wraps, or `chosen`."""
     for candidate in competing:
         same = (candidate.name, candidate.threads) == (chosen.plain, chosen.threads)
         if same and candidate.cold_seconds is not None:

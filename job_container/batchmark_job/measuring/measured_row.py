@@ -174,7 +174,7 @@ class MeasuredRow(ABC):
             self.found["correctness"] = correctness
 
     def _is_over(self) -> bool:
-        """Return whether all turns have been taken, or another one would exceed PATIENCE."""
+        """Return whether all turns have been taken, or another would take too long (PATIENCE)."""
         done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * limits.max_seconds

@@ -223,7 +223,7 @@ class Prepared:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
     def _warm_up_for_the_trial(self) -> list[float]:
-        """Warm up before the trial, and return each call's duration."""
+        """Warm up with a few calls before the trial, if any, and return each one's duration."""
         seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
         with self._pinned():

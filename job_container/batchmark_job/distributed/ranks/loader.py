@@ -1,6 +1,6 @@
 """Streams images endlessly from shards; worker processes decode and augment them on the CPU.
 
-There is one worker per thread, up to the rank's number of shards. Workers finish their batches
+There is one worker per thread, up to the rank's number of shards. Workers may finish their batches
 at the same time, so one step can wait for all of them and the next for none. A sample is therefore
 the mean of as many steps as there are workers. Batches loaded before the warm-up are discarded.
 """

@@ -2,9 +2,10 @@
 
 Ranks use DistributedDataParallel; a single rank trains without it. SGD uses momentum, and weight
 decay on all weights. Each rank normalises over its own batch. Steps are timed on the device without
-pauses between them. `compute` is measured in later steps that wait for data but exchange no
-gradients. `communication` is how much longer a normal step takes, excluding the wait for data.
-Each part is the median over the ranks of the mean per step.
+pauses between them. A step is split into `data` (the wait for a batch), `compute` and
+`communication`. `compute` is measured in later steps that wait for data but exchange no gradients.
+`communication` is how much longer a normal step takes, excluding the wait for data. Each part is
+the median over the ranks of the mean per step.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def train(task: Train) -> Answer:
 
     Raises:
         CannotMeasureError: the device can't train in this dtype.
-        InputError: a training file is invalid, or training diverges.
+        InputError: an option or a training file is invalid, or training diverges.
     """
     world = World.from_environment(task.device)
     if task.dtype not in TRAINING_DTYPES:

@@ -67,7 +67,7 @@ class World:
         dist.destroy_process_group()
 
     def say(self, text: str) -> None:
-        """Print, on rank 0 only, what all ranks will do next."""
+        """Print a line about the progress of all ranks, on rank 0 only."""
         if self.rank == 0:
             say(text)
 
