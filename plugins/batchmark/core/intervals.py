@@ -14,7 +14,7 @@ from pydantic import Field
 from batchmark.core.record import Record
 from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 
-DRAWS = 4_000  # leaves 100 beyond each end of a interval; more take longer
+DRAWS = 4_000  # leaves 100 beyond each end of an interval; more take longer
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
 MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
 ENDS = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)  # quantiles between which an interval lies
