@@ -129,7 +129,7 @@ def check_targets(
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """Return the prefix of a planned job's names in Batch, which is the same in all generations."""
+    """Return the prefix of a planned job's names in Batch; clearing tasks does not change it."""
     return names_of_task(_label(config_name, job), run_id)
 
 
@@ -186,7 +186,7 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
 
 
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
-    """Return the index of the target's first job that is no larger than this one.
+    """Return the index of the target's first own job that is no larger than this one, if any.
 
     A failure at a larger size would say nothing about this one.
     """
