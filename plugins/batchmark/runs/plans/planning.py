@@ -118,7 +118,10 @@ def check_targets(
         if (name in targets if targets else shared_too or target.sharing is None)
     ]
     if not chosen:
-        raise PlanError("there are no targets to run, because Terraform created none")
+        raise PlanError(
+            "there are no targets to run: Terraform created none, or only ones whose jobs share an "
+            "instance"
+        )
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
     if need_both_devices and missing:
         raise PlanError(
