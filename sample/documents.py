@@ -97,7 +97,7 @@ def ran(
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:
-    """Build the environment for a job on a target; `own` selects the sample's own job."""
+    """Build the environment for a job on a target; `own` means that it's the sample's own job."""
     gpu, gpu_gib = GPU_MODELS.get(name, (None, 0))
     threads = 4 if gpu else 8
     images = {"image": JOB_IMAGE, "image_digest": story.digest(story.commit(week))}

@@ -1,4 +1,4 @@
-"""Writes Batchmark's pages inside Airflow as static files that link to each other.
+"""Writes the pages that Batchmark shows inside Airflow as static files that link to each other.
 
 Whatever needs a server is replaced or left out: forms become links to their results, and links to
 pages that aren't written, such as documents and logs, are removed.

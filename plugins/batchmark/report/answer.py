@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """Say what a run cost; `told` contains the Story of each of its studies."""
+    """Say what a run cost; `told` contains a Story for each kind of study in it."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
@@ -75,7 +75,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
 
 
 def _in_short(told: Sequence[Story]) -> tuple[str, str]:
-    """Return a short verdict and its explanation from the run's first study."""
+    """Return a short verdict and its explanation for the run's first kind of study."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)
@@ -90,7 +90,7 @@ class RunSummary(Record):
     suites: tuple[str, ...]
     gpus: tuple[str, ...]
     cpus: tuple[str, ...]
-    verdict: str = Field(description="the answer in a word or two")
+    verdict: str = Field(description="the answer in a few words")
     sentence: str
     cost: str = Field(description="the run's cost, in words")
     worse: int | None = Field(

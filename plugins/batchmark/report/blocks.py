@@ -27,7 +27,7 @@ Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to ma
 
 
 class Link(NamedTuple):
-    """Text that links to an address; unless that is http(s) or relative, only the text is shown."""
+    """Text that links to an address if that is relative or http(s), and plain text otherwise."""
 
     text: str
     address: str
@@ -125,7 +125,7 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions and answers; if untitled, they appear directly below the section's title."""
+    """Facts, each with a label; if untitled, they appear directly below the section's title."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -139,7 +139,7 @@ class Remarks(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines printed by a job, each with a comment."""
+    """Lines from jobs' logs or files, each with a comment."""
 
     title: str
     lines: Sequence[tuple[str, str]]
@@ -171,7 +171,7 @@ class ColdStarts(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Jobs and their costs; unless `listed` is set, terminals only show the number of jobs."""
+    """Jobs and their costs; unless `listed` is set, terminals only count the jobs per target."""
 
     jobs: Sequence[JobLine]
     listed: bool = False
@@ -366,7 +366,7 @@ class Beside(NamedTuple):
 
 
 def figure(told: Figure | str | int | None) -> Figure:
-    """Return a figure as it is, and wrap any other value in one; None becomes a dash."""
+    """Return a Figure as it is, and wrap any other value in a Figure; None becomes a dash."""
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 

@@ -1,4 +1,4 @@
-"""The report's data on changes: the changes found, re-run results, and open alerts."""
+"""The report's data on changes: the changes found, re-run results, and current alerts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ChangesSection(Record):
         confirmations: Iterable[Confirmation] = (),
         notes: Iterable[str] = (),
     ) -> Self:
-        """Build the section from the `histories` searched, with a trace for each change point."""
+        """Build the section from the `histories` searched; trace change points where possible."""
         found = tuple(changes)
         searched = {(history.key, history.metric): history for history in histories}
         traces = [
@@ -134,7 +134,7 @@ class AlertLine(Record):
 
 
 class AlertBoard(Record):
-    """Open alerts, and the proportion of alerts that turned out to be right."""
+    """Open and acknowledged alerts, and the proportion of alerts that turned out to be right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(

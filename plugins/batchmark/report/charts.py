@@ -298,7 +298,7 @@ def layered(*layers: Any) -> str:
 
 
 def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
-    """Build a linear axis with a label at each measured number."""
+    """Build a linear axis with labels at the measured counts, such as node counts."""
     numbers = sorted({value["size"] for value in values})
     axis = alt.Axis(values=numbers, labelOverlap="greedy", format="d")
     return alt.X("size:Q", scale=alt.Scale(zero=True, nice=False), title=title, axis=axis)

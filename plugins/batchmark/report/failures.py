@@ -16,7 +16,7 @@ MOST_TOLD_LINES = 10  # in a message
 
 
 def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
-    """List each kind of failure once, with the last lines of its first job's log."""
+    """List the kinds of failure, with the end of one job's log for each; None if no job failed."""
     if not failed:
         return None
     shown: list[blocks.Block] = []
@@ -53,7 +53,10 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """List the main failure's title and last log lines, then other titles; empty if none failed."""
+    """List the main failure with its last log lines, other failures, and jobs that were not run.
+
+    The list is empty if no job failed.
+    """
     if not failed:
         return []
     first, *others = alike(failed)
@@ -63,6 +66,6 @@ def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
 
 
 def in_short(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> str:
-    """Summarise each kind of failure in one line, with the last line of its log."""
+    """Summarise each kind of failure, with its last log line, and say which jobs were not run."""
     told = [": ".join(filter(None, (title(of), of[0].ending.kind[1]))) for of in alike(failed)]
     return "\n".join([*told[:MOST_KINDS], *not_run(lost)])

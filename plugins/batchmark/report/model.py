@@ -72,12 +72,12 @@ def build_report(
     changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
-    """Combine a run's comparison with any changes and alerts from its history."""
+    """Combine a run's comparison with any changes and alerts found in the history."""
     compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
     return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
 
 
 def render_json(report: Report) -> str:
-    """Render a report as JSON, with its notices first."""
+    """Render a report as JSON, with its version and notices first."""
     first = {"report_version": report.report_version, "notices": report.notices}
     return json.dumps(first | report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"

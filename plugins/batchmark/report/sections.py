@@ -133,7 +133,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
-    """Give the most common reason, or a general one if all rows are unsettled, as theirs differ."""
+    """Give the most common reason or, if all rows are unsettled, a reason that fits them all."""
     kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
     if kinds == {MeasurementStatus.UNSETTLED}:
         return ", all unsettled: their times still drift or jump; run again on a quieter machine"
@@ -149,7 +149,7 @@ def _machine(target: TargetRecord) -> str:
 
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
-    """Say what the run cost, in total and by target, and how Spot and cold starts affected it."""
+    """Say what the run cost in total and by target, what Spot saved, and what cold starts took."""
     left_out = ["Instances are also billed while they start and stop."]
     left_out += [story.not_paid[1] for story in told if story.not_paid]
     of_pairs = [start for pair in report.pairs for start in pair.cold_starts]

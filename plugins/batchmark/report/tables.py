@@ -18,7 +18,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
 def worst_case_table(worst: WorstCase) -> Table:
-    """List each target's jobs and the most they can cost, with the total."""
+    """List the most that each target's jobs and any file system can cost, with the total."""
     rows = [
         (
             target.target,

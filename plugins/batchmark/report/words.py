@@ -108,7 +108,7 @@ def calls_until_gpu_pays(calls: int, gpu: str) -> str:
 
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
-    """Describe the cost of a million calls, or of one of a user's own jobs."""
+    """Describe the cost of a row: of a million calls or, for a user's own job, of one job."""
     return cost_per(cost, JOB if own_job else CALLS)
 
 
@@ -119,7 +119,7 @@ def cost_per(cost: Estimate, unit: str) -> str:
 
 
 def prices(pair: Pair) -> str:
-    """Describe each target's hourly price; targets without a price are left out."""
+    """Describe each known hourly price, and how idle GPUs or Spot prices affect the efficiency."""
     parts = []
     for basis in (pair.gpu_price, pair.cpu_price):
         if basis.usd_per_hour is not None:

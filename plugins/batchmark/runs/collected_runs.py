@@ -31,7 +31,7 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
 
 
 def collected_digests(store: RunStore) -> dict[str, str]:
-    """Return the SHA-256 of each document that an earlier try of the task collected, by job id."""
+    """Return the SHA-256 of each document in an earlier collection of this run, by job id."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
     jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {

@@ -179,7 +179,8 @@ def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
     """Find the newest job with the reported job's name or, if none was reported, the newest of all.
 
     The newest job can differ from the reported one: a task might have died between reporting its
-    Spot job and reporting the On-Demand job that replaced it.
+    Spot job and reporting the On-Demand job that replaced it. Jobs that the submitting task itself
+    terminated are passed over if there is another.
     """
     reported = next((job for job in jobs if job["jobId"] == reported_id), None)
     if reported_id and reported is None:
@@ -215,14 +216,14 @@ def _with_state_times(
 
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
-    """Return when a job started and stopped: by Batch's times if plausible, else its own clock."""
+    """Return when a job started and stopped: Batch's times if plausible, else its document's."""
     if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return batch_time(job["startedAt"]), batch_time(job["stoppedAt"])
 
 
 def _failed_check(document: ResultDocument) -> str | None:
-    """Return why a user's job failed its owner's check, if so; this overrides Batch's status."""
+    """Return why a user's job failed its owner's check, whatever Batch says; None if it passed."""
     check = document.own_job.check if document.own_job else None
     return check.detail if check and not check.passed else None
 
@@ -357,7 +358,7 @@ class _Collector:
 
     def _ended(self, job_id: str | None) -> JobDescription:
         if job_id is None:
-            raise CollectError("no job was submitted; see the log of the run_benchmark task")
+            raise CollectError("no job was submitted; see the log of the Airflow task for this job")
         job = self.described.get(job_id)
         if job is None:
             raise CollectError(f"Batch no longer lists job {job_id}; it keeps jobs for 7 days")

@@ -30,7 +30,7 @@ class RawDocument(NamedTuple):
 
 
 class ExpectedDocument(Record):
-    """The document that a planned job must produce, and its required fields."""
+    """The document that a planned job must produce: its location and required field values."""
 
     run_id: str
     target: str

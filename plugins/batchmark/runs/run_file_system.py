@@ -52,7 +52,7 @@ def check_tags(run_id: str) -> None:
 
 
 class RunOfDag(Record):
-    """The Airflow run and generation that a file system belongs to."""
+    """The run that a file system belongs to; `generation` counts how often its task was cleared."""
 
     installation: str
     dag_id: str
@@ -75,7 +75,7 @@ class RunOfDag(Record):
         return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
 
     def link_token(self, file_system_id: str) -> str:
-        """Return a token unique to a file system, as FSx remembers the links of deleted ones."""
+        """Return a link's token, unique to its file system: FSx remembers links of deleted ones."""
         return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
@@ -111,7 +111,7 @@ def _refusals_named() -> Iterator[None]:
 
 
 class RunFileSystem:
-    """A run's file system, which can be deleted even if its `settings` are unknown."""
+    """Creates and deletes a run's file system, the latter even if its `settings` are unknown."""
 
     def __init__(self, fsx: Any, ssm: Any, settings: FileSystem | None, run: RunOfDag) -> None:
         self._fsx, self._ssm = fsx, ssm
@@ -180,7 +180,10 @@ class RunFileSystem:
         return None
 
     def _imported(self, file_system_id: str) -> str | None:
-        """Return the import's progress; until it ends, FSx can't delete the file system."""
+        """Return what the import is doing, or None once it has ended.
+
+        Until then, FSx can't delete the file system.
+        """
         tasks = file_systems.tasks_of(self._fsx, file_system_id)
         if not tasks and self._looks_for_import < LOOKS_FOR_IMPORT:
             self._looks_for_import += 1
@@ -218,7 +221,7 @@ class RunFileSystem:
         return self._settings
 
     def remove(self) -> str | None:
-        """Like `collapse`, but only for this generation, as jobs from another might be running."""
+        """Do as `collapse` does, but only for this generation: jobs of another might be running."""
         return self._end_all(self._run.made)
 
     def collapse(self) -> str | None:

@@ -62,7 +62,8 @@ class RunSpending(Record):
     def replanned(self, generation: int) -> RunSpending:
         """Return what remains of this record when its run is planned again.
 
-        A retry has submitted nothing; a cleared run might have jobs whose cost was never settled.
+        After a mere retry, nothing stays reserved, because no job was submitted. A cleared run
+        might have jobs whose cost was never settled, so their worst-case cost stays reserved.
         """
         unsettled = not self.finished and generation != self.generation
         update = {
@@ -86,7 +87,7 @@ class RunSpending(Record):
     def settled(
         self, costs: Iterable[JobCost], worst: WorstCase, *, free: bool = False
     ) -> RunSpending:
-        """Return this record with the jobs' actual cost added to earlier settlements.
+        """Return this record as finished, adding the jobs' actual cost or, if unknown, worst case.
 
         Jobs in a local cloud are free, whatever they would cost in AWS.
         """

@@ -31,7 +31,7 @@ MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 @dataclass(frozen=True)
 class MessageContext:
-    """Everything that a message needs besides the changes."""
+    """What a message says besides the changes: the run, links, failures and doubtful deliveries."""
 
     installation: str
     run: str  # in words
@@ -215,7 +215,7 @@ def alert_page(airflow_url: str, alert_id: str) -> str:
 def alert_board(
     alerts: Sequence[Alert], precision: Rate | None, airflow_url: str | None
 ) -> AlertBoard:
-    """List all alerts that are neither closed nor recovered, with unjudged ones first."""
+    """Build a board that lists all open alerts first, then all acknowledged ones."""
     listed = [alert for state in LISTED for alert in alerts if alert.state == state]
     return AlertBoard(
         lines=tuple(_line(alert, airflow_url) for alert in listed),

@@ -89,7 +89,7 @@ def kind(change: Change) -> str:
 
 
 def _told(change: Change) -> ChangePoint:
-    """Return the change's main point: the largest change in a time, or else in a metric."""
+    """Return the change's largest point, ignoring jobs' own metrics if there are other points."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
@@ -188,7 +188,7 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """Say what the change costs per month, and per million calls or per job."""
+    """Say what the change costs per month and, where known, per million calls or per job."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
     many = len(change.targets) > 1
@@ -326,7 +326,7 @@ def first_run(change: Change) -> str:
 
 
 def _short(name: str, side: str | None) -> str:
-    """Return a cause's value with any digests shortened."""
+    """Return a cause's value with any digests shortened, or "none" if there is no value."""
     if side is None:
         return "none"
     return ", ".join(version.shortened(name, part) for part in side.split(", "))

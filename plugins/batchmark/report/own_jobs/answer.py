@@ -217,7 +217,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """Say how the sides compare for other kinds of start; empty if there was only one kind."""
+    """Compare the sides for each kind of start but the most common; empty if there is no other."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]

@@ -48,7 +48,7 @@ def sections(report: Report) -> Iterator[blocks.Section]:
 
 
 def _on_aws(report: Report) -> Iterator[blocks.Section]:
-    """Explain how to run the jobs on AWS if they have run only on a laptop so far."""
+    """Explain how to run the jobs on AWS if they have run only outside EC2 so far."""
     names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
     if names:
         steps = [
@@ -151,7 +151,7 @@ def _table(
     *,
     folded: bool = False,
 ) -> Table | None:
-    """Build a table and its explanation, omitting columns that are empty in every row.
+    """Build a table with its explanation and without empty columns; None if it has no rows.
 
     "Not comparable" counts as empty, because the answer already says so.
     """
@@ -280,7 +280,7 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
-    """Return the lowest cost of one unit of a metric on any side, in dollars."""
+    """Return the lowest cost of one unit of a metric on any side, in dollars; 0 if unknown."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)

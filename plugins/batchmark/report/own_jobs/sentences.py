@@ -186,7 +186,7 @@ def _passed(
 
 
 def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Name the side to choose for the deadline; empty if no deadline was set."""
+    """Name the side to choose for the deadline, if any; empty if no deadline was set."""
     if study.deadline_seconds is None:
         return ""
     limit = f"Within {formatting.size(study.deadline_seconds)} s"

@@ -12,7 +12,7 @@ from batchmark.report.words import NOT_COMPARABLE
 
 
 class Win(NamedTuple):
-    """The best side at a place, and how it compares with the next best."""
+    """The leading side at a place (a size and kind of start), and its lead over the next best."""
 
     place: Place
     winner: str | None  # None if unknown

@@ -104,7 +104,7 @@ def options(side: JobSide) -> set[str]:
 
 
 def bought_otherwise(study: OwnJobStudy) -> str | None:
-    """Say that dollars are at On-Demand prices; None if all instances were bought the same way."""
+    """Say that dollars are at On-Demand prices; None if all sides bought their instances alike."""
     priced = [side for side in study.sides if side.price.usd_per_hour]
     if len({frozenset(options(side)) for side in priced}) < 2:
         return None

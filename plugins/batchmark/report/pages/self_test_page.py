@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Chart the shares of steps found at all and found early, by step size."""
+    """Chart the shares of steps found early and found by the end of the wait, by step size."""
     values = [
         {
             "name": name,

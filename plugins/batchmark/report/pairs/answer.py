@@ -130,7 +130,7 @@ def _why_unknown(report: Report) -> tuple[str, str]:
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
-    """Yield each obstacle to an answer once, with its remedy."""
+    """Yield each obstacle to an answer once, with any remedy."""
     if any(answer.rows("unknown") for answer in known):
         compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
         of_calls = [pair for pair in compared if not words.is_own_job(pair)]

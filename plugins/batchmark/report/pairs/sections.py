@@ -1,4 +1,4 @@
-"""Builds one section per pair of targets: rows, crossovers, cold starts, machines and jobs."""
+"""Builds a section of charts, and one per pair of targets: rows, crossovers, machines, jobs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _meaning(pair: Pair) -> str:
 
 
 def _jobs(pair: Pair) -> Iterator[blocks.Block]:
-    """Yield the pair's cold starts, machines and jobs; those of a user's own job are elsewhere."""
+    """Yield the pair's cold starts, its machines (unless the pair was refused), and its jobs."""
     targets = (pair.gpu, pair.cpu)
     labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
     yield blocks.ColdStarts(pair.cold_starts, labels, not words.outside_ec2(targets))

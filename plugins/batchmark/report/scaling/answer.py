@@ -83,7 +83,10 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """Build one answer per training, known ones first, with all cautions attached to the last."""
+    """Build one answer per training, known ones first, with all cautions attached to the last.
+
+    A study that was refused or has no training gets an answer that says why.
+    """
     found = [
         StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
@@ -214,7 +217,7 @@ def _of_study(study: ScalingStudy) -> Iterator[str]:
 
 
 def disclaimers(study: ScalingStudy) -> Iterator[str]:
-    """Warn if figures come from CPUs, simulated GPUs or a single machine."""
+    """Warn if figures come from CPUs, simulated GPUs, a single machine, or machines outside EC2."""
     environment, name = study.target.environment, measured_target(study.target)
     if words.on_cpu(study):
         backend = f", which communicate through {words.backend(study)}"
@@ -234,7 +237,7 @@ def disclaimers(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """State the strong-scaling speedup on the most nodes; None without weak scaling beside it."""
+    """State the strong-scaling speedup on the most nodes; None unless weak scaling ran, too."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -246,7 +249,7 @@ def _strong_scaling(training: Training) -> str | None:
 
 
 def _epoch_cost(training: Training) -> str | None:
-    """State an epoch's cost on the fewest and most nodes; None without a price."""
+    """State an epoch's cost on the fewest and most nodes; None if it is unknown."""
     priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
     if not priced or not training.settings:
         return None
@@ -272,7 +275,10 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """State the prediction for the most devices and whether the model held, or why there's none."""
+    """State the prediction for the most devices and whether the model held, or why there's none.
+
+    Return None without weak scaling, on which predictions are based.
+    """
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)

@@ -28,7 +28,7 @@ CLOSE = 1.3  # labels nearer than this factor overlap on an axis by powers of tw
 
 
 def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
-    """Chart a training that was measured at two or more node counts."""
+    """Chart a training; the list is empty unless it was measured at two or more node counts."""
     found = []
     if of := (*training.weak, *training.strong):
         title = "Efficiency: images per second per node, relative to the fewest nodes"

@@ -188,7 +188,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Set the run's points with the most nodes beside a published one; None if it has no points."""
+    """Set the run's points with the most nodes beside a published one; None if the run has none."""
     other = published_point()
     ours = [
         _ours(study, training, label)

@@ -90,7 +90,7 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
-    """Yield the model's parameters and how each was measured."""
+    """Yield the name and value of each of the model's parameters, in words."""
     source = "all-reduces by themselves" if prediction.by_all_reduce else "what they add to steps"
     if prediction.local_seconds:
         yield "Compute and data", f"{formatting.time(prediction.local_seconds)} of each step."

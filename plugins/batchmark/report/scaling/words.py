@@ -80,7 +80,7 @@ def with_label(label: str, text: str) -> str:
 
 
 def variant(training: Training) -> str:
-    """Name the settings that differ from the run's own."""
+    """Name the settings that differ from the run's own, or say that none do."""
     own = {name: training.parameters.get(name) for name in TrainingSettings.model_fields}
     if own["learning_rate"] is not None and training.learning_rate:
         own["learning_rate"] = float(f"{training.learning_rate:g}")

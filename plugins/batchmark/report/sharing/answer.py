@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Say whether to try more replicas, which modes are equally good, and which replicas starve."""
+    """Yield caveats about the advice, such as equally good modes or replicas that starve."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:

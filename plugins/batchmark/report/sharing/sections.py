@@ -100,7 +100,7 @@ def _fairness(figures: ReplicaFigures) -> str | None:
 
 
 def _memory(figures: ReplicaFigures) -> str | None:
-    """Format the GPU memory, including the context, if known; else the peak memory without it."""
+    """Format the memory including the GPU context if known, else the peak memory without it."""
     size = figures.device_memory_bytes
     size = figures.peak_memory_bytes if size is None else size
     return None if size is None else formatting.memory(size)

@@ -29,7 +29,7 @@ class AlertView(NamedTuple):
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
-    """Return a summary, how often alerts were right, and the alerts by urgency, newest first."""
+    """Return a summary, how often alerts were right, and alerts by urgency, then newest first."""
     ordered = sorted(alerts, key=lambda one: one.transitions[0].at, reverse=True)
     ordered.sort(key=lambda one: LISTED.index(one.state) if one.state in LISTED else len(LISTED))
     views = [

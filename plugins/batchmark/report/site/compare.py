@@ -223,7 +223,7 @@ class Comparison:
         return [*notes, *self._far_slower()]
 
     def _far_slower(self) -> Iterator[str]:
-        """Yield a sentence for each undecided row that took far longer than noise can explain."""
+        """Yield a sentence for each undecided row that is worse by far more than noise explains."""
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
@@ -260,7 +260,7 @@ class Comparison:
         return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
-        """Return the sides' names, the answer, the remedy and all complete rows as JSON."""
+        """Return the sides' names, the answer, the remedy and each suite in full, as JSON."""
         return json.dumps(
             {
                 "first": self.first,
@@ -325,7 +325,7 @@ def _csv_row(suite: str, row: Row) -> list[object]:
 
 
 def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
-    """Return a figure's value followed by the ends of its interval; None if unknown."""
+    """Return a figure's value followed by the ends of its interval, each None if unknown."""
     interval = estimate.interval if estimate else None
     ends = (interval.low, interval.high) if interval else (None, None)
     return (estimate.value if estimate else None, *ends)

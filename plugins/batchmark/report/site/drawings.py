@@ -26,7 +26,7 @@ PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
 def series_svg(trend: Trend, width: int = WIDTH) -> str:
-    """Draw a series across its runs, without links because the table below has them."""
+    """Draw a series across its runs, with alerts and environment changes marked."""
     values = [
         {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
         for place, run in enumerate(trend.runs)
@@ -103,7 +103,7 @@ def comparison_chart(found: SideBySide) -> Any:
 
 
 def png(charts: Sequence[Any]) -> bytes:
-    """Render a PNG for pull requests: dark on white, whatever the page's colours."""
+    """Render charts as one PNG for pull requests, dark on white whatever the page's colours."""
     style = chart_style(INK) | {"background": "white", "padding": 12}
     styled = alt.vconcat(*charts).configure(**style)
     return bytes(vl_convert.vegalite_to_png(styled.to_dict(), scale=PNG_SCALE))

@@ -95,7 +95,7 @@ LAYOUTS = (
 
 
 def comparison_table(pair: Pair, console: Console) -> Table:
-    """Build a pair's table in the widest layout that fits; its jobs are numbered in order."""
+    """Build a pair's table in the first layout that fits, else the last, with its jobs numbered."""
     jobs = (*pair.gpu.jobs, *pair.cpu.jobs)
     job_numbers = {job.job_id: number for number, job in enumerate(jobs, start=1)}
     unbounded = console.options.update(width=10_000)

@@ -156,7 +156,7 @@ class WatchedJob:
 
     @property
     def _seconds(self) -> float | None:
-        """The run time from Batch or, failing that, from the command's clock; None if unknown."""
+        """The run time according to Batch or, failing that, the command's; None if unknown."""
         return self.span.seconds or self.told.facts.command_seconds or None
 
     @property
@@ -283,7 +283,7 @@ class WatchedJob:
     def _telemetry(self) -> list[MetricSummary]:
         """Return means and maxima over the whole job, and minima where they must equal the mean.
 
-        Memory is everything charged to the container, including its page cache.
+        Host memory is everything charged to the container, including its page cache.
         """
         facts, found = self.told.facts, []
         if facts.busy_share is not None:

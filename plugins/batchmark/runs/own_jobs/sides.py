@@ -24,7 +24,7 @@ Name = Annotated[Word, IN_A_LINE]
 
 
 class Side(Record):
-    """One side; omitted fields default to the job definition's values."""
+    """One side, as entered in the form; None means to use the job definition's value, if any."""
 
     # A value of a variable may be a secret.
     model_config = ConfigDict(coerce_numbers_to_str=True, hide_input_in_errors=True)

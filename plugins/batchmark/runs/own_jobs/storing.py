@@ -1,6 +1,6 @@
-"""Writes the result document for a user's own job once it has ended and its log is complete.
+"""Writes the result document for a user's own job once it has ended.
 
-CloudWatch can deliver the last lines late.
+CloudWatch can deliver the last lines late; on AWS, they are awaited for up to half a minute.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def store_document(
 ) -> ResultDocument | None:
     """Write and return a finished job's document, unless the stored one is at least as complete.
 
-    In that case, the stored one is returned; if no attempt started, None. `host` is the job's host,
-    if it was found during the run.
+    In that case, the stored one is returned. If no attempt ran and stopped, None is returned.
+    `host` is the job's host, if it was found during the run.
 
     Raises:
         CollectError: the document can't be built from what the job left behind.

@@ -3,7 +3,8 @@
 Each Batch job measures one target or side at one size, once. The order within a repeat is shuffled,
 so that changes during a run, such as load on a shared network, affect all sides alike. First, each
 queue runs one extra job of the smallest size to start its instance, so that later jobs find it
-warm. If that job fails because of its own error, the later ones are skipped.
+warm. A job is skipped if the first job of its target or side, at the same or a smaller size,
+failed because of its own error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 class _OnTarget(NamedTuple):
-    """A target or side, with the plan that its jobs of all sizes share."""
+    """A target or side, with the plan for its jobs of all sizes or, later, of one size."""
 
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values

@@ -118,7 +118,10 @@ def check_targets(
         if (name in targets if targets else shared_too or target.sharing is None)
     ]
     if not chosen:
-        raise PlanError("there are no targets to run, because Terraform created none")
+        raise PlanError(
+            "there are no targets to run: Terraform created none, or only ones whose jobs share an "
+            "instance"
+        )
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
     if need_both_devices and missing:
         raise PlanError(
@@ -129,7 +132,7 @@ def check_targets(
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """Return the prefix of a planned job's names in Batch, which is the same in all generations."""
+    """Return the prefix of a planned job's names in Batch; clearing tasks does not change it."""
     return names_of_task(_label(config_name, job), run_id)
 
 
@@ -186,7 +189,7 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
 
 
 def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
-    """Return the index of the target's first job that is no larger than this one.
+    """Return the index of the target's first own job that is no larger than this one, if any.
 
     A failure at a larger size would say nothing about this one.
     """

@@ -35,7 +35,7 @@ def plan_pods(
 ) -> list[PlannedJob]:
     """Plan a Kubernetes job for each replica count.
 
-    `waiting` is the number of pods of the first job, which starts before the GPUs are shared.
+    Unless `waiting` is 0, the first job has that many pods, and starts before GPUs are shared.
 
     Raises:
         PlanError: the cluster belongs to another installation, or could never run a job.

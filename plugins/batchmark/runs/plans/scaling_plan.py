@@ -35,9 +35,10 @@ WARM = {"passes": ("warm",)}
 def plan_scaling(
     nodes: MultiNode, config: Config, wanted: ScalingRun, *, run_name: str, repeats: int = 1
 ) -> list[PlannedJob]:
-    """Plan all jobs in a run, ordered by node count; `config` must include the stack's target.
+    """Plan all jobs in a run; `config` must include the stack's target.
 
-    The file system belongs to the run, so the first job reads it cold.
+    Each repeat goes from the fewest nodes to the most, then through the variants. The run's
+    file system is new, so only the first job makes a cold pass over the files.
 
     Raises:
         PlanError: a value is invalid.

@@ -141,7 +141,7 @@ def test_a_job_that_its_task_never_told_of_is_found_by_name():
 def test_without_any_job_of_its_name_none_was_submitted():
     foreign = described("RUNNING", jobName="by hand", jobId="foreign")
     (lost,) = Account(foreign).collected(job_id=None).lost
-    assert lost.reason == "no job was submitted; see the log of the run_benchmark task"
+    assert lost.reason == "no job was submitted; see the log of the Airflow task for this job"
 
 
 def test_the_job_of_a_cleared_task_counts_for_the_cost_only():

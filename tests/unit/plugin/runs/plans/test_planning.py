@@ -90,7 +90,7 @@ def test_a_calibration_needs_no_second_device(config):
 def test_without_any_target_there_is_nothing_to_run():
     empty = configured(targets={})
     with pytest.raises(
-        PlanError, match="there are no targets to run, because Terraform created none"
+        PlanError, match="there are no targets to run: Terraform created none, or only ones"
     ):
         planned(empty, need_both_devices=False)
 
