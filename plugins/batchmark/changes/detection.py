@@ -200,8 +200,8 @@ def controlled_false_discoveries(
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
     """Yield a change point for each series of times that has returned to its pre-alert level.
 
-    `slower` contains the change points of open alerts. Common shifts are left to the search,
-    because noise alone can bring a single row back for three runs.
+    `slower` contains the change points of alerts that can still recover. Common shifts are left to
+    the search, because noise alone can bring a single row back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):
