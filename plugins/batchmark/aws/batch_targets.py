@@ -97,7 +97,7 @@ class Image(NamedTuple):
 class BatchEnvironment:
     """The AWS resources behind some targets. Each kind is described on first use, then cached.
 
-    Any property or method can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
+    Lookups can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class BatchEnvironment:
         return self._nodes if target.most_nodes else 1
 
     def container_of(self, target: Target) -> dict[str, Any]:
-        """Return the container in a target's job definition or in its first node range."""
+        """Return the container in a target's job definition; empty if the definition is missing."""
         return container_of(self.job_definitions.get(target.job_definition, {}))
 
     @cached_property
@@ -151,7 +151,7 @@ class BatchEnvironment:
 
     @cached_property
     def instance_vcpus(self) -> dict[str, int]:
-        """The number of vCPUs of each instance type."""
+        """The default number of vCPUs of each target's instance type, by type."""
         types = sorted({target.instance_type for target in self.targets.values()})
         answer = self.client("ec2").describe_instance_types(InstanceTypes=types)
         return {

@@ -1,4 +1,4 @@
-"""Looks up queues, job definitions, instances and instance types anywhere in the account.
+"""Looks up the account's queues, job definitions, instances and so on, whoever created them.
 
 Any function can raise `botocore.exceptions.ClientError` or `BotoCoreError`.
 """
@@ -42,7 +42,7 @@ class InstanceType(NamedTuple):
         )
 
     def holds(self, other: InstanceType) -> bool:
-        """Whether a job as large as `other` fits; the OS and ECS always reserve some memory."""
+        """Whether a job that needs all of `other` fits and leaves memory for the OS and ECS."""
         return (
             self.vcpus >= other.vcpus
             and self.memory_mib > other.memory_mib
@@ -69,7 +69,7 @@ def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
 
 
 def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Describe the compute environments with these names or ARNs, in the given order."""
+    """Describe the compute environments with these names or ARNs, in this order, if they exist."""
     answer = batch.describe_compute_environments(computeEnvironments=list(names))
     found = {each["computeEnvironmentArn"]: each for each in answer["computeEnvironments"]}
     found |= {each["computeEnvironmentName"]: each for each in answer["computeEnvironments"]}
@@ -77,7 +77,7 @@ def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
-    """List the types that `instanceTypes` allows; it can contain types, families and bundles."""
+    """List the instance types in `named`, expanding families and bundles such as `optimal`."""
     values = [value for name in named for value in BUNDLES.get(name, (name,))]
     patterns = sorted({value if "." in value else f"{value}.*" for value in values})
     found = map(InstanceType.of, described_types(ec2, patterns))

@@ -1,4 +1,4 @@
-"""Manages FSx for Lustre file systems, their S3 links, and the SSM parameter that names one."""
+"""Manages FSx for Lustre file systems, their S3 links, and the SSM parameter for the current ID."""
 
 from __future__ import annotations
 
@@ -87,18 +87,18 @@ def of_installation(fsx: Any, name: str) -> list[Described]:
 
 
 def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
-    """Convert tags to a dictionary; FSx, like EC2, lists them as pairs."""
+    """Return a resource's tags as a dictionary; FSx and EC2 describe them as lists of pairs."""
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
 
 
 def why_failed(described: Mapping[str, Any]) -> str:
-    """Return the reason that FSx gives for the failure of a file system or link."""
+    """Return FSx's reason for the failure of a file system or link, or say that it gave none."""
     details = described.get("FailureDetails", {})
     return str(details.get("Message") or "FSx gave no reason")
 
 
 class Parameter(NamedTuple):
-    """The SSM parameter that holds a file system's ID, which nodes read at boot."""
+    """The SSM parameter from which booting nodes learn which file system to mount, if any."""
 
     value: str  # id of a file system, or NO_FILE_SYSTEM
     changed_at: datetime

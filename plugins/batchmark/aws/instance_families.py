@@ -1,7 +1,7 @@
 """EC2 instance families: their GPUs, their vCPU quotas, and why Terraform refuses some of them.
 
-Terraform has a copy of the table in `terraform/modules/batch`, and `machine/cards.py` in
-the job image repeats the GPU cards.
+Terraform has a copy of `instance_families.json` in `terraform/modules/batch`, and
+`machine/cards.py` in the job image repeats the GPU cards.
 """
 
 from __future__ import annotations

@@ -70,9 +70,9 @@ def log_options(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def may_drop_lines(container: Mapping[str, Any]) -> bool:
-    """Whether the container's log driver can drop lines when it lags behind.
+    """Whether the container logs to CloudWatch in a mode that can drop lines.
 
-    If no mode is set, it can: non-blocking has been ECS's default since 25 June 2025.
+    It can if no mode is set: non-blocking has been ECS's default since 25 June 2025.
     """
     return log_driver(container) == AWSLOGS and log_options(container).get("mode") != BLOCKING
 
@@ -105,7 +105,7 @@ def seconds_between(start: int | None, stop: int | None) -> float | None:
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float | None:
-    """Return an attempt's run time in seconds: 0 if it never ran, None if its times are invalid."""
+    """Return how many seconds an attempt ran: 0 if never, None if a time is missing or invalid."""
     if not has_run(attempt):
         return 0.0
     return seconds_between(attempt.get("startedAt"), attempt.get("stoppedAt"))

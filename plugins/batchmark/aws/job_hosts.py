@@ -100,7 +100,7 @@ def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, An
 
 
 def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the first item that AWS describes, or an empty dictionary if it describes none."""
+    """Return the first item that AWS describes; an empty dictionary if none or if a call fails."""
     try:
         return next(iter(find()), {})
     except NO_ANSWER as error:

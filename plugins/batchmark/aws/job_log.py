@@ -40,9 +40,9 @@ class MarkedLine(NamedTuple):
 def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -> str:
     """Return the last lines of a log stream, each ending in a line feed.
 
-    `most_bytes` limits their size, counted as CloudWatch does for its pages of 1 MB, so that many
-    short lines need no extra pages. If earlier lines are omitted, the first line says so. The
-    result is empty if the stream does not exist.
+    `most_bytes` limits their size, including the 26 bytes that CloudWatch counts for each event,
+    and thereby the number of its 1 MB pages. If earlier lines are omitted, the first line says so.
+    The result is empty if the stream does not exist.
     """
     pages: deque[bytes] = deque()
     left = most_bytes
@@ -79,9 +79,9 @@ def marked_lines(
 ) -> Iterator[MarkedLine]:
     """Yield the stream's lines that begin with one of MARKS or contain a metric's mark, in order.
 
-    CloudWatch filters them, so other lines cost little, and only one page is held in memory. An
-    event can have several lines; a carriage return, as in progress bars, also ends a line. Invalid
-    Unicode is replaced. With `numbered`, all lines are read in order to number the marked ones.
+    CloudWatch does the filtering unless `numbered` is set; then all lines are read in order to
+    number the marked ones. Only one page is held in memory. An event can have several lines; a
+    carriage return, as in progress bars, also ends a line. Invalid Unicode is replaced.
 
     Raises:
         BotoCoreError, ClientError: the stream does not exist or access is denied.

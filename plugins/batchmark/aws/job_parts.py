@@ -1,7 +1,8 @@
 """Describes an array or multi-node job as a single job that includes its children.
 
 An array job's parent has neither a container nor a log, and stays PENDING while its children run.
-Batch gives the children no tags, so only the parent is ever terminated.
+Batch gives the children no tags, and Airflow may only terminate tagged jobs, so only the parent is
+ever terminated.
 
 A multi-node job has neither a container nor a log; its main node has both, and is its only child
 here. Batch derives the job's state from the main node. Other nodes are not described, because the
@@ -43,11 +44,12 @@ def occupies_instance(job: Mapping[str, Any]) -> bool:
 
 
 def with_children(parent: JobDescription, children: Sequence[JobDescription]) -> JobDescription:
-    """Merge an array job with its children; the result has the slowest child's state.
+    """Merge an array job with its children; until it finishes, it has its slowest child's state.
 
     It has the container and, once finished, the attempts and times of the most informative child:
     the first one or, if the job failed, the one that failed first. A child that lost its host takes
-    precedence over those that waited in vain for it.
+    precedence over those that waited in vain for it. If children are missing, the parent is
+    returned unchanged.
     """
     if not children or len(children) < len(child_ids(parent)):  # not all are there yet
         return parent
@@ -106,7 +108,7 @@ def job_id_of(node_or_job_id: str) -> str:
 
 
 def with_main_node(job: JobDescription, nodes: Sequence[JobDescription]) -> JobDescription:
-    """Add the main node's container and attempts to a multi-node job, if it has a main node yet."""
+    """Add the main node's container and attempts to a multi-node job, if `nodes` contains it."""
     if not nodes:
         return job
     (node,) = nodes

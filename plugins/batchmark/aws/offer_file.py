@@ -1,6 +1,6 @@
 """Reads a region's On-Demand prices from AWS's public EC2 price list file.
 
-It reads the CSV file line by line, because the JSON file is a single object of about 400 MB.
+The CSV file is read line by line; the JSON file would be a single object of about 400 MB.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GZIP = b"\x1f\x8b"
 def prices_of_file(path: Path, *, region: str, instance_types: Iterable[str]) -> PriceTable:
     """Read prices for all sizes of the given types' families and of supported GPU families.
 
-    The table has no Spot prices. Its notes explain why any of the given types have no price.
+    The table has no Spot prices. Its notes say which types have no On-Demand price, and why.
 
     Raises:
         PriceError: the file can't be read, isn't an AWS price list, or has none of these prices.

@@ -53,7 +53,7 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Fetch current prices for these instance types; the table's notes name those without a price.
+    """Fetch these types' current prices; the table's notes name those without an On-Demand price.
 
     Raises:
         PriceError: no types were given, or AWS lists no price for any of them.
@@ -155,7 +155,7 @@ def _clause(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Update a region's price table; return 1 if the region is unknown or there are no prices."""
+    """Update a region's price table; return 1 if the region is unknown or no prices were read."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (default: %(default)s)")
     parser.add_argument("--file", type=Path, help="table to write (default: the committed one)")

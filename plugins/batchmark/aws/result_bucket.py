@@ -53,7 +53,7 @@ def rerun_name(number: int) -> str:
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Return the key of a target's current noise table; calibrations also keep their own tables."""
+    """Return the key of the noise table that is in use for a target, suite and data type."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
@@ -79,14 +79,14 @@ def browser_endpoint(client: Any) -> str:
 
 
 class _Naming(BaseModel):
-    """The identifying fields shared by plans, bookings and collected runs."""
+    """The fields of a plan, booking or collected run that show which run it belongs to."""
 
     run_id: str | None = None
     spending_key: str | None = None
 
 
 class Bucket:
-    """Accesses the result bucket's objects. Writing to an existing key replaces its object."""
+    """The result bucket. Unless a condition forbids it, writing to a key replaces its object."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
@@ -215,7 +215,7 @@ class RunStore(Bucket):
         return f"runs/{self.name}/"
 
     def _has_begun_in(self, folder: str) -> bool:
-        """Whether the folder's booking or collected run names this run; old plans name none."""
+        """Whether the folder's booking or collected run has this run's ID, which old plans lack."""
         plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
         found = (self.record(_Naming, key) for key in keys if key)

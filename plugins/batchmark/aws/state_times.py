@@ -31,9 +31,9 @@ def state_times(
 ) -> dict[str, dict[str, datetime | None]]:
     """Return when each job last became RUNNABLE and STARTING, to the second, as StoredJob fields.
 
-    The times come from EventBridge's log group. If an event is missing, its time is None, because
-    reports can do without it. `created_at` is when the first job was created, and `stopped_at` is
-    when the last one stopped.
+    The times come from `group`, the log group of EventBridge's rule. A time is None if its event is
+    missing or the log can't be read. `created_at` is when the first job was created, and
+    `stopped_at` is when the last one stopped.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:

@@ -35,7 +35,7 @@ class Newest:
     correlation: float  # of neighbouring figures; 0 unless there is surely one
 
     def tail(self, log_value: float) -> float:
-        """Return the probability that noise alone produces a figure at least as slow."""
+        """Return the probability that noise alone produces a figure at least this slow."""
         return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
     def evidence(self, log_shift: float, logs: Array) -> float:
@@ -58,8 +58,9 @@ def search(
     """Find the changes in each series.
 
     Series are finite logs in run order, each of shape (n,). `fresh` says which series include fresh
-    jobs, and `evidence` says how much each series needs. Shifts below `least_log_shift` are not
-    changes and, with `hindsight`, neither are those that later runs do not confirm.
+    jobs, and `evidence` how much evidence a change in each series needs. Shifts up to
+    `least_log_shift` are not changes and, with `hindsight`, neither are those that later runs do
+    not confirm.
     """
     searches = chain.from_iterable(_searched(series, priors, fresh, evidence, least_log_shift))
     return [still_shown(one.values, one.found) if hindsight else one.found for one in searches]
@@ -71,9 +72,9 @@ def newest(
     fresh: Sequence[bool],
     evidence: Sequence[float],
 ) -> list[Newest | None]:
-    """Return the evidence in each series' newest figures; None if its last level is too recent.
+    """Return the evidence in each series' newest figures; None if none could begin a new level.
 
-    Takes the same arguments as `search`.
+    The arguments are those of `search`.
     """
     searched = _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
     return list(chain.from_iterable(map(_newest_figures, searched)))

@@ -102,7 +102,7 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 
 
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
-    """Collect conditions by run ID and target, leaving out fresh jobs, as the series do.
+    """Collect conditions by run ID and target, leaving out those of fresh jobs.
 
     `rows` come from the history and have its `COLUMNS`; any value can be missing.
     """

@@ -1,7 +1,7 @@
 """Detects level changes and recoveries in the histories of many series.
 
-Runs call `detect_changes`. `detect` does the same for plain numbers, for harnesses that evaluate
-detectors. The search itself is in `change_points`, `noise_model` and `steps`.
+Runs call `detect_changes`. `detect` is its counterpart for plain numbers, used by harnesses that
+evaluate detectors. The search itself is in `change_points`, `noise_model` and `steps`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def detect_changes(
     """Find all level changes, in both directions, that later runs don't refute.
 
     The more series there are, the more evidence each needs, to keep false alerts as rare as the
-    settings demand. `priors` contains the calibrated noise of times.
+    settings demand. `priors` contains the calibrated noise of series of times.
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
@@ -200,8 +200,8 @@ def controlled_false_discoveries(
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
     """Yield a change point for each series of times that has returned to its pre-alert level.
 
-    `slower` contains the change points of open alerts. Common shifts are left to the search,
-    because noise alone can bring a single row back for three runs.
+    `slower` contains the change points of alerts that can still recover. Common shifts are left to
+    the search, because noise alone can bring a single row back for three runs.
     """
     by_key = {history.key: history for history in histories}
     for point in (one for one in slower if not one.common):

@@ -238,7 +238,7 @@ class Evidence:
         return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield the row and length of each end's strongest stretch that proves a new level."""
+        """For each last run, yield row and length of the strongest stretch that proves a level."""
         lengths = np.arange(1, MOST_AFTER + 1)
         usable = lengths >= self.candidates.least_after[rows, None]
         hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))

@@ -190,13 +190,11 @@ class Confirmation(Record):
         "slower level"
     )
     run_id: Shown = Field(description="ID of the run, or of the first one if there are several")
-    expected: float = Field(gt=0, description="the previous level, in seconds")
+    expected: float = Field(gt=0, description="the previous level, in the units of `Level.median`")
     suspect: float = Field(
-        gt=0, description="the run's figure, or the median figure of several runs, in seconds"
+        gt=0, description="the run's figure, or the median figure of several runs"
     )
-    reruns: tuple[float, ...] = Field(
-        description="the fresh jobs' figures in job order, in seconds"
-    )
+    reruns: tuple[float, ...] = Field(description="the fresh jobs' figures in job order")
     job_ids: tuple[Shown, ...] = Field(description="IDs of the fresh jobs")
     hosts: int | None = Field(
         description="number of instances that the fresh jobs ran on; null if unknown"
@@ -259,7 +257,7 @@ class Change(Record):
     usd_per_month: float | None = Field(
         description="additional monthly cost of an instance that is busy all month (730 "
         "hours), summed over the targets, assuming that the rows that moved take "
-        "equal shares of its time; negative for a saving; null without a price"
+        "equal shares of its time; negative for a saving; null if unknown"
     )
     usd_reason: Shown | None = Field(default=None, description="why the cost is not known")
 

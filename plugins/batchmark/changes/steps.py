@@ -93,7 +93,10 @@ def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange
 
 
 def _strength(before: Array, after: Array) -> float:
-    """Return Student's t between two levels, with outliers clipped, divided by the t required."""
+    """Return Student's t between two levels, with outliers clipped, divided by the t required.
+
+    Infinite if the new level is too recent to be dropped.
+    """
     if after.size < SETTLED_AFTER:
         return np.inf
     degrees = before.size + after.size - 2

@@ -48,9 +48,9 @@ class Suspect(Record):
     series: SeriesKey
     run_id: str = Field(description="ID of the run, or of the first one if there are several")
     kind: Literal["run", "level"]
-    expected: float = Field(gt=0, description="the previous level, in seconds")
+    expected: float = Field(gt=0, description="the previous level, in the units of `Level.median`")
     seconds: float = Field(
-        gt=0, description="the run's figure, or the median figure of several runs, in seconds"
+        gt=0, description="the run's figure, or the median figure of several runs, in those units"
     )
 
     @property
@@ -59,7 +59,7 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, why some can't be measured again, and which series are hard to watch."""
+    """A run's suspects, why some can't be measured again, and which series are autocorrelated."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()
@@ -157,7 +157,10 @@ def suspects_among(
 
 
 def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float, Suspect]:
-    """Return the newest figures' probability under noise alone, and those figures as a suspect."""
+    """Return the newest figures' probability under noise alone, and those figures as a suspect.
+
+    The probability is 1 if fresh jobs already ran in too many of the newest runs.
+    """
     line = ledger(history)
     value = float(line.logs[-1])
     shift = value - one.log_level
@@ -197,7 +200,7 @@ def verdict(
     hosts: int | None,
     other_hosts: int | None = None,
 ) -> Confirmation:
-    """Judge a suspect by its fresh jobs' figures, in seconds.
+    """Judge a suspect by its fresh jobs' figures.
 
     `before` is the evidence without those figures, and `shown` contains changes found with them.
     `hosts` is the number of instances that the jobs ran on, and `other_hosts` is how many of these

@@ -44,9 +44,9 @@ def check_environment(
 ) -> EnvironmentCheck:
     """Check these targets; a question gets the status 'not checked' if AWS doesn't answer it.
 
-    `nodes` is the size of a multi-node target's largest job. With `foreign`, nothing is compared
-    with the published configuration; with `own_jobs`, everything is, except for what the job
-    definitions request.
+    `nodes` is the size of a multi-node target's largest job. With `foreign`, others made the queues
+    and job definitions, so nothing is compared with the published configuration; with `own_jobs`,
+    everything is, except for what the job definitions request.
     """
     chosen = {name: config.targets[name] for name in targets}
     shown = ", ".join(chosen)

@@ -26,7 +26,7 @@ def file_system_resources(
 
 
 def _judge(described: Mapping[str, Any], live_jobs: int, judge: Judge) -> Resource:
-    """Judge a file system: in use while its run (or, if it has none, any of our jobs) is live."""
+    """Judge a file system by its run's state and its age; if it names no run, by our live jobs."""
     run, limits = run_of(file_systems.tags_of(described)), judge.limits
     seen = Resource(
         kind="file system",

@@ -75,7 +75,10 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
-    """Check the image's scan results. DescribeImages would not report newer kinds of scans."""
+    """Check the image's scan findings; return None if a local cloud has none.
+
+    Unlike DescribeImageScanFindings, DescribeImages does not report newer kinds of scans.
+    """
     check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(

@@ -1,6 +1,7 @@
 """Finds billed resources that no Airflow run needs, and ends them where allowed.
 
-Only resources with the installation's tag are ended, and only after their grace period.
+Jobs, instances and file systems are ended only if they have the installation's tag, and only after
+their grace period.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _end_instance(client: Clients, instance_id: str) -> str:
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """List each queue's jobs: live and array jobs from DescribeJobs, others from ListJobs."""
+    """List queues' recent jobs: live and array jobs from DescribeJobs, others from ListJobs."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):

@@ -24,8 +24,8 @@ def check_amis(environment: BatchEnvironment) -> Iterator[Check]:
     """Check each AMI that Terraform chose; user-supplied and foreign AMIs are skipped.
 
     The check fails if jobs share a GPU through MPS and the AMI lacks the MPS daemon's folder,
-    because the jobs would measure nothing. Batch reports `batchImageStatus` only for AMIs that it
-    chose itself.
+    because the jobs would measure nothing. Batch's own `batchImageStatus` can't be used: it covers
+    only AMIs that Batch chose.
     """
     for (image_type, used), targets in _chosen_by_terraform(environment).items():
         recommended, own = (_PARAMETERS[image_type] + name for name in ("recommended", used))

@@ -1,4 +1,4 @@
-"""Checks whether any run needs the EKS cluster's GPU node, because it is billed while it exists."""
+"""Checks whether any run needs the EKS cluster's GPU node, which is billed while it exists."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
     """Check that each quota allows one job of every target, separately and all at once.
 
     All nodes of a multi-node job count. A quota that is too small for a target fails only if
-    the target has no other purchase option. Other usage of the quota is not considered.
+    the target can't start with another purchase option either. Other usage of the quota is not
+    considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
     can_start = set()  # as far as is known

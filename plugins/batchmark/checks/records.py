@@ -20,7 +20,7 @@ class Check(Record):
     name: str
     target: str = Field(description="one or more targets, or 'all'")
     status: Status = Field(
-        description="'not checked' if AWS did not respond, which never counts as ok"
+        description="'not checked' if there was no answer, which never counts as ok"
     )
     seen: str
     remedy: str = ""

@@ -25,7 +25,7 @@ MANIFESTS = (
 
 
 class Waiting(NamedTuple):
-    """A pod that hasn't started, with the reason and the time when it began waiting."""
+    """A pod that hasn't started or a job that lacks pods, with its creation time and the reason."""
 
     name: str
     since: datetime
@@ -34,7 +34,7 @@ class Waiting(NamedTuple):
 
     @property
     def is_starting(self) -> bool:
-        """Whether the pod is starting on its node; pulling the image takes minutes."""
+        """Whether the pod is starting on its node, which takes minutes if it pulls the image."""
         return self.reason == "ContainerCreating"
 
 

@@ -43,7 +43,7 @@ class Published(Record):
 
 
 class ComputeEnvironments(Record):
-    """Compute environment names, as in AWS_BATCH_CE_NAME; null for unused purchase options."""
+    """Names of compute environments, as in AWS_BATCH_CE_NAME; null for unused purchase options."""
 
     spot: Line | None
     on_demand: Line | None

@@ -224,7 +224,7 @@ def _figure(
 
 
 def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
-    """Return the figures of similar size in ascending order, each under ten times the last."""
+    """Return the figures of similar size in ascending order, each under ten times the previous."""
     found: list[Estimate] = []
     known = [estimate, *(one for one in beside if one)]
     for one in sorted(known, key=lambda one: abs(one.value)):

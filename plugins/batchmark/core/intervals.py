@@ -30,7 +30,7 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure, in the unit of its field, with its interval or the reason why it has none."""
+    """A figure, in the unit of the field that holds it, with its interval or why it has none."""
 
     value: float
     interval: Interval | None

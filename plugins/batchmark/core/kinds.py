@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """The properties of a DAG's runs."""
+    """One of Batchmark's DAGs, with the properties of its runs."""
 
     dag_id: str
     title: str  # as Airflow shows it

@@ -88,7 +88,7 @@ def names_of_task(job_name: str, run_id: str) -> str:
 
 
 def full_name(job_name: str, run_id: str, number: int) -> str:
-    """Return the name of a task's job: the same for retries, but new once the task is cleared."""
+    """Return a job's full name; `number` is its task's generation or, on Kubernetes, its try."""
     return f"{names_of_task(job_name, run_id)}{number}"
 
 

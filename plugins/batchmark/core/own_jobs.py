@@ -84,7 +84,7 @@ class ComparisonRun(Options):
         '{"name": "old", "job_queue": "images", "job_definition": "resize:7"}; optional fields '
         "are parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
         "output, output_sha256 and shell. The job definitions must be listed in Terraform. "
-        "Anyone who may start this DAG can run any command with their IAM roles.",
+        "Anyone who may start this DAG can run any command with those definitions' IAM roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(

@@ -1,4 +1,4 @@
-"""Delivers messages, recording each attempt before and afterwards so that none is sent twice."""
+"""Delivers messages, recording each attempt before and after it so that none is delivered twice."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def deliver(
     now: datetime,
     longest_try: timedelta,
 ) -> RunMessage:
-    """Send a run's message to the channels that still need it; return the updated message.
+    """Send a run's message to those of `channels` that still need it; return the updated message.
 
     `send` returns a channel's receipt. It raises UnsureError if the message might have been sent,
-    and another AlertError if it certainly was not. An attempt that began more than `longest_try`
-    ago and has no outcome is considered dead.
+    and another AlertError if it certainly was not. An attempt that has no outcome and began at
+    least `longest_try` ago is marked as unsure and not repeated.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):

@@ -72,7 +72,7 @@ class _Merger:
         self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
 
     def add_regression(self, change: Change) -> None:
-        """Open an alert, or add new series to the change's existing alert."""
+        """Open an alert or add series to an existing one, if the change is worth announcing."""
         relevant = self._settings.worth_telling(change)
         if relevant is None:
             return

@@ -85,7 +85,7 @@ class Joined(Record):
 
 
 class Alert(Record):
-    """The only alert for a regression, even if later runs see the regression differently."""
+    """An alert about a regression. Later runs that see it differently don't open another one."""
 
     id: Shown
     change: Change
@@ -139,7 +139,7 @@ class Alert(Record):
     def join(self, joined: Joined) -> Alert:
         """Return the alert with the series that joined it, or unchanged if it already has them.
 
-        The other series get the later run's figures, so that all are based on the same runs.
+        Its other series get the later run's figures, as far as that run lists them.
         """
         points, new = _by_series(self.change.points), _by_series(joined.points)
         if new.keys() <= points.keys():
@@ -166,7 +166,10 @@ class Alert(Record):
         return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
 
     def recover(self, found: Recovery) -> Alert:
-        """Return the alert with more series recovered; if a person closed it, it stays closed."""
+        """Return the alert with more series recovered; if enough are, its state is `recovered`.
+
+        An alert that a person called invalid stays invalid.
+        """
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
         alert = self.model_copy(update={"back": back, "cures": cures})
@@ -192,7 +195,7 @@ class Improvement(Record):
 
 
 def change_id(change: Change) -> str:
-    """Derive an ID from a change's series and first run, so that a retry writes the same object."""
+    """Derive an ID from a change's kind, series and first run; a retry gets the same ID."""
     series = sorted(point.series.model_dump_json() for point in change.points)
     text = "\n".join((change.kind, change.first_run_id, *series))
     return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -30,7 +30,7 @@ def subject_line(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Return a text's size in bytes in the JSON that Airflow's SNS hook sends: 'µ' takes six."""
+    """Return a text's size in bytes in the JSON that Airflow's SNS hook sends; 'µ' takes six."""
     return len(json.dumps(text))
 
 

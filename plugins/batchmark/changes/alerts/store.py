@@ -95,7 +95,7 @@ class AlertStore:
             ) from None
 
     def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:
-        """Change a run's message, just as `change_alert` changes an alert."""
+        """Change a run's message like `change_alert`, but raise KeyError if there is none."""
         return self._change(self.message_key(run_id), RunMessage, change)
 
     def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:

@@ -68,7 +68,7 @@ def diagnose(
 
     Never raises. `queue` is a name or an ARN, and `client` creates clients for its region. `job`
     has the format of DescribeJobs; the default is the job that has waited longest or, if none is
-    waiting, `job_definition`. EventBridge logs Batch's events to `events_log_group`.
+    waiting, a new job from `job_definition`. EventBridge logs Batch's events to `events_log_group`.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)

@@ -109,7 +109,7 @@ def max_vcpus_reached(subject: Subject, environment: Described) -> Finding | Non
 
 @in_each_environment
 def missing_from_cluster(subject: Subject, environment: Described) -> Finding | None:
-    """Find instances that never joined their ECS cluster, or whose agent is disconnected."""
+    """Check if no instance has joined the ECS cluster, or if all ECS agents are disconnected."""
     registered = {
         instance["ec2InstanceId"]: instance["agentConnected"]
         for instance in _container_instances(subject, environment)

@@ -108,7 +108,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """Find older waiting jobs: a queue without a scheduling policy is first in, first out."""
+    """Find older waiting jobs, which go first in a queue without a scheduling policy."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return

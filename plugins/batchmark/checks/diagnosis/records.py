@@ -80,7 +80,7 @@ REMEDIES: Mapping[Cause, str] = {
 
 
 class Finding(Record):
-    """A cause that prevents a job from starting, or would prevent the next one."""
+    """A proven or suspected reason why a job isn't starting, or why the next one wouldn't."""
 
     cause: Cause
     certain: bool = Field(

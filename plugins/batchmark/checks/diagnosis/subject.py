@@ -32,7 +32,7 @@ class Needs(NamedTuple):
 
 @dataclass
 class Subject:
-    """Data shared by all questions. `client` returns the boto3 client for a service name."""
+    """Data that a diagnosis's questions share. `client` returns the boto3 client for a service."""
 
     client: Clients
     now: datetime
@@ -78,7 +78,7 @@ class Subject:
         return list(all_pages(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
     def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
-        """Yield the candidates' findings, certain only if every candidate is surely blocked."""
+        """Yield each candidate's finding, certain only if every candidate is surely blocked."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         for obstacle in filter(None, obstacles):

@@ -94,5 +94,5 @@ class FileSystemWorst(Record):
 
 
 def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
-    """Return the exact storage cost in a month of `days` days; the default, 28, costs the most."""
+    """Return the exact cost of `seconds` of storage in a month of `days` days; 28 cost the most."""
     return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)
