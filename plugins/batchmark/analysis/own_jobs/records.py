@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline that covers all jobs and the upper end of any interval."""
+        """Time of the longest job, or the interval's upper end if longer; None if unknown."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -185,7 +185,8 @@ class OwnJobStudy(Study):
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
-        default=False, description="whether this is a comparison, whose queues others may also use"
+        default=False,
+        description="whether this is a comparison of existing queues, which others may also use",
     )
     sides: tuple[JobSide, ...]
     duels: tuple[Duel, ...] = Field(

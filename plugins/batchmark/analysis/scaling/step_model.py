@@ -113,7 +113,7 @@ def step_of(one: Measured) -> Step:
 def fit(
     steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
 ) -> StepModel | str:
-    """Fit the model, or return why that is impossible. Only multi-node steps use the links."""
+    """Fit the model, or return why that is impossible. One-node steps don't use the network."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
     fitted = {step.nodes for step in remote}
