@@ -185,7 +185,7 @@ class Store:
 
 
 class Gate:
-    """A lock that many threads can share or one can hold exclusively; exclusive use comes first."""
+    """A lock that many threads can share or one can hold exclusively; the latter has priority."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

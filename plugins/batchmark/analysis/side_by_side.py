@@ -177,7 +177,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
 
 
 class _Extent(NamedTuple):
-    """How much of a row a target measured: the number of jobs by outcome, and of samples."""
+    """How thoroughly a target measured a row: numbers of jobs, by outcome, and of samples."""
 
     measured: int  # jobs
     unsettled: int  # jobs whose times did not settle, which may be chance

@@ -48,7 +48,7 @@ class PricedTarget:
 
     @cached_property
     def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, or None if there is none or anything relevant has changed since it."""
+        """The calibration, or None if there is none or anything relevant has changed since."""
         if self.calibration is None or self.calibration.changes_since(self.pooled):
             return None
         return self.calibration

@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """Time of the longest job, or the interval's upper end if longer; None if unknown."""
+        """The longest job's time, or the interval's upper end if longer; None if unknown."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -148,7 +148,7 @@ class DeadlineStep(Record):
         "longer"
     )
     target: str = Field(
-        description="the cheapest side; if there are rivals, the one with the lowest figure"
+        description="side with the lowest cost, whether or not the difference is clear"
     )
     rivals: tuple[str, ...] = Field(
         default=(), description="other sides that meet the deadline and aren't known to cost more"

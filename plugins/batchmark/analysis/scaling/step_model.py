@@ -99,7 +99,7 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Build a step. For lack of better data, both of its parts vary like the whole step."""
+    """Build a step. For lack of better data, its local part gets the whole step's relative noise."""
     point, split = one.point, one.point.split
     assert split is not None  # noqa: S101 - checked before
     total = _with_draws(one.median)
@@ -144,7 +144,7 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Check whether computing hides the whole exchange, so that any added time is within noise."""
+    """Check whether computing hides the exchange, leaving at most noise or 1 % of the step."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 
