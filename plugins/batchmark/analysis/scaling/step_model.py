@@ -99,7 +99,7 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Build a step. For lack of better data, its local part gets the whole step's relative noise."""
+    """Build a step. For lack of better data, `local` gets the whole step's relative noise."""
     point, split = one.point, one.point.split
     assert split is not None  # noqa: S101 - checked before
     total = _with_draws(one.median)
