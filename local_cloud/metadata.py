@@ -38,8 +38,8 @@ class HostMetadata:
 
     Args:
         reclaim_time: returns when an ECS task's host will be reclaimed, or None if it won't be.
-        runs: returns whether an ECS task is running. Requests with an unknown task id get 404, and
-            only the task itself knows its id.
+        runs: returns whether an ECS task is running; requests for any other task id get 404. Only
+            the task itself knows its id.
     """
 
     def __init__(
@@ -115,7 +115,10 @@ class TaskMetadata:
         return answer(environ, start_response)
 
     def _describe(self, task_id: str, *, of_task: bool) -> dict[str, Any] | None:
-        """Describe a task or its container; if it is a process, only its address is known."""
+        """Describe a task or its container, or return None if the task is unknown.
+
+        For a task that runs as a process, only the address is known.
+        """
         inspected = self._runtime.inspect(task_id)
         address = self._address(task_id) or address_in(inspected or {})
         networks = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": [address]}]}

@@ -25,7 +25,7 @@ def read_prices(path: Path) -> Prices:
     """Read a price table in Batchmark's format.
 
     Raises:
-        ValueError: the file is not a price table; the message says why.
+        ValueError: the file can't be read or is not a price table; the message says why.
     """
     try:
         table: dict[str, Any] = json.loads(path.read_bytes())

@@ -22,6 +22,8 @@ class RetriedRequests:
 
     On a busy machine a response can get lost. Terraform's provider then retries its `Create...` or
     `Delete...` call, which would fail because the resource already exists or no longer exists.
+
+    Batch calls, failed calls and calls with a large response are simply executed again.
     """
 
     def __init__(self, app: WSGIApplication) -> None:

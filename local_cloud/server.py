@@ -124,8 +124,8 @@ def serve(
 ) -> None:
     """Serve requests until `stop` is set, then end all jobs.
 
-    If that takes longer than 30 seconds, the process prints its threads' stacks and exits with
-    code 1.
+    If shutting down takes longer than 30 seconds, the process prints its threads' stacks and exits
+    with code 1.
 
     Raises:
         OSError: `record_calls` can't be written.

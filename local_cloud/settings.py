@@ -13,7 +13,7 @@ class Settings:
 
     `job_endpoint_url` is the URL at which jobs reach the server. `job_network` is the Docker
     network that containers join, or None for the host's network. Requests must be signed with
-    `secret`, which clients find in the file `credentials`; if None, signatures are not checked.
+    `secret`, which clients find in the file `credentials`, unless `secret` is None.
     Creating or deleting a file system takes `file_system_seconds`. Jobs that run as processes start
     in `job_dir`, or each in its own copy if `copy_job_dir` is set.
     """

@@ -34,7 +34,7 @@ def fill() -> None:
 
 
 def find(response: Response, name: str) -> Any:
-    """Return the budget with this name in the caller's account."""
+    """Return the caller's budget with this name, or raise NotFoundException."""
     budget = response.backend.budgets[response.current_account].get(name)
     if budget is None:
         raise NotFoundException(f"Unable to get budget: {name} - the budget doesn't exist.")
@@ -52,7 +52,7 @@ def set_tags(budget: Any, response: Response, parameter: str) -> None:
 
 
 def update_budget(self: Response) -> str:
-    """Replace a budget but keep its notifications and tags."""
+    """Replace a budget, keeping its notifications, tags and, if none is given, its time period."""
     new = self._get_param("NewBudget")
     budget = find(self, new["BudgetName"])
     budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget

@@ -27,7 +27,7 @@ def fill(prices: Prices | None) -> None:
 
 
 def answer_spot_prices(prices: Prices | None) -> None:
-    """Return Spot prices from the price file; moto returns 0.00001 USD for everything."""
+    """Make EC2 return the price file's Spot prices; moto returns 0.00001 USD for everything."""
     filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:
@@ -43,7 +43,7 @@ def answer_spot_prices(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Keep the descriptions of rules for groups and prefix lists, which moto drops."""
+    """Keep descriptions that moto drops: those of rules for groups and prefix lists."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 

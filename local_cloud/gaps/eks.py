@@ -218,7 +218,8 @@ def ec2_of(self: Response) -> Any:
 def check_node_groups() -> None:
     """Refuse node groups with contradictory sizes or a missing role.
 
-    As in EKS, groups that have a launch template get no disk size or remote access.
+    As in EKS, groups that have a launch template get no disk size or remote access. Updates are
+    kept so that DescribeUpdate finds them.
     """
     create: Callable[[Response], ActionResult] = EKSResponse.create_nodegroup
     update = EKSBackend.update_nodegroup_config

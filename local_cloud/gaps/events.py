@@ -67,7 +67,7 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver an event to SNS or, untransformed, to a log group; return False to let moto do it."""
+    """Deliver an event to SNS or, untransformed, to a log group; return False for other targets."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]

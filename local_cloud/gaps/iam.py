@@ -16,7 +16,7 @@ def fill() -> None:
 
 
 def policies_of_aws(self: IAMBackend) -> list[ManagedPolicy]:
-    """Return AWS's 1,580 managed policies in the backend of the `aws` partition, none in others.
+    """Return AWS's 1,580 managed policies for the `aws` partition's backend, and none for others.
 
     moto looks up an access key in every partition's backend and would load the policies for each
     of them, which would delay the first request by a second.

@@ -72,7 +72,7 @@ def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
 
 
 def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
-    """Store messages with the same timestamp, as PutLogEvents does."""
+    """Store messages that share a timestamp, as PutLogEvents does."""
     if stream.log_group.subscription_filters:
         stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
         return
@@ -138,7 +138,7 @@ def place_of(token: str) -> Place:
 
 
 def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
-    """Yield as many events as fit in one response, but at least one."""
+    """Yield as many events as `limit` and the response size allow, but at least one, if any."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
         left -= size(event)

@@ -1,8 +1,8 @@
 """Evaluates conditions in S3 bucket policies.
 
-Only conditions on TLS (`Bool`, `NumericLessThan`) are evaluated. A request over loopback counts as
-encrypted, so policies that require TLS don't have to be weakened. A statement with any other
-condition does not apply.
+Only conditions on TLS (`Bool`, `NumericLessThan`) are evaluated. Every request counts as encrypted,
+so policies that require TLS don't have to be weakened. A statement with any other condition does
+not apply.
 """
 
 from __future__ import annotations

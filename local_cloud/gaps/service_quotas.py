@@ -1,6 +1,6 @@
 """Adds EC2's vCPU quotas to Service Quotas, where moto has only VPC's.
 
-The quotas are far above anything that can run here, and usage is not counted.
+Unless a fault sets one, the quotas are far above anything that can run here. Usage is not counted.
 """
 
 from __future__ import annotations

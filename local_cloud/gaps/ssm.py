@@ -1,6 +1,6 @@
 """Makes Systems Manager return AWS's public parameters by name without listing them.
 
-The parameters include ECS's AMIs as JSON documents. Their values ship with moto.
+The parameters, whose values ship with moto, include ECS's AMIs as JSON documents.
 """
 
 from __future__ import annotations

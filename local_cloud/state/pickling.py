@@ -115,7 +115,7 @@ def private_key(der: bytes) -> Any:
 
 
 def remade_function(module: str, code: bytes) -> FunctionType:
-    """Rebuild a closure-free function from its code."""
+    """Rebuild a lambda that has no closure from its marshalled code."""
     return FunctionType(marshal.loads(code), vars(importlib.import_module(module)))  # noqa: S302
 
 

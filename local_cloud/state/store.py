@@ -46,8 +46,8 @@ class Store:
     """The backends' state on disk. `job_lock` guards every job's state.
 
     Raises:
-        StateError: another local cloud is using the folder, another version wrote it, or other
-            users can write to it.
+        StateError: the folder can't be used, e.g. because another local cloud is using it, another
+            version wrote it, or other users can write to it.
     """
 
     def __init__(self, folder: Path, job_lock: threading.RLock) -> None:
@@ -125,7 +125,7 @@ class Store:
             self._contents.written()
 
     def save_jobs(self) -> None:
-        """Write all jobs' state. Errors are only logged, and the next save tries again."""
+        """Write all jobs' state. Database errors are only logged, and the next save tries again."""
         try:
             self.commit(JOB_SERVICES)
         except sqlite3.Error as error:
@@ -185,7 +185,7 @@ class Store:
 
 
 class Gate:
-    """A lock that many threads can share or one can hold exclusively, which takes precedence."""
+    """A lock that many threads can share or one can hold exclusively; the latter has priority."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

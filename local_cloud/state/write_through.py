@@ -71,7 +71,7 @@ def reach_of(service: str | None, operation: str | None) -> Services | None:
 
 
 def is_reading(service: str | None, operation: str | None, method: str) -> bool:
-    """Return whether a call only reads; an unknown call is assumed to change something."""
+    """Return whether a call only reads, judged by its HTTP method (S3, unknown service) or name."""
     if service == "s3" or service is None:
         return method in ("GET", "HEAD", "OPTIONS")
     return operation is not None and operation.startswith(READING)

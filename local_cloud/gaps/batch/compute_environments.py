@@ -26,7 +26,7 @@ def role_arn(backend: BatchBackend, role: str) -> str:
 
 
 def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException if AWS would reject these computeResources."""
+    """Raise ClientException if a field of these computeResources is missing or invalid."""
     kind = str(resources.get("type"))
     required = ON_FARGATE if kind.startswith("FARGATE") else ON_INSTANCES
     missing = [field for field in required if resources.get(field) in (None, "", [])]
@@ -41,7 +41,7 @@ def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
 
 
 def check_references(backend: BatchBackend, resources: dict[str, Any]) -> None:
-    """Raise ClientException if the computeResources refer to anything that does not exist."""
+    """Raise ClientException if the instance profile, a security group or a subnet doesn't exist."""
     if role := resources.get("instanceRole"):
         profiles = backend.iam_backend.get_instance_profiles()
         if not any(role in (profile.arn, profile.name) for profile in profiles):

@@ -1,4 +1,4 @@
-"""Checks job definitions and submissions as AWS does."""
+"""Checks job definitions and submissions as AWS does, and manages their ECS task definitions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_environment(container: dict[str, Any]) -> None:
 
 
 def register_task_definition(ecs: EC2ContainerServiceBackend, definition: Any) -> None:
-    """Register the ECS task definition that corresponds to a single-container job definition."""
+    """Register an ECS task definition for a job definition, unless that is for multi-node jobs."""
     properties = definition.container_properties
     if properties is None:
         return

@@ -66,7 +66,7 @@ class Step(Record):
 
 
 class ColdStart(Record):
-    """A target's time and cost from job submission to steady state or the last known timestamp."""
+    """A target's cold start: the time and cost until steady state or the last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)
@@ -169,7 +169,7 @@ def _usd(seconds: float, price: PriceBasis) -> float | None:
 
 
 def _moments(job: JobRecord) -> list[datetime | None]:
-    """List a job's submission time and the end of each step.
+    """List a job's submission time and the end of each step; None for unknown timestamps.
 
     The container start comes from the ECS agent, or else from Batch's startedAt (RUNNING), which is
     slightly later.

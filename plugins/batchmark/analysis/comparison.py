@@ -4,7 +4,7 @@ Only rows that both targets measured are compared; all others are listed with th
 target's samples are pooled once and used for rows, whole jobs and crossovers.
 
 core/kinds lists the kinds of studies. Each kind has a package here that exports `STUDY`, its record
-class, and `find`, which builds a run's studies. Its package in report/ puts them into words.
+class, and `find`, which builds a run's studies. A package in report/ puts them into words.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Comparison(Record):
 
     @property
     def studied(self) -> tuple[Studied, ...]:
-        """The targets of all studies, which are reported alongside the pairs."""
+        """Every target that a study covers, with its suite and price."""
         return tuple(one for study in self.of(Study) for one in study.studied)
 
 
@@ -91,7 +91,7 @@ def compare(
     calibrations: Iterable[NoiseTable] = (),
     file_system_usd_per_hour: float | None = None,
 ) -> Comparison:
-    """Compare every GPU target with every CPU target for each suite and dtype.
+    """Compare GPU targets with CPU targets for each suite and dtype, and build the run's studies.
 
     Multi-node targets aren't paired, as they have their own studies. Users' own jobs get a
     study in addition to any pairs, because their targets need not be one GPU and one CPU target.

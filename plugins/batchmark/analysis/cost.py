@@ -42,7 +42,7 @@ class PriceBasis(Record):
     gpus: int | None = Field(
         default=None,
         description="number of GPUs in the instance, all of which are paid for even if a job "
-        "uses only one; null for a CPU instance",
+        "uses only one; null unless the jobs ran on a GPU",
     )
     note: str | None = Field(default=None, description="why there is no price")
 
@@ -76,7 +76,7 @@ class JobCost(Cost):
     )
     purchase_option: PurchaseOption | None
     seconds: float | None = Field(
-        description="charged time, summed over all nodes; null if Batch does not report it"
+        description="charged time, summed over all nodes; null if unknown"
     )
 
 
@@ -94,7 +94,7 @@ class Efficiency(Record):
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """Return a target's instance type with its prices, or without any if its jobs ran elsewhere."""
+    """Return a target's instance type and prices (none if it has no jobs or any ran elsewhere)."""
     wanted = target.instance_type
     telling = [job for job in target.jobs if not job.failed] or target.jobs
     seen_types = {job.instance_type for job in telling}

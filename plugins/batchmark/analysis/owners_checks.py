@@ -24,7 +24,7 @@ def size_of(parameters: Mapping[str, Parameter]) -> Size:
 
 
 def has_valid_results(job: CollectedJob) -> bool:
-    """Check whether a user's own job has valid results; jobs in other suites always do."""
+    """Check whether a user's own job has valid results; jobs in other suites count as valid."""
     measured = MeasurementStatus.MEASURED
     rows = job.document.measurements
     return job.document.own_job is None or any(row.status is measured for row in rows)
@@ -66,7 +66,7 @@ def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
 
 
 def _problem(found: Found) -> str | None:
-    """Return why a target's jobs of one size don't count, ignoring interrupted jobs."""
+    """Return why a target's jobs of one size don't count, or None; interrupted jobs are ignored."""
     ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:
@@ -78,7 +78,7 @@ def _problem(found: Found) -> str | None:
 
 
 def _output(found: Found) -> str | None:
-    """Return the output checksum shared by all jobs, or None if the owner specified it."""
+    """Return the jobs' common output checksum; None if there is none or the owner specified it."""
     for job, row in found:
         plan = job.planned.own_job
         if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):

@@ -120,7 +120,7 @@ class TargetJobs:
 
     @property
     def _telling(self) -> list[CollectedJob]:
-        """Jobs whose environment is known; a user's failed job might not have reported it."""
+        """Jobs with valid results, whose environment is known; all jobs if there are none."""
         return [job for job in self.jobs if has_valid_results(job)] or self.jobs
 
     def refusal(self) -> str | None:
@@ -262,7 +262,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """Return what must agree for jobs to be pooled; unknowns of users' own jobs are left out."""
+    """Return what must agree for jobs to be pooled, without unknown values of users' own jobs."""
     document = job.document
     environment = document.environment
     found = {

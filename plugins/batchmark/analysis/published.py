@@ -66,7 +66,7 @@ class PublishedRow(Times):
 
     @property
     def judged(self) -> bool:
-        """Whether the row can be judged: its times measure the work and don't repeat another's."""
+        """Whether the row can be judged: its times measure the work and aren't another row's."""
         return self.defect is None
 
 
@@ -98,7 +98,10 @@ class PublishedTable(Record):
         return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
-        """Find the matrix size above which the GPU leads; the smallest is timed with start-up."""
+        """Find the matrix size above which the GPU leads.
+
+        The smallest size's time includes start-up.
+        """
         rows = [row for row in self.rows if row.workload == "matmul"]
         sizes = [float(row.parameters["size"]) for row in rows]
         rng = np.random.default_rng(0)

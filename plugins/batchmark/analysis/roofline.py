@@ -44,9 +44,9 @@ class Roofline(Record):
 def roofline(
     row: Measurement, documents: Sequence[ResultDocument], seconds: Estimate
 ) -> Roofline | None:
-    """Return a row's rates, given its seconds per call; None if its work isn't counted.
+    """Return a row's rates and ceilings; None if its work isn't counted or it is multi-node.
 
-    Ceilings apply to one device, so multi-node rows have none.
+    Ceilings apply to one device. `seconds` is the row's time per call.
     """
     if row.scaling or not (row.flops or row.bytes_moved):
         return None

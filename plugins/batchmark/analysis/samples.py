@@ -263,7 +263,10 @@ class RowSamples:
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def _too_fast(self, roofline: Roofline) -> bool:
-        """Check whether the rate exceeds its ceiling; rows that might fit in a cache are exempt."""
+        """Check whether the rate exceeds its ceiling.
+
+        Memory-bound rows that might fit in a cache are exempt.
+        """
         cached = any((row.caches_filled or 0) < CACHED for row in self._rows)
         above = (roofline.share or 0) > ABOVE_CEILING
         return above and not (roofline.bound == "memory" and cached)

@@ -69,7 +69,7 @@ class Chosen:
 
     @cached_property
     def by_suite(self) -> dict[str, PricedTarget]:
-        """The target's jobs by suite; its name includes the run, so runs are resampled separately.
+        """The target's jobs by suite; the target is renamed so that runs are resampled separately.
 
         Raises:
             CollectError: the run has no such target or ran it on several instance types.
@@ -177,7 +177,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
 
 
 class _Extent(NamedTuple):
-    """The number of jobs that measured a row, and the number of samples they took."""
+    """How thoroughly a target measured a row: numbers of jobs, by outcome, and of samples."""
 
     measured: int  # jobs
     unsettled: int  # jobs whose times did not settle, which may be chance
@@ -211,7 +211,7 @@ class _Extent(NamedTuple):
 
 
 def _stopped(job: CollectedJob) -> bool:
-    """Check whether a job was stopped early; users' own jobs measure one size each by design."""
+    """Check whether a job was stopped early; users' own jobs, with one size each, don't count."""
     return job.document.status == "interrupted" and job.document.own_job is None
 
 

@@ -48,7 +48,7 @@ class PricedTarget:
 
     @cached_property
     def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, or None if there is none or anything relevant has changed since then."""
+        """The calibration, or None if there is none or anything relevant has changed since."""
         if self.calibration is None or self.calibration.changes_since(self.pooled):
             return None
         return self.calibration
@@ -79,7 +79,7 @@ def priced_targets(
     calibrations: Iterable[NoiseTable] = (),
     file_system_usd_per_hour: float | None = None,
 ) -> list[list[PricedTarget]]:
-    """Group comparable targets by suite and dtype, in the standard target order.
+    """Return a run's targets, grouped by suite and dtype and in the standard target order.
 
     A calibration applies only to the target, suite and dtype that it names.
     """

@@ -19,7 +19,7 @@ class Studied(NamedTuple):
 
 
 class Study(Record):
-    """Facts that answer one question about a run: figures with intervals but no prose."""
+    """The results that answer one question about a run; reports put them into words."""
 
     suite: str
 

@@ -100,7 +100,7 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_withdrawn(job: JobDescription) -> bool:
-    """Whether the task that submitted the job terminated it in order to resubmit it."""
+    """Whether the submitting task itself terminated the job, and therefore submits a new one."""
     reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
     return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
@@ -121,7 +121,8 @@ def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
 def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
     """Whether any job in these queues other than `but` occupies an instance.
 
-    An array job's parent stays PENDING while its children run, and ListJobs omits the children.
+    PENDING jobs are checked too: an array job's parent stays PENDING while its children run, and
+    ListJobs omits the children.
     """
     return any(
         occupies_instance(job) and job["jobId"] != but

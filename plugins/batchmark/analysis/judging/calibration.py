@@ -40,7 +40,7 @@ class CalibrationReport(Record):
 
 
 def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
-    """Measure the noise of every target that has enough jobs."""
+    """Measure each target's noise and run its A/A test, or state why that is impossible."""
     calibrations: list[Calibration] = []
     refused: list[str] = []
     for (suite, dtype), targets in group_jobs(run).items():

@@ -58,12 +58,12 @@ class RowNoise(Record):
     )
     source: NoiseSource = Field(description="the less reliable of the two targets' noise sources")
     note: str | None = Field(
-        default=None, description="why the row is undecided, and the source of the noise"
+        default=None, description="why the row is undecided, or why a calibration was not used"
     )
 
 
 class RowName(Record):
-    """Identifies a row: one point in a suite's grid."""
+    """A row's identity: one point in a suite's grid."""
 
     workload: str
     parameters: dict[str, Parameter]

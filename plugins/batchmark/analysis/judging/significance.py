@@ -62,7 +62,7 @@ ASSUMED = JobNoise(ASSUMED_LOG_SD, math.inf, "assumed")
 
 @dataclass(frozen=True)
 class Resolution:
-    """The smallest differences that a comparison of this many jobs per side can resolve."""
+    """The smallest differences that a comparison of two targets can resolve with their jobs."""
 
     first: JobNoise
     first_jobs: int
@@ -146,8 +146,8 @@ def largest_credible(known: JobNoise, jobs: int) -> float:
 def repeats_to_detect(change: float, floor: float) -> int:
     """Return the number of jobs per side that detect a relative change with probability POWER.
 
-    `floor` is the standard deviation from job to job, relative to the median; it counts as known
-    only as well as that many jobs would show it.
+    `floor` is the standard deviation from job to job, relative to the median. It is treated as
+    an estimate from one side's jobs.
     """
     log_sd = max(math.log1p(floor), LEAST_LOG_SD)
     both = float(stats.norm.isf(LEVEL / 2) + stats.norm.ppf(T_TEST_POWER))

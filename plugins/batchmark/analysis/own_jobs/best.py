@@ -52,7 +52,7 @@ def _best(
 
 
 def _usd_per_hour(side: JobSide) -> float | None:
-    """Return the hourly price, or None if a GPU side ran on the CPU (its cost is meaningless)."""
+    """Return the hourly price; None if there is none or a GPU side's jobs didn't run on a GPU."""
     fell_back = side.target.device == "cuda" and side.target.actual_device is not Device.CUDA
     return None if fell_back else side.price.usd_per_hour
 

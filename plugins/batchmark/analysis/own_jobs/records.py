@@ -71,7 +71,7 @@ class JobFigure(Record):
 
     @property
     def kept_seconds(self) -> float | None:
-        """The shortest deadline that covers all jobs and the upper end of any interval."""
+        """The longest job's time, or the interval's upper end if longer; None if unknown."""
         if self.seconds is None:
             return None
         interval = self.seconds.interval
@@ -148,7 +148,7 @@ class DeadlineStep(Record):
         "longer"
     )
     target: str = Field(
-        description="the cheapest side; if there are rivals, the one with the lowest figure"
+        description="side with the lowest cost, whether or not the difference is clear"
     )
     rivals: tuple[str, ...] = Field(
         default=(), description="other sides that meet the deadline and aren't known to cost more"
@@ -185,7 +185,8 @@ class OwnJobStudy(Study):
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
-        default=False, description="whether this is a comparison, whose queues others may also use"
+        default=False,
+        description="whether this is a comparison of existing queues, which others may also use",
     )
     sides: tuple[JobSide, ...]
     duels: tuple[Duel, ...] = Field(

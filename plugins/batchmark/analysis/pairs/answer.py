@@ -163,7 +163,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
-    """Return a call's time or cost on the GPU and the CPU, or an empty tuple if one is unknown."""
+    """Return a row's time or cost on the GPU and the CPU, or an empty tuple if one is unknown."""
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd

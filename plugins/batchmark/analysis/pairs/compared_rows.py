@@ -109,8 +109,8 @@ class TotalTime(Record):
     """The durations of whole jobs, including start-up, inputs, first calls and all samples."""
 
     span: Span = Field(
-        description="process: from process start to the end of the last row; batch_job: from "
-        "startedAt to stoppedAt"
+        description="process: from process start until the result document is complete; "
+        "batch_job: from startedAt to stoppedAt"
     )
     gpu_seconds: Estimate | None
     cpu_seconds: Estimate | None

@@ -65,7 +65,7 @@ class Crossover(Record):
 def find_crossovers(
     gpu: PricedTarget, cpu: PricedTarget, verdicts: Mapping[RowKey, RowVerdict]
 ) -> tuple[Crossover, ...]:
-    """Find the crossover for each workload, dtype and axis with two or more compared sizes.
+    """Find a crossover for each group of two or more compared rows that differ only in size.
 
     The rows' verdicts decide which target is ahead at a size. Their noise widens the interval by
     the job-to-job scatter that this run's own jobs do not show.
@@ -117,7 +117,7 @@ def _crossover(
 def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
     """Return the smallest number of calls for which a GPU job finishes first, start-up included.
 
-    Returns None if there is no such number, or if no job recorded its start-up time.
+    Returns None if there is no such number, or if no job of a target recorded its start-up time.
     """
     gpu_first, cpu_first = _one_call(gpu, "gpu"), _one_call(cpu, "cpu")
     if not (gpu.median and cpu.median and gpu_first and cpu_first):
@@ -171,7 +171,7 @@ def _in_seconds_and_usd(
     usd: tuple[float, float] | None,
     rows: Sequence[RowVerdict] = (),
 ) -> tuple[BreakEven, BreakEven | None]:
-    """Return the crossovers in seconds and in USD."""
+    """Return the crossovers in seconds and in USD; the latter is None without prices."""
     gpu, cpu = (curve for curve in curves if curve)
     seconds = break_even(sizes, gpu, cpu, [row.faster for row in rows] or None)
     if usd is None:

@@ -137,7 +137,7 @@ def _jobs_of_size(target: TargetJobs, row: Row) -> int:
 
 
 def few_whole_jobs_note(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
-    """Return a note that a target ran a user's own job too few times; each time is one sample.
+    """Return a note that a target ran a user's own job too few times; a job is only one sample.
 
     Args:
         jobs: number of valid jobs with this kind of start.
@@ -189,7 +189,7 @@ def _excludes_one(estimate: Estimate | None) -> bool:
 
 
 def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
-    """Yield notes on how many rows have each kind of warning; a row's details list its own."""
+    """Yield a note on each kind of warning, saying how many rows have it."""
     kinds = Counter(
         kind
         for key in map(row_key, rows)
@@ -203,7 +203,10 @@ def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
-    """State in how many rows each target is faster or cheaper; return None if there are no rows."""
+    """State in how many rows each target is faster or cheaper; return None if there are no rows.
+
+    If the GPU target ran on the CPU, state that instead.
+    """
     if not rows:
         return None
     if gpu.fell_back:

@@ -32,7 +32,7 @@ SPANS: tuple[Span, ...] = ("process", "batch_job")
 
 
 class UsedCalibration(Record):
-    """Identifies the noise table used to judge a target's rows; `runs/<run>/` holds a copy."""
+    """The identity of a noise table used to judge a target's rows; `runs/<run>/` holds a copy."""
 
     target: str
     run_id: str

@@ -1,4 +1,4 @@
-"""A third party's published scaling result: what it claims and what it leaves out."""
+"""A third party's published scaling result, with what its source claims about scaling."""
 
 from __future__ import annotations
 

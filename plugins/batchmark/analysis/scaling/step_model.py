@@ -99,7 +99,7 @@ class StepModel:
 
 
 def step_of(one: Measured) -> Step:
-    """Build a step. For lack of better data, both of its parts vary like the whole step."""
+    """Build a step. For lack of better data, `local` gets the whole step's relative noise."""
     point, split = one.point, one.point.split
     assert split is not None  # noqa: S101 - checked before
     total = _with_draws(one.median)
@@ -113,7 +113,7 @@ def step_of(one: Measured) -> Step:
 def fit(
     steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
 ) -> StepModel | str:
-    """Fit the model, or return why that is impossible. Only multi-node steps use the links."""
+    """Fit the model, or return why that is impossible. One-node steps don't use the network."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
     fitted = {step.nodes for step in remote}
@@ -144,7 +144,7 @@ def fit(
 
 
 def _hides_all(step: Step) -> bool:
-    """Check whether computing hides the whole exchange, so that any added time is within noise."""
+    """Check whether computing hides the exchange, leaving at most noise or 1 % of the step."""
     noise = step.total[0] - interval_of(step.total[1:]).low
     return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
 

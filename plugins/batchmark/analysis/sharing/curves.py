@@ -85,7 +85,7 @@ class Curve(Record):
 
 
 class Place(Record):
-    """A row's mode, form and replica count, read from its parameters."""
+    """How the replicas of a row share the device, read from the row's parameters."""
 
     mode: SharingMode
     replicas: int = Field(ge=1, le=MOST_REPLICAS)

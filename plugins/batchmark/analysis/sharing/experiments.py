@@ -28,7 +28,7 @@ class Experiment(Record):
         "disturbance"
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
-        description="others: another replica ended early, all of them stopped making steps, or "
+        description="others: another replica ended early, all others stopped making steps, or "
         "together they clearly made less than WORTH of the steps that they make undisturbed"
     )
     reason: str | None = Field(
@@ -88,7 +88,7 @@ def _others_throughput(
 
 
 def _stalled(samples: SharedSamples) -> bool:
-    """Check whether a window has no sample because the other replicas completed no step in it."""
+    """Check whether a job lacks a result because its other replicas stopped completing steps."""
     return any(
         row.sharing and row.status is MeasurementStatus.SKIPPED
         for _, row in samples.pooled.unmeasured

@@ -43,10 +43,11 @@ class ReplicaFigures(Record):
     slowest: StepTimes = Field(description="largest value of each quantile across the replicas")
     typical: StepTimes = Field(description="median of each quantile across the replicas")
     fairness_worst: float | None = Field(
-        description="Jain's fairness index of the steps in the least fair group of processes"
+        description="Jain's fairness index of the steps in the least fair group of processes "
+        "of any job"
     )
     fairness_median: float | None = Field(
-        description="median of Jain's fairness index across the groups of processes"
+        description="median of Jain's fairness index across all jobs' groups of processes"
     )
     longest_gap_seconds: float | None = Field(
         description="longest time without a finished step in any replica of any job"
@@ -139,7 +140,7 @@ def group_fairness(replicas: Sequence[Replica]) -> list[float]:
 def starved(row: Sharing, job_id: str) -> list[Starved]:
     """Find the replicas that starved in a job, each with its smallest share.
 
-    Only whole steps are counted, so one is added for a step that the window's edge may cut off.
+    Only whole steps are counted, so one is added in case the measurement ended during a step.
     """
     groups = _groups(row.replicas)
     found = []
