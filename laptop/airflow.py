@@ -67,7 +67,7 @@ class Airflow:
         return self.home / "passwords.json"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Return all of Airflow's configuration as variables; a user's airflow.cfg is ignored."""
+        """Return Airflow's settings, except its database, as variables; airflow.cfg is ignored."""
         axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,
