@@ -193,7 +193,7 @@ class AirflowClient:
         """Trigger a DAG run and return its id, which Airflow generates unless `run_id` is given.
 
         Raises:
-            LaptopError: Airflow rejected the parameters.
+            LaptopError: Airflow did not create the run.
         """
         answer = self.change(
             "POST",

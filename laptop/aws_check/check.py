@@ -83,7 +83,7 @@ class Check:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment with the check's region, minus unrelated Terraform settings."""
+        """This process's environment with the check's region, minus other Terraform settings."""
         kept = {
             name: value
             for name, value in os.environ.items()

@@ -225,7 +225,7 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
 
 
 def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
-    """Raise LaptopError if an unfinished check is in the way, or if there is none to continue."""
+    """Raise LaptopError if an unfinished check is in the way, or if one is needed but missing."""
     if unfinished is None and (order.resume or order.destroy):
         raise LaptopError(f"there is no unfinished check in {home} to continue or destroy")
     if unfinished and not (order.resume or order.destroy):

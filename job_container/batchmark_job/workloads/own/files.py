@@ -344,7 +344,7 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """Convert an optional function's result to an integer, since logarithms give fractions."""
+    """Round an optional function's result, such as n log n, down to an integer."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
