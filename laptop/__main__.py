@@ -1,4 +1,4 @@
-"""Runs the system on one machine as processes or containers; called by the Makefile."""
+"""Runs the system on one machine, or checks an AWS account; called by the Makefile."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Airflow:
         return self.home / "passwords.json"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Return all of Airflow's configuration as variables; a user's airflow.cfg is ignored."""
+        """Return Airflow's settings, except its database, as variables; airflow.cfg is ignored."""
         axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,
@@ -193,7 +193,7 @@ class AirflowClient:
         """Trigger a DAG run and return its id, which Airflow generates unless `run_id` is given.
 
         Raises:
-            LaptopError: Airflow rejected the parameters.
+            LaptopError: Airflow did not create the run.
         """
         answer = self.change(
             "POST",

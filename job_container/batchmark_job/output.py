@@ -110,7 +110,7 @@ class S3Output:
     def check(self) -> None:
         """Start and abort an upload, which needs write permission but leaves no object.
 
-        A denied request fails at once; one that gets no response is retried for half a minute.
+        A denied request fails at once; one that gets no response is retried several times.
         """
         target = {"Bucket": self.bucket, "Key": self.key}
         try:

@@ -60,7 +60,7 @@ class Recorder:
         return EXIT_ROW_FAILED if failed or (nothing and self.settings.job_id == BY_HAND) else 0
 
     def interrupt(self, received: signal.Signals) -> int:
-        """Write both finished and unfinished rows, and return the exit code."""
+        """Write all rows begun, unless close() is already writing; return the exit code."""
         if not self._closing.acquire(blocking=False):
             say(
                 f"batchmark-job: {received.name} arrived while the complete document was being "

@@ -56,7 +56,7 @@ def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int
 
 
 def place(points: Sequence[Point]) -> Place | None:
-    """Return where this process meets replicas in other containers, or None if there are none."""
+    """Return this process's place among replicas in other containers; None if there are none."""
     sharing = points[0].sharing
     if sharing is None or sharing.form == "processes":
         return None

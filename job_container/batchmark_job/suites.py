@@ -55,7 +55,7 @@ class Grid:
         """Return every combination, varying the dtype fastest; `dtypes` overrides the grid's own.
 
         Raises:
-            InputError: a workload or axis is unknown, or a value is out of range.
+            InputError: a workload or axis is unknown, an axis is missing, or a value out of range.
         """
         axes = find_workload(self.workload).axes
         known = [axis.name for axis in axes]

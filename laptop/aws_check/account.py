@@ -30,7 +30,7 @@ def find_account(clients: Clients, region: str) -> Account:
     """Identify the account and the caller.
 
     Raises:
-        LaptopError: there are no credentials, or they belong to the root user.
+        LaptopError: the account can't be accessed, or the credentials belong to its root user.
     """
     try:
         sts = clients("sts")
@@ -78,7 +78,7 @@ def refuse_free_plan(clients: Clients) -> None:
 
 
 def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
-    """Return these instance types' current prices, or the repository's if AWS doesn't respond."""
+    """Return these instance types' current prices or, if unavailable, those in this repository."""
     now = datetime.now(UTC)
     try:
         return fetch_prices(

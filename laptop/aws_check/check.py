@@ -83,7 +83,7 @@ class Check:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment, minus settings meant for other uses of Terraform."""
+        """This process's environment with the check's region, minus other Terraform settings."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -136,7 +136,7 @@ class Check:
         return answer
 
     def usd(self, instance_type: str, seconds: float) -> float:
-        """Return the On-Demand cost of running an instance for `seconds`, or 0 on a local cloud."""
+        """Return an instance's On-Demand cost for `seconds`; 0 if unknown or on a local cloud."""
         price = self.prices.on_demand.get(instance_type, 0.0) if self.account.on_aws else 0.0
         return price * seconds / SECONDS_PER_HOUR
 
@@ -159,7 +159,7 @@ class Part:
 
 
 def judge_answers(answers: Iterable[Answer]) -> Seen:
-    """Turn the environment check's results into a step's outcome.
+    """Summarise the environment check's results as what a step saw.
 
     Raises:
         StepError: at least one check failed.

@@ -118,7 +118,10 @@ def begin(check: Check, order: CheckOptions, budget: float) -> None:
     check.say(f"{where} up to {usd(found.usd)} (prices: {found.prices})")
     for part in found.parts:
         check.say(f"  {part}")
-    check.say(f"takes one to {2 + stacks} hours in AWS; at the end, destroys everything it created")
+    check.say(
+        f"takes one to {2 + stacks} hours in AWS; at the end, destroys everything it created, "
+        "unless KEEP=yes"
+    )
     if not order.yes and not confirmed():
         raise LaptopError("cancelled; nothing was created")
     if check.account.on_aws and order.image:
@@ -222,9 +225,9 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
 
 
 def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
-    """Raise LaptopError if an unfinished check is in the way, or if there is none to continue."""
+    """Raise LaptopError if an unfinished check is in the way, or if one is needed but missing."""
     if unfinished is None and (order.resume or order.destroy):
-        raise LaptopError(f"there is no unfinished check in {home}: start a new one")
+        raise LaptopError(f"there is no unfinished check in {home} to continue or destroy")
     if unfinished and not (order.resume or order.destroy):
         began = f"{unfinished.kept.began_at:%Y-%m-%d %H:%M %Z}"
         raise LaptopError(
@@ -278,7 +281,7 @@ def parse_parts(text: str) -> tuple[Part, ...]:
 
 
 def confirmed() -> bool:
-    """Ask the user whether to continue.
+    """Ask the user whether to continue, and return the answer.
 
     Raises:
         LaptopError: there is no terminal.

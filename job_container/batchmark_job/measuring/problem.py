@@ -52,7 +52,8 @@ class Problem:
     def bytes_to_evict(self, input_sets: int) -> int:
         """Return how many bytes to write between calls to evict a GPU's cache, or 0 to write none.
 
-        Evicting is necessary if even MOST_INPUT_SETS input sets can't fill the cache.
+        Evicting is necessary if even MOST_INPUT_SETS input sets don't fill the cache
+        CACHES_FILLED times.
         """
         if self.device != "cuda" or input_sets < MOST_INPUT_SETS:
             return 0

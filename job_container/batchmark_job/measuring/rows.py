@@ -128,7 +128,8 @@ class Row(MeasuredRow):
     ) -> tuple[Entry, Candidate | None]:
         """Run the trial, and return the entry with its results and the chosen candidate.
 
-        If the winner is slower than expected from the previous size, keep the better of two trials.
+        If the winner is far slower than the previous size's winner suggests, run a second trial and
+        keep the better of the two.
         """
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
@@ -146,7 +147,10 @@ class Row(MeasuredRow):
         return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
-        """End the row, as no candidate can compute it; the reason given is the worst outcome."""
+        """End the row, as no candidate can compute it.
+
+        The reason given is that of the candidates with the worst outcome, if there are any.
+        """
         if not entered:
             reason = f"{self.workload.name} has no implementation for {device}"
             self.give_up(MeasurementStatus.SKIPPED, reason)
@@ -205,7 +209,7 @@ class Row(MeasuredRow):
         return self.processes[index]
 
     def _check_first(self, turn: TurnSamples) -> bool:
-        """Record the only candidate's cold call; if its result is wrong, end the row."""
+        """Record the only candidate's cold call; if it is wrong, end the row and return False."""
         first = turn.cold
         assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)

@@ -1,4 +1,4 @@
-"""Functions that run in workers and load heavy libraries only there."""
+"""Functions that run in workers; libraries that are slow to load are loaded only there."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class Conditions(Model):
 
 
 class Measurement(Model):
-    """One workload at one point of its grid.
+    """One row: a workload with certain parameters, in a dtype.
 
     `samples_seconds` are the durations of warm calls, grouped by process and in the order in which
     they ran. `cold_seconds` is the duration of the implementation's first call, in a process that

@@ -1,4 +1,4 @@
-"""Declares each option once, in a model from which forms, plan records and flags are derived."""
+"""Declares each option once, in a model from which forms, plans and command lines are derived."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def option(
 
 
 class Options(Model):
-    """Options for a kind of run, or for one of its jobs."""
+    """Options for a kind of run, or for one job of such a run."""
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
         """Return why the options conflict, or None; `name` maps a field to its public name."""
@@ -50,7 +50,7 @@ class Options(Model):
 def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
     """Return each option's JSON Schema, keyed by name, with references resolved.
 
-    If a field is itself a record, each of its fields is an option.
+    If a field is itself a record, each of that record's fields is an option.
     """
     whole = model.model_json_schema()
     found = {}
@@ -74,7 +74,7 @@ def flags(model: type[Model]) -> dict[str, str]:
 
 
 def arguments(options: Options) -> list[str]:
-    """Return options as command-line arguments, omitting any whose value and default are empty."""
+    """Return options as command-line arguments, without nulls and empty lists that are defaults."""
     model = type(options)
     values, named = dict(_values(options)), flags(model)
     found = []

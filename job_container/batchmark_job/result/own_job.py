@@ -18,7 +18,7 @@ Start = Literal["cold", "warm"]
 
 
 class OwnersCheck(Model):
-    """The owner's check that the job's result is correct."""
+    """The outcome of the check that the job's owner chose for its result."""
 
     kind: Literal["exit_code", "command", "checksum"]
     passed: bool

@@ -86,7 +86,7 @@ class _Nodes(Options):
 
 
 class ScalingRun(_Step, _Nodes):
-    """Options for a run whose jobs differ in node count; the form shows _Nodes's fields first."""
+    """Options for a run with a job per node count or variant; forms show _Nodes's fields first."""
 
     learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,

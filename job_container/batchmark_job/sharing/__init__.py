@@ -1,1 +1,1 @@
-"""Measures the total throughput and individual slowdown of tasks that run at once on one device."""
+"""Measures the total throughput and individual slowdown of tasks that share one device."""

@@ -82,10 +82,10 @@ def measure(
     hear: Hear,
     gpu_uuid: str | None,
 ) -> Group:
-    """Run a group for about `seconds`, and return once all its processes have ended.
+    """Run a group for about `seconds`, or longer if steps are slow, and return its results.
 
     Raises:
-        StepError: a replica did not start.
+        StepError: a replica did not start, or could not be checked at the end.
         CannotMeasureError: MPS is not available.
     """
     with _environment(point, gpu_uuid) as environment:

@@ -155,7 +155,7 @@ class RemoteWorker(Worker):
         return self._receive(within_seconds)
 
     def end(self) -> None:
-        """End the worker and, unless it is lost, wait until it has freed its resources."""
+        """End the worker, and wait up to GRACE_SECONDS until it has freed its resources."""
         self._send("end")
         with contextlib.suppress(StepError):
             self._receive(0.0)

@@ -41,7 +41,7 @@ class Replicas:
         environment: Mapping[str, str],
         memory_limit_bytes: int | None,
     ) -> None:
-        """Start CUDA and run each replica's first steps.
+        """Prepare each replica, and run its first steps.
 
         Args:
             index: index of the implementation.

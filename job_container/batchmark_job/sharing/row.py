@@ -32,9 +32,9 @@ NEEDS_GPU = {
 class SharingRow(Row):
     """A row in which each turn is a group of fresh processes and each sample is a time window.
 
-    `parameters` also include mode and replicas. In an experiment, the disturbing replica's steps
-    don't count. `task` is the row for a single replica; rows with the same `task` choose its
-    implementation only once.
+    `parameters` also include mode and replicas. In a disturbance experiment, the disturbing
+    replica's steps don't count. `task` is the row for a single replica; rows with the same `task`
+    choose its implementation only once.
     """
 
     task: Row = field(kw_only=True)
@@ -84,7 +84,7 @@ class SharingRow(Row):
                 self._finish()
 
     def _check_start(self, bench: Bench, group: Group) -> None:
-        """Fail the row if a replica's result is wrong or the replicas ran on different GPUs."""
+        """Fail the row if a replica's result is wrong or, except with pods, their GPUs differ."""
         first = group.started[0].first
         self.found.setdefault("cold_seconds", first.seconds)
         if not self.groups and first.correctness is not None:

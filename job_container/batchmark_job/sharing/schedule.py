@@ -58,6 +58,6 @@ def split(window: Window, count: int) -> list[Window]:
 
 
 def seconds_per_step(replicas: Sequence[Steps], window: Window) -> float | None:
-    """Return the replicas' combined seconds per step, or None if they took no steps."""
+    """Return the window's length divided by all replicas' steps in it, or None without steps."""
     made = sum(steps.within(window) for steps in replicas)
     return window.seconds / made if made else None

@@ -20,7 +20,7 @@ QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at a time
 
 
 class TorchAttention(TorchImplementation):
-    """Torch's scaled dot-product attention, using the fused kernel that torch chooses."""
+    """Torch's scaled dot-product attention, using `kernel` or, if it is None, torch's choice."""
 
     name = "torch sdpa"
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
@@ -80,7 +80,7 @@ class ExplicitAttention(TorchAttention):
     name = "torch matmul and softmax"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Return the memory needed, including for scores, weights and the gradients of both."""
+        """Return the memory needed, including the scores, the weights and the gradients of both."""
         scores = 4 * _tokens(parameters) * parameters["sequence"] * DTYPE_BYTES[dtype]
         return scores + super().working_set_bytes(parameters, dtype)
 

@@ -156,9 +156,9 @@ class Workload(ABC):
 
     @abstractmethod
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Return the largest error in part of the output, relative to the largest reference value.
+        """Return the largest error in the output or part of it, relative to the largest reference.
 
-        The result is NaN or infinite if that part contains NaN or infinity.
+        The result is NaN or infinite if the part checked contains NaN or infinity.
         """
 
     def implementations_for(self, device: str) -> list[Implementation]:

@@ -137,7 +137,7 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
-    """Cut the area read by pooling into even-sided tiles, at least one per thread if possible."""
+    """Cut the area pooling reads into tiles with even sides, one or more per thread if possible."""
     height, width = height // 2 * 2, width // 2 * 2
     shared = -(-height // (-(-threads // count)))
     tile_height, tile_width = min(shared + shared % 2, TILE_HEIGHT), TILE_WIDTH

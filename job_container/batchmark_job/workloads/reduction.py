@@ -101,5 +101,5 @@ class Reduction(Workload):
 
 
 def _result_dtype(dtype: str) -> str:
-    """Return float32 for 16-bit types: float16's limit is 65,504; bfloat16 counts only to 256."""
+    """Return the sum's dtype, at least float32: float16 ends at 65,504, bfloat16 counts to 256."""
     return "float64" if dtype == "float64" else "float32"

@@ -266,7 +266,7 @@ class ResNet50Inference(Workload):
         return (batch, initial_weights(SHAPES, dtype, seed + 2), *statistics)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        """Compare two images' logits with those of a float64 network without folding."""
+        """Compare up to two images' logits with those of a float64 network without folding."""
         import torch
 
         batch, *weights = inputs

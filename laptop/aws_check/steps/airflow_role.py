@@ -22,7 +22,7 @@ CONFIG, CREDENTIALS = "config", "credentials.json"
 class AirflowRole:
     """Credentials for Airflow's role, in a file that clients reread before the credentials expire.
 
-    As a result, Airflow sees neither the user's own credentials nor the user's profiles.
+    The variables in `environment` hide the user's own credentials and profiles from Airflow.
     """
 
     def __init__(self, check: Check) -> None:
@@ -45,7 +45,7 @@ class AirflowRole:
         return variables
 
     def renew(self) -> None:
-        """Assume the role, unless it was assumed recently.
+        """Assume the role and save its credentials, unless that was done recently.
 
         Raises:
             ClientError, BotoCoreError: AWS refused or did not respond.

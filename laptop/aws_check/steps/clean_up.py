@@ -161,7 +161,7 @@ def nothing_left(check: Check) -> Seen:
 
 
 def leftovers(clients: Clients) -> list[str]:
-    """List what checks left behind in an account: names, ARNs or, for hosts and networks, ids."""
+    """List what checks left behind in an account: names, ARNs, or ids of EC2 resources."""
     return sorted({*_named(clients), *_tagged(clients), *_in_ec2(clients)})
 
 

@@ -9,7 +9,7 @@ from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):
-    """The result of the first (cold) call; `wrong` says what is wrong with its output."""
+    """The result of the first (cold) call; `wrong` says why it failed its checks, if it did."""
 
     seconds: float
     correctness: Correctness | None
@@ -21,7 +21,7 @@ class FirstCall(NamedTuple):
 class TurnSamples(NamedTuple):
     """The samples that one process took in one turn: warm calls, in the order in which they ran.
 
-    Times are from time.perf_counter(), which is the same clock for all processes on a machine.
+    `starts` and `end` are from time.perf_counter(), the same clock in all processes on a machine.
     """
 
     seconds: list[float]
@@ -41,7 +41,7 @@ class TurnSamples(NamedTuple):
 
 
 class LastLook(NamedTuple):
-    """The results of a process's final checks; `wrong` and `remark` refer to its last output."""
+    """The results of a process's final checks; `wrong` and `remark` are about its last output."""
 
     correctness: Correctness | None
     wrong: str | None

@@ -1,4 +1,4 @@
-"""Shares a row's inputs among its workers in memory, because making them is the slowest step."""
+"""Shares a row's inputs among its workers in memory, so that they need to be made only once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MADV_POPULATE_READ = 22  # as in <asm-generic/mman-common.h>; Python has no name
 
 
 class InputStore:
-    """An anonymous in-memory file owned by this process; `path` is None if memfd is unavailable."""
+    """An in-memory file of this process; `path` is None without memfd, and after close()."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -121,7 +121,7 @@ def _large_pages(root: Path = Path("/")) -> bool:
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """View a tensor's memory as bytes, whatever its layout and dtype."""
+    """View a tensor's whole storage as bytes, whatever its layout and dtype."""
     import torch
 
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)

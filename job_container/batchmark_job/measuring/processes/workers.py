@@ -170,14 +170,14 @@ class ForkedWorkers(WorkerSource):
         return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
-        """Kill all workers; safe to call from any thread, but a thread waiting for one hangs."""
+        """Kill all workers; any thread may call this, but one waiting for a worker then hangs."""
         self.closed.set()
         for worker in list(self.live):
             worker.kill()
         self.wait_for_ended()
 
     def wait_for_ended(self) -> None:
-        """Wait for killed workers to exit: freeing memory takes up a core that timed calls need."""
+        """Wait for killed workers to exit: freeing memory occupies a core that timed calls need."""
         while self.ending:
             self.ending.pop().tidy_up()
 
@@ -241,7 +241,7 @@ class ForkedWorker(Worker):
             self._pipe.send(message)
 
     def answer(self, within_seconds: float | None = None) -> Any:
-        """Wait for the result, then stop the process again."""
+        """Wait for the result, then suspend the process again."""
         silence = self._workers.silence_seconds if within_seconds is None else within_seconds
         try:
             while True:
@@ -299,7 +299,7 @@ class ForkedWorker(Worker):
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """Set the environment that the server inherits: its import path and the libraries' settings."""
+    """Within the context, set variables for the server: import path and libraries' settings."""
     before = dict(os.environ)
     os.environ["PYTHONPATH"] = python_path()
     os.environ.update({name: before.get(name, value) for name, value in SETTINGS.items()})
@@ -312,7 +312,7 @@ def _environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keep blocked signals blocked: starting multiprocessing's resource tracker unblocks them."""
+    """On exit, block signals again that starting multiprocessing's resource tracker unblocks."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         yield
@@ -327,7 +327,7 @@ def _resident_bytes(pid: int | None) -> int:
 
 
 def _serve(pipe: Connection, stderr: str) -> NoReturn:
-    """Run a worker's main loop: create an object and call its methods until the pipe is closed."""
+    """Run a function, or create an object and call its methods until the pipe closes; then exit."""
     code = 1
     try:
         with open(stderr, "wb", buffering=0) as file:

@@ -33,8 +33,8 @@ def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
     """Return a call's median latency and kernel time, keyed by the corresponding Phases fields.
 
     Kernels are timed as in nvbench: the GPU is kept busy until all calls of a round are queued, so
-    that none waits for the host. If the queue runs empty, kernel time is omitted. Calls that
-    themselves wait for the GPU can't be queued.
+    that none waits for the host. If the queue runs empty, as it does with calls that themselves
+    wait for the GPU, kernel time is omitted.
     """
     calls = max(min(CALLS, int(ROUND_SECONDS / call_seconds)), LEAST_CALLS)
     timer = MonotonicTimer("cuda")

@@ -87,8 +87,8 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
 
     The samples are split into two parts, minimising the distances to each part's median. With a
     single mode, however skewed, samples are at least as dense halfway between the two medians as
-    around the sparser median. Of the samples in these two equally wide windows, at least half
-    should therefore lie in the halfway one; far fewer indicate a valley.
+    around the sparser median. Of the samples in two equally wide windows at these places, at least
+    half should therefore lie in the one halfway; far fewer indicate a valley.
     """
     if len(samples) < MODE_SAMPLES:
         return None
@@ -132,7 +132,7 @@ def drift(samples: Sequence[float]) -> str | None:
 
     They differ if their medians differ by more than DRIFT and their intervals don't overlap. For a
     part with too few samples for an interval, its range is used. With fewer than 18 samples,
-    halves are compared instead.
+    halves are compared instead; fewer than DRIFT_SAMPLES are not compared.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:
@@ -150,7 +150,7 @@ def drift(samples: Sequence[float]) -> str | None:
 
 
 def spread_too_far(samples: Sequence[float]) -> str | None:
-    """Return why the median is too uncertain, or None if its interval is narrow enough."""
+    """Return why the median is too uncertain, or None if it isn't or if this is unknown."""
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None

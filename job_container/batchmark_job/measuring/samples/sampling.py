@@ -65,7 +65,7 @@ class Timer(ABC):
         """Return the duration and the result of one call; the device must be idle beforehand."""
 
     def sample(self, rotation: Rotation) -> tuple[float, Any]:
-        """Return the mean duration of several calls in a row, and the result of the last one."""
+        """Return the mean duration of `calls_per_sample` calls in a row, and the last result."""
 
         def calls() -> Any:
             for _ in range(self.calls_per_sample):
@@ -165,8 +165,8 @@ def warm_up(
     """Make calls until the medians of successive windows agree; return the number of calls.
 
     A window has at least WARMUP_CALLS samples, and lasts for at least WARMUP_WINDOW_SHARE of the
-    row's `max_seconds`. Warming up takes at least `least_seconds`, and at most WARMUP_SHARE of
-    `max_seconds`.
+    row's `max_seconds`. Warming up takes at least `least_seconds` (or `max_seconds` if shorter);
+    beyond that, it ends after WARMUP_SHARE of `max_seconds` at the latest.
     """
     least_seconds = min(least_seconds, limits.max_seconds)
     most_seconds = max(WARMUP_SHARE * limits.max_seconds, least_seconds)
@@ -197,7 +197,7 @@ def warm_up(
 class StoppingRule:
     """Decides after each sample whether to stop sampling.
 
-    To save time, the interval is recomputed only after an eighth more samples.
+    To save time, the interval is recomputed only once there are an eighth more samples.
     """
 
     def __init__(self, limits: RowLimits) -> None:

@@ -1,6 +1,6 @@
 """Users' own workloads, one file each, in the format described in own_workloads/README.md.
 
-Describing a workload only parses its file.
+Describing a workload parses its file without running it.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
 
 
 class UserWorkload(Workload):
-    """A workload read from a file; the file's code doesn't run until inputs are made."""
+    """A workload read from a file; its code doesn't run until one of its functions is needed."""
 
     about_tolerance = (
         "; if the step can't be more precise, raise the limit in the file, for example TOLERANCE = "
@@ -344,7 +344,7 @@ class UserWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """Convert an optional function's result to an integer, since logarithms give fractions."""
+    """Round an optional function's result, such as n log n, down to an integer."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -80,7 +80,10 @@ def correlate(window: Float64Array, taps: Float64Array, axis: int) -> Float64Arr
 
 
 def relative_error(pairs: Iterable[tuple[Float64Array, Float64Array]]) -> float:
-    """Return the largest error in (result, reference) pairs, relative to the largest reference."""
+    """Return the largest error in (result, reference) pairs, relative to the largest reference.
+
+    If all references are 0, the error is absolute.
+    """
     error = scale = 0.0
     for result, reference in pairs:
         difference = float(np.max(np.abs(result - reference)))

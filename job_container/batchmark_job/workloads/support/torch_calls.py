@@ -40,7 +40,7 @@ def threads() -> int:
 
 
 def native_refusal(device: str, dtype: str) -> str | None:
-    """Return why a device lacks native arithmetic for a dtype, or None if it doesn't.
+    """Return a message if a device lacks native arithmetic for a dtype, or None if it has it.
 
     Without it, torch computes 16-bit types on the CPU element by element, and treats tf32 and
     bfloat16 on older GPUs like float32.

@@ -103,7 +103,7 @@ def held_programs() -> int:
 
 
 def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
-    """Return the fastest number of rows per strip for a GPU that runs `held` programs at once.
+    """Estimate the fastest number of rows per strip for a GPU that runs `held` programs at once.
 
     Taller strips reread fewer halo rows; shorter ones split a small image into more programs.
     """
