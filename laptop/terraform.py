@@ -52,8 +52,7 @@ class Terraform:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
         env: Terraform's entire environment; by default, this process's environment.
         log: file to which all of Terraform's output is appended.
-        stop_seconds: how long Terraform can take, once interrupted, to write its state and stop
-            before it is killed.
+        stop_seconds: how long an interrupted Terraform can write its state before it is killed.
     """
 
     def __init__(
@@ -325,8 +324,7 @@ def _execute(
 def _noted_signals() -> Iterator[list[int]]:
     """Hold back signals that would interrupt the block, and deliver them when it ends.
 
-    Otherwise, a program could be started without anything keeping track of it. Yields a list of
-    the signals held back so far.
+    Otherwise, a program could be started without anything keeping track of it. Yields the signals.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():

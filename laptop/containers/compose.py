@@ -218,7 +218,7 @@ def external_variables() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """Return variables for the engine's socket, mounted by the local cloud, and the socket's group.
+    """Return variables with the engine's socket, which the local cloud mounts, and its group.
 
     Raises:
         LaptopError: the engine is on another machine, or its socket is missing.

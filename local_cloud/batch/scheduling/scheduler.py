@@ -62,7 +62,10 @@ class Scheduler:
         self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
-        """Queue a job once its prerequisites succeed, or fail it if one fails; not for parents."""
+        """Queue a job once its prerequisites have succeeded, or fail it if one fails.
+
+        Don't pass an array job's parent.
+        """
         with self.lock:
             job.status = "PENDING"
             for other in prerequisites:
