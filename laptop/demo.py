@@ -160,14 +160,14 @@ def run_once(
     """Start a stack, run a DAG on it, and stop it; write the report to `folder` and show it.
 
     Args:
-        meanwhile: called with the stack; returns a context manager to enter while it starts.
+        meanwhile: called with the stack; returns a context manager entered while the stack starts.
         before, after: called with the stack, before the first run and after each run.
         more: lines to print with the locations of the results.
         runs: number of runs, one after the other; only the last one is shown.
         options: arguments for Stack.
 
     Raises:
-        LaptopError: the stack can't start, or the run failed.
+        LaptopError: the stack can't start, or a run failed.
     """
     stack, failure = Stack(folder, Ports(), clock.say, **options), ""
     with exclusive(stack.folder):
@@ -224,7 +224,7 @@ def run_benchmark(
 
     Raises:
         FailedRunError: some of the run's jobs failed; its report says why.
-        LaptopError: the run failed; the message includes the end of the failed tasks' logs.
+        LaptopError: the run failed otherwise or took too long, or a program of the stack ended.
     """
     with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack.aws)) as aws:
         airflow.wait_for_dag(dag_id)
@@ -272,7 +272,7 @@ class JobProgress:
         self._told_at: dict[str, float] = {}  # by target
 
     def lines_to_show(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the jobs' own messages and, every few seconds, how many rows have been measured."""
+        """Yield batchmark-job's messages and, at most every few seconds, each target's progress."""
         newest: dict[str, str] = {}
         for line in lines:
             target, _, text = line.partition(": ")
@@ -297,7 +297,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """Return a line for each task that ended or came up for retry since the last call."""
+        """Return a line for each task that has newly succeeded, failed or come up for retry."""
         lines = []
         for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])

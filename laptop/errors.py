@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class LaptopError(Exception):
-    """Raised when a command can't continue; the message says why, and what to do."""
+    """Raised when a command can't continue; its message tells the user why."""
 
 
 class TerraformError(LaptopError):

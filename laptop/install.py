@@ -116,7 +116,7 @@ def install_apart(folder: Path, lock: Path) -> int:
 
 
 def install_locked(python: str, lock: Path) -> None:
-    """Install with uv (four times as fast as pip); use pip if another index is set or uv fails."""
+    """Install a lock file with uv, or with slower pip if another index is set or uv fails."""
     if not has_own_index(python):
         if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
@@ -133,7 +133,7 @@ def has_own_index(python: str) -> bool:
 
 
 def forget_the_other_build(python: str, build: str) -> None:
-    """Uninstall torch if its build isn't `build`, as pip considers both builds the same version."""
+    """Uninstall torch if its build isn't `build`, as pip wouldn't replace it; delete the stamp."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ def make_private(folder: Path) -> None:
 
 
 def write_private(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file completely or not at all; if `mode` isn't private, the folder must be."""
+    """Write a file completely or not at all; if `mode` lets others read it, the folder must not."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

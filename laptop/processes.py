@@ -30,7 +30,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 def require_port(port: int, what: str, setting: str = "") -> None:
     """Raise LaptopError unless `port` is free on the loopback interface.
 
-    `setting` is the option for choosing another port, such as `make up PORT`.
+    `setting` is the command and the variable that choose another port, such as `make up PORT`.
     """
     if not 0 < port < 65536:
         raise LaptopError(f"{port} is not a valid port for {what}: choose one from 1 to 65535")
@@ -122,7 +122,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return all live processes of the stack in `folder`, regardless of their parents."""
+    """Return the live processes whose environment names the stack in `folder`, except this one."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():

@@ -13,7 +13,7 @@ from batchmark.report.pages.run_page import run_page
 
 
 def copy_run(store: RunStore, folder: Path) -> Report:
-    """Copy report.json, report.html and everything they link to into `folder`.
+    """Copy a run's report and everything it links to in the bucket to `folder`; return the report.
 
     Each linked object is copied to the path given by its key, and links become relative paths.
     """

@@ -17,7 +17,7 @@ FOLDER, FIRST = "sample", "index.html"
 
 @contextmanager
 def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
-    """Build the sample pages while the block runs; when it ends, they are in `folder`/sample.
+    """Build the sample pages in `folder`/sample while the block runs, and wait for them at its end.
 
     Raises:
         LaptopError: the pages could not be built.

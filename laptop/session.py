@@ -26,7 +26,7 @@ class Clock:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Lock a stack's folder for one command.
+    """Lock a stack's folder while the block runs.
 
     Raises:
         LaptopError: another process holds the lock.
@@ -57,7 +57,7 @@ def refuse_at_once(folder: Path) -> None:
 def refuse_beside_others(folder: Path) -> None:
     """Raise LaptopError if another of this clone's stacks is running.
 
-    Stacks outside `build/`, such as those started by tests, are ignored.
+    Only stacks in `build/` count; tests, for example, have theirs elsewhere.
     """
     others = [path for path in BUILD.glob("*/") if path != folder.resolve()]
     running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []

@@ -53,8 +53,8 @@ class Ports:
 class Stack:
     """The local cloud and Airflow of one folder; `stop` ends both even after a partial start.
 
-    The local cloud records each call in the file `calls`, under the principal laptop, terraform,
-    airflow or job.
+    The local cloud records each call in the file `calls`, with the name of its caller: laptop,
+    terraform, airflow or job.
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
@@ -67,7 +67,7 @@ class Stack:
         engine: whether jobs run as containers on the engine in DOCKER_HOST, or as processes.
         cloud_state: folder in which the local cloud keeps its state between starts; the login,
             Airflow's database and Terraform's state in `folder` are then kept too. Without it,
-            everything is lost at the next start.
+            none of these outlives the next start.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Stack:
         raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud, publish its image, and apply optional stacks."""
+        """Apply the core stack, publish a stand-in for its job image, and apply optional stacks."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self.aws)) as aws:
@@ -232,10 +232,10 @@ class Stack:
             self.airflow = replace(self.airflow, password=password)
 
     def _forget_last_time(self) -> None:
-        """Delete the last start's logs and, if the local cloud keeps no state, all data tied to it.
+        """Delete the last start's logs and, if the local cloud keeps no state, its other files.
 
-        This includes the last report, which could be mistaken for this run's, but not the folders
-        raw/ and runs/.
+        These are Airflow's folder, Terraform's state, and the last report, which could be mistaken
+        for this run's. The folders raw/ and runs/ are kept.
         """
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
@@ -264,7 +264,7 @@ def apply_core_stack(
 
 
 def init_one_at_a_time(terraform: Terraform) -> None:
-    """Install providers and modules in TERRAFORM_DATA, using a lock because all stacks share it."""
+    """Run `terraform init` if necessary, under a lock because all stacks share TERRAFORM_DATA."""
     TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
     with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -272,9 +272,9 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 
 
 def path_of_jobs() -> str:
-    """Return the PATH for jobs that run as processes, with this interpreter as `python`.
+    """Return the PATH for jobs that run as processes.
 
-    If a virtual environment is active, its `python` is used. Jobs' shells find the same programs.
+    On it, `python` is the active virtual environment's or, if there is none, this interpreter.
     """
     path = os.environ.get("PATH", os.defpath)
     if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:

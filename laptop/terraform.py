@@ -52,7 +52,7 @@ class Terraform:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
         env: Terraform's entire environment; by default, this process's environment.
         log: file to which all of Terraform's output is appended.
-        stop_seconds: how long Terraform can take to write its state and stop before it is killed.
+        stop_seconds: how long an interrupted Terraform can write its state before it is killed.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Terraform:
         _ = self._binary
 
     def init(self) -> None:
-        """Install the locked providers, using a local mirror if this machine has one."""
+        """Install modules and locked providers, using a local mirror if this machine has one."""
         options: dict[str, Any] = {}
         lock_file = self.stack_dir / ".terraform.lock.hcl"
         if lock_file.exists():
@@ -218,7 +218,7 @@ class Terraform:
 
 
 def _in_words(errors: str) -> str:
-    """Return Terraform's error messages, each beginning with its text rather than its location."""
+    """Return the errors in Terraform's stderr, or its last lines if it contains none."""
     _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
     told = [_one_in_words(error) for error in found]
     lines = [line for line in "\n".join(told).splitlines() if line.strip()]
@@ -229,7 +229,7 @@ def _in_words(errors: str) -> str:
 
 
 def _one_in_words(error: str) -> str:
-    """Format one error; our own validation errors need neither Terraform's title nor a location."""
+    """Return an error's text, title and location, or only the text for our own validation rules."""
     title, *parts = re.split(r"\n\s*?\n", error.strip())
     places = [part for part in parts if re.match(r"\s+(on|with) ", part)]
     said = [part for part in parts if part not in places]
@@ -239,10 +239,10 @@ def _one_in_words(error: str) -> str:
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
-    """Only builds command lines: python-terraform can't set an environment or be interrupted."""
+    """Builds command lines only; python-terraform can't set an environment or be interrupted."""
 
     def read_state_file(self, file_path: str | None = None) -> None:
-        """Do nothing: the original parses any state file it finds in the current folder."""
+        """Do nothing, whereas the original parses any state file it finds in the current folder."""
 
 
 def find_provider_mirror(
@@ -324,7 +324,7 @@ def _execute(
 def _noted_signals() -> Iterator[list[int]]:
     """Hold back signals that would interrupt the block, and deliver them when it ends.
 
-    Otherwise, a program could be started without anything keeping track of it.
+    Otherwise, a program could be started without anything keeping track of it. Yields the signals.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -345,7 +345,10 @@ def _noted_signals() -> Iterator[list[int]]:
 
 
 def _wait(process: subprocess.Popen[bytes], came: Sequence[int], stop_seconds: float) -> None:
-    """Wait for Terraform; one signal stops it gracefully, and a second one ends the wait."""
+    """Wait for Terraform; after one signal, ask it to stop and wait at most `stop_seconds` more.
+
+    A second signal ends the wait at once.
+    """
     _wait_for(process, lambda: bool(came))
     if came:
         process.send_signal(signal.SIGINT)

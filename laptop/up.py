@@ -183,7 +183,7 @@ def _cloud_port(folder: Path) -> int:
 
 
 def _dags(jobs: Sequence[str]) -> str:
-    """List the Airflow titles of the DAGs that can be triggered."""
+    """Return the Airflow titles of the DAGs that the user is advised to trigger."""
     of_jobs = [f"{title(OWN_JOB_DAG)} for {shortened_list(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 

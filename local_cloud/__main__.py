@@ -153,7 +153,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--job-dir",
         type=folder,
         default=Path.cwd(),
-        help="working directory for jobs (default: the current directory)",
+        help="working directory for jobs that run as processes (default: the current directory)",
     )
     parser.add_argument(
         "--copy-job-dir",

@@ -95,7 +95,7 @@ def is_link(environ: WSGIEnvironment) -> bool:
 
 
 def only_reads(environ: WSGIEnvironment) -> bool:
-    """Return whether a GET request can do nothing but read a job's log or an S3 object."""
+    """Return whether a GET or HEAD request can only read a job's log or an S3 object."""
     path = environ.get("PATH_INFO", "")
     query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     return log_pages.PATH.fullmatch(path) is not None or (

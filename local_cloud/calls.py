@@ -110,7 +110,7 @@ class Caller(NamedTuple):
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
-    """Describe a call as `--record-calls` does, except for the time and the status.
+    """Return what `--record-calls` writes about a call, except for the time and the status.
 
     The application can still read the request's body afterwards.
     """

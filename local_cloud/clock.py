@@ -10,7 +10,7 @@ def now_milliseconds() -> int:
 
 
 def later(seconds: float, function: Callable[..., object], *arguments: object) -> threading.Timer:
-    """Call a function after `seconds`, unless the timer is cancelled or the server exits first."""
+    """Return a started timer that calls a function after `seconds`, unless the server exits."""
     timer = threading.Timer(seconds, function, arguments)
     timer.daemon = True
     timer.start()

@@ -169,7 +169,7 @@ class Faults:
         return True
 
     def _apply(self, active: Active) -> None:
-        """Apply a fault that acts on Batch or FSx directly."""
+        """Apply the immediate effects of a fault on Batch or FSx, if it has any."""
         match active.fault:
             case InvalidEnvironment() | NoCapacity():
                 self._scheduler.environments_changed()

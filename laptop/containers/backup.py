@@ -1,4 +1,4 @@
-"""Implements `make containers-backup` and `make containers-restore` for database and bucket."""
+"""Implements `make containers-backup` and `make containers-restore`."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Backup(BaseModel):
 
 
 def backup(deployment: Deployment, folder: Path) -> None:
-    """Back up Airflow's database, and the local cloud's bucket if there is one, to an empty folder.
+    """Back up Airflow's database, and a running local cloud's bucket, to a new or empty folder.
 
     Raises:
-        LaptopError: the folder is not empty, or a service is not running or failed.
+        LaptopError: the folder is not empty, or a service is not running or fails.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LaptopError(f"{folder} already exists and is not empty: choose a new folder")
@@ -98,8 +98,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
 
     Raises:
         LaptopError: the backup is damaged or was made with another key, or a service is not
-            running (nothing was changed); or the local cloud failed (the message says what was
-            changed).
+            running (nothing was changed); or a later step failed, such as restoring the bucket.
     """
     record = read_backup(folder, deployment)
     with locked(deployment):
@@ -135,7 +134,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:
-    """Read a backup's record, and check that its files exist and are unchanged.
+    """Return a backup's record; check that its files are unchanged and the Fernet key is the same.
 
     Raises:
         LaptopError: a file is missing, invalid or changed, or the Fernet key differs.

@@ -36,10 +36,10 @@ class Cloud:
         self._image = self._folder / "image"
 
     def fill(self, clock: Clock) -> None:
-        """Apply Terraform to a new or existing cloud.
+        """Apply Terraform to a new or existing cloud, and tag the job image for its jobs.
 
         Raises:
-            LaptopError: Terraform failed, or the state of an existing cloud is missing.
+            LaptopError: Terraform failed, or an existing cloud's state or the job image is missing.
         """
         with closing(AwsClients(self._deployment.aws)) as aws:
             self._match_state(aws.client("ssm"))

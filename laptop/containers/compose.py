@@ -53,7 +53,7 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """The deployment's env file; on its own, `docker compose` finds only the repository's."""
+        """The env file; without options, `docker compose` finds only the default deployment's."""
         folder = self.folder.resolve()
         return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
@@ -171,7 +171,7 @@ class Compose:
         return (done.stdout or b"").decode()
 
     def _logs_of_failed_services(self) -> list[str]:
-        """Return the last log lines of each service that failed to start."""
+        """Return the last log lines of each service that has failed or is unhealthy."""
         lines = []
         with suppress(LaptopError):  # report the first error
             for name, record in self.services().items():
@@ -218,7 +218,7 @@ def external_variables() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """Return variables for the engine's socket, mounted by the local cloud, and the socket's group.
+    """Return variables with the engine's socket, which the local cloud mounts, and its group.
 
     Raises:
         LaptopError: the engine is on another machine, or its socket is missing.

@@ -136,7 +136,7 @@ def locked(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """Remove a local cloud left by another profile, as it has access to the engine's socket."""
+    """Remove a local cloud left by profile `local`, as it has access to the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)

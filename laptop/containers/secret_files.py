@@ -80,7 +80,7 @@ def cloud_secret(folder: Path) -> str:
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the folder with the caller's AWS credentials, and a user who can read it.
+    """Return the folder with the caller's AWS credentials, and the `uid:gid` that can read it.
 
     Keys in the environment are written to a file, because anyone with access to the engine can read
     a container's environment.

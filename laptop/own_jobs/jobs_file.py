@@ -89,7 +89,7 @@ def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
     """Refuse jobs that couldn't start as processes in a copy of `folder`.
 
     Raises:
-        LaptopError: a program is missing, or an output already exists.
+        LaptopError: a job has no command, its program is missing, or its output already exists.
     """
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)

@@ -33,7 +33,7 @@ def history_of(stack: Stack, name: str) -> pa.Table:
 
 
 def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
-    """Write the trends of all series to a page next to the report."""
+    """Write a page with the trends of all the job's series, next to the report in `folder`."""
     found = series.series_histories(rows, Metric.TIME)
     under = conditions.run_conditions(rows.select(list(conditions.COLUMNS)).to_pylist())
     drawn = trends(found, [], under, standings=standings(found))

@@ -91,6 +91,6 @@ def _xml(protocol: str, error: ServiceError, request_id: str) -> str:
 
 
 def _cbor(fields: dict[str, str]) -> bytes:
-    """Encode a map of up to 23 short strings as CBOR (RFC 8949)."""
+    """Encode a map of up to 23 pairs of short strings as CBOR (RFC 8949)."""
     texts = [text.encode() for pair in fields.items() for text in pair]
     return bytes([0xA0 | len(fields)]) + b"".join(bytes([0x78, len(text)]) + text for text in texts)

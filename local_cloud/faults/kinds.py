@@ -122,7 +122,7 @@ class NoCapacity(Kind):
 
 
 class VcpuQuota(Kind):
-    """Sets EC2's vCPU quotas to `vcpus`; they are only reported, not enforced."""
+    """Sets those EC2 vCPU quotas whose code matches to `vcpus`; quotas are not enforced."""
 
     kind: Literal["vcpu_quota"]
     code: str = "*"  # a glob

@@ -39,7 +39,8 @@ def mount(environment: ComputeEnvironment) -> Path | None:
     """Return the folder behind MOUNT_POINT on an environment's hosts, or None if there is none.
 
     Raises:
-        HostError: the file system or its parameter is missing, or the file system is not AVAILABLE.
+        HostError: the launch template, the parameter or the file system is missing, or the file
+            system is not AVAILABLE.
     """
     file_system_id = mounted_file_system(environment)
     return None if file_system_id is None else backend_of(environment).folders.path(file_system_id)

@@ -239,7 +239,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Return the fields all new resources share; `arn` is the ARN's ending, {} being the id."""
+        """Return the fields all new resources share; `arn` ends their ARNs, with {} for the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -281,7 +281,10 @@ def used_backends() -> list[FileSystemsBackend]:
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Replace moto's FSx backend. Changes take `seconds`; the caller must close the folders."""
+    """Replace moto's FSx backend; return its folders, which the caller must close.
+
+    Creating and deleting a file system each take `seconds`.
+    """
     fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)

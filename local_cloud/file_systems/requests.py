@@ -134,7 +134,7 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Return whether a value matches a pattern, or True if only Java understands the pattern."""
+    """Return whether a value matches a Java pattern, or True if Python can't compile it."""
     for written, classes in UNICODE.items():
         pattern = pattern.replace(written, classes)
     try:

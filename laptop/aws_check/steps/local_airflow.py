@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
 
 class LocalAirflow:
-    """Steps that use a local Airflow instance; all except `start` require it to be running."""
+    """A check's local Airflow instance and the steps that use it; `start` must come first."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -171,7 +171,7 @@ class LocalAirflow:
         )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
-        """Raise StepError if the logs show that AWS refused a call; `usd` is the runs' cost."""
+        """Raise StepError, with the runs' cost in USD, if the logs show that AWS refused a call."""
         denied = [
             line.strip()
             for log in (self._airflow.home / "logs").rglob("*.log")
@@ -221,14 +221,18 @@ class LocalAirflow:
         return Run(run_id, self._usd(run_id), failure)
 
     def _end(self, client: AirflowClient, dag_id: str, run_id: str) -> None:
-        """Mark an unfinished run as failed so that it starts no more jobs, and end its jobs."""
+        """Mark an unfinished run as failed so that it starts no more jobs; end the check's jobs."""
         with suppress(httpx.HTTPError):
             client.change("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": "failed"})
         with suppress(*NO_ANSWER):
             end_jobs(self._check)
 
     def measure(self, dag_id: str, conf: Mapping[str, Any]) -> tuple[Run, str]:
-        """Run a DAG that submits jobs, and require a report; return the run and a summary."""
+        """Run a DAG that submits jobs; return the run, and a line about its report and prices.
+
+        Raises:
+            StepError: the run failed, wrote no report or, on AWS, didn't use AWS's prices.
+        """
         most = MAX_COST_USD if self._check.account.on_aws else None
         run = self._run(dag_id, {**conf, "max_cost_usd": most}, RUN_SECONDS)
         store = self._store(run.id)

@@ -43,7 +43,7 @@ ASKED_BY_TAG = re.compile(
 def remove_guards(check: Check) -> None:
     """Delete the endpoints and security groups that GuardDuty created in the check's networks.
 
-    They would otherwise block the networks' deletion. Any that can't be deleted are reported.
+    They would otherwise block the networks' deletion. If deleting them fails, a message says so.
     """
     ec2 = check.clients("ec2")
     networks = [
@@ -94,10 +94,10 @@ def remove_late_logs(clients: Clients) -> None:
 
 
 def only_listed(found: list[str]) -> bool:
-    """Return whether everything in `found` has already been deleted but is still listed by tag.
+    """Return whether `found` holds only ARNs of deleted resources that are still listed by tag.
 
     The tagging API seems to keep listing deleted resources for a while; AWS doesn't say how long.
-    Resources that no other API lists count as existing.
+    A resource counts as deleted if another API would have listed it, by name or id, had it existed.
     """
     return all(
         one.startswith("arn:")

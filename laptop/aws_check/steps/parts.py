@@ -166,7 +166,7 @@ def cluster_active(check: Check) -> Seen:
 
 
 def run_pods(check: Check) -> Seen:
-    """Apply the manifests as the user who created the cluster, and run the GPU-sharing DAG."""
+    """Apply the EKS stack's manifests as the cluster's creator, then run the GPU-sharing DAG."""
     if not check.account.on_aws:
         raise NotCheckedError("a local cloud does not run Kubernetes")
     outputs = check.terraform_of(EKS).outputs()

@@ -47,7 +47,7 @@ def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
 
 
 def zones(check: Check) -> Seen:
-    """Count the availability zones that offer each instance type."""
+    """Count the availability zones that offer each of the check's instance types."""
     types = [GPU_TYPE, CPU_TYPE]
     offers = all_pages(
         check.clients("ec2"),

@@ -22,7 +22,8 @@ TELEMETRY, AIRFLOW, EMPTY = "telemetry", "Airflow", "down to zero"
 def steps_of(check: Check) -> list[Step]:
     """Return all steps that run before a check destroys what it created.
 
-    Hosts stay up for a few minutes after a job, so steps on the same host run back to back.
+    A host stays up for a few minutes after a job. The failing job therefore directly follows the
+    CPU job and runs on its host.
     """
     there = (APPLY_IMAGE, ENVIRONMENTS)
     return [

@@ -36,7 +36,7 @@ class JobsBatchBackend(CompleteBatchBackend):
     _jobs: dict[str, Job]  # type: ignore[assignment]
 
     def submit(self, request: dict[str, Any]) -> Job:
-        """Handle SubmitJob for a single job or an array job."""
+        """Handle SubmitJob for a single-node, multi-node or array job."""
         tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
@@ -184,7 +184,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Replace moto's Batch backend before its first request; the caller must close the scheduler.
+    """Replace moto's still unused Batch backend; return the scheduler, which the caller must close.
 
     Raises:
         RuntimeUnavailableError: jobs can't run as the settings require.
@@ -205,7 +205,7 @@ def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
     reset = BackendDict.reset
 
     def reset_between_changes() -> None:
-        """Reset moto, acquiring the job lock before moto's own lock, as when a job changes."""
+        """Reset moto, taking the scheduler's lock before moto's, in the same order as elsewhere."""
         with scheduler.lock:
             reset()
 

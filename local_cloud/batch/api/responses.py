@@ -24,7 +24,7 @@ REFUSED: set[str] = set()  # operations that are not supported
 class JobsBatchResponse(BatchResponse):
     """moto's Batch responses, plus the fields that moto drops and our backend's jobs.
 
-    `_get_param` reads the request's JSON.
+    Its inherited method `_get_param` reads a field of the request's JSON body.
     """
 
     @property
@@ -33,7 +33,7 @@ class JobsBatchResponse(BatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Handle a call; error messages name any missing, unknown or unsupported field."""
+        """Handle a call; refuse it if a field is missing, unknown or unsupported."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
             check_fields(operation, self._request())
@@ -149,7 +149,7 @@ def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
 
 
 def paths() -> Iterator[str]:
-    """Yield the paths of Batch's operations; unsupported ones get a handler that refuses them."""
+    """Yield all operations' paths except those for tags; make unsupported ones refuse calls."""
     for action, operation in operations().items():
         if "{" in action:  # tags: the path names the resource
             continue

@@ -1,4 +1,4 @@
-"""Validates a SubmitJob request as AWS does, and resolves the names in it."""
+"""Validates a SubmitJob request, and resolves the names in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAY_SIZES = range(2, 10_001)
 
 
 def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
-    """Parse a SubmitJob request; raise ClientException wherever AWS would."""
+    """Parse a SubmitJob request; raise ClientException if it is invalid or not supported."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)

@@ -66,7 +66,7 @@ def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionRes
 
 
 def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
-    """List all instances in one page, or none if the requested status is not ACTIVE.
+    """List the cluster's instances in one page, or none if the requested status is not ACTIVE.
 
     Of the cluster query language, only `ec2InstanceId == i-…` is supported.
     """

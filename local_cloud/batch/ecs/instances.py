@@ -56,7 +56,7 @@ class Instance:
 
     @property
     def registered_at(self) -> int | None:
-        """When the instance started (epoch milliseconds); None in state from an earlier release."""
+        """When the instance started (epoch milliseconds); None if an older release started it."""
         return self.containers[0].attempt.created_at
 
     def zone(self, ec2: Any) -> str:
@@ -82,7 +82,10 @@ def instances(placed: Sequence[Placed]) -> list[Instance]:
 
 
 def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
-    """Return the smallest type among the given types, families and bundles that fits a job."""
+    """Return the smallest type among the given types, families and bundles that fits a job.
+
+    If none fits, return the smallest of all; if no type is known, the first name, or None.
+    """
     prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
     found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
     found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))

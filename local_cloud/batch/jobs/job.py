@@ -21,7 +21,7 @@ STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED
 
 @dataclass
 class NodeRecord:
-    """One of an attempt's containers, as DescribeJobs shows it."""
+    """The record of one of an attempt's containers, for DescribeJobs and DescribeTasks."""
 
     log_stream_name: str
     task_arn: str
@@ -41,7 +41,7 @@ class NodeRecord:
 
 @dataclass
 class AttemptRecord:
-    """One attempt, as DescribeJobs shows it; times are epoch milliseconds."""
+    """The record of one attempt; times are epoch milliseconds."""
 
     nodes: list[NodeRecord]
     compute_environment: str

@@ -13,7 +13,7 @@ MOST_KIB = 30  # Batch's quota for the payload of SubmitJob
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise ValueError for a SubmitJob request that is too large or has an empty argument."""
+    """Raise ValueError if a SubmitJob request is too large or its command has an empty argument."""
     kib = len(as_json(request).encode()) // 1024
     if kib >= MOST_KIB:
         raise ValueError(f"Job size must be less than {MOST_KIB} KiB, got {kib} KiB")
@@ -22,7 +22,7 @@ def check(request: Mapping[str, Any]) -> None:
 
 
 def refusal(job: Job, compute_environment: str) -> str | None:
-    """Return ECS's error for a task whose overrides are too long, or None if they aren't."""
+    """Return ECS's error for a single-node job whose overrides are too long, or None otherwise."""
     submission = job.submission
     if submission.is_multi_node:
         return None

@@ -28,7 +28,7 @@ class Requirements:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The share of the pool's resources that a job holds.
+    """The share of a pool's resources that a job or a shared instance holds.
 
     If the job shares its instance, `instance` is the ARN of the compute environment, and
     `shared_gpu_ids` lists all of the instance's GPUs.

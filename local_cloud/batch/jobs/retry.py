@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AttemptEnd:
-    """How an attempt ended; the exit code is None if it never started or lost its host."""
+    """How an attempt ended; the exit code is None if it never started or the code is unknown."""
 
     exit_code: int | None
     reason: str | None

@@ -100,7 +100,7 @@ class Attempt:
         return True
 
     def _start_children(self) -> None:
-        """Start the other nodes in random order, unless the main node ends first.
+        """Start the other nodes in random order until the main node ends or the attempt is stopped.
 
         As in AWS, a node that can't start does not end the job: only the main node counts.
         """
@@ -124,7 +124,10 @@ class Attempt:
         return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
     def resume(self) -> bool:
-        """Adopt an earlier server's containers, or start the attempt; return whether it runs."""
+        """Adopt an earlier server's containers, or start the attempt; return whether it runs.
+
+        If some containers are missing or can't be inspected, treat the host as lost.
+        """
         try:
             for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
@@ -144,7 +147,7 @@ class Attempt:
         return False
 
     def wait(self) -> AttemptEnd:
-        """Wait for the main node to end, then stop the others; kill them after a grace period."""
+        """Wait for the main node to end, then end the others; return how the attempt ended."""
         if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
             self._main_ended.set()
@@ -221,7 +224,7 @@ class Attempt:
         )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """Return the node's share of the job's GPUs, or all GPUs of a shared instance."""
+        """Return the node's share of the job's GPUs or, if it sees all, the shared instance's."""
         containers = self.job.submission.containers
         if containers[node].sees_all_gpus:
             return self.allocation.shared_gpu_ids
@@ -230,7 +233,7 @@ class Attempt:
         return self.allocation.gpu_ids[first : first + counts[node]]
 
     def stop(self, reason: str) -> None:
-        """Ask the containers to stop; kill them after a grace period. The first reason wins."""
+        """Ask the containers to stop; kill them after a grace period. Repeated calls do nothing."""
         with self._lock:
             if self.stop_reason is None:
                 self.stop_reason = reason

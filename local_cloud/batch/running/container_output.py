@@ -49,7 +49,8 @@ class ContainerOutput:
     def finish(self) -> None:
         """Copy the remaining output after the container has ended.
 
-        Right after a container exits, an engine can end its stream without the last lines.
+        Right after a container exits, an engine can end the stream before it has sent the last
+        lines.
         """
         copied = -1
         while self._reader.is_alive() and copied != self._copied:
@@ -109,6 +110,6 @@ def milliseconds(time: str) -> int:
 
 
 def message_of(error: Exception) -> str:
-    """Return the engine's error message in the ECS agent's format."""
+    """Return an error's message; one sent by the engine is put in the ECS agent's format."""
     explanation = error.explanation if isinstance(error, APIError) else None
     return f"Error response from daemon: {explanation}" if explanation else str(error)

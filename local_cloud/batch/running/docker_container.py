@@ -54,7 +54,7 @@ class DockerContainer:
 
     @property
     def address(self) -> str | None:
-        """The container's address on its own network, or None on the host's network."""
+        """The container's address on the jobs' network, or None if it uses the host's network."""
         if self._network is None:
             return None
         self._container.reload()

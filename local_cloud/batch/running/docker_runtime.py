@@ -134,7 +134,8 @@ class DockerRuntime:
     def _create_anew(self, task_id: str, **options: Any) -> Any:
         """Create a task's container, if necessary replacing one that was never started.
 
-        A busy engine can create it for a killed server after the next server has looked for it.
+        A busy engine may create a killed server's container only after the next server has looked
+        for containers.
         """
         try:
             return self._client.containers.create(**options)
@@ -146,7 +147,7 @@ class DockerRuntime:
         return self._client.containers.create(**options)
 
     def adopt(self, launch: Launch) -> DockerContainer | None:
-        """Take over a container that was started; remove one that was only created."""
+        """Return an earlier server's container, or None; remove one that was never started."""
         found = self._mine(f"{TASK}={launch.record.task_id}")
         if not found:
             return None

@@ -53,7 +53,7 @@ def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """Return the server's basic variables for jobs that run as processes, without an image."""
+    """Return basic variables for jobs without an image, mostly copied from the server's own."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
@@ -83,12 +83,15 @@ def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, 
 
 
 def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Return a variable with the ids of the assigned GPUs, whether real or only declared."""
+    """Return a variable with the ids of the assigned GPUs (real or declared), or an empty dict."""
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids)} if gpu_ids else {}
 
 
 def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Return a variable limiting CUDA to these GPUs if all exist; if not, it would hide all."""
+    """Return a variable limiting CUDA to these GPUs, or an empty dict unless all of them exist.
+
+    An id without a GPU could hide the GPUs that do exist.
+    """
     if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
         return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
     return {}

@@ -24,7 +24,7 @@ class HostFolders:
         return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
 
     def in_variables(self, launch: Launch) -> dict[str, str]:
-        """Return variables whose paths are in a mount point, redirected to the instance's folder.
+        """Return the variables that hold a path in a mount point, changed to one in a local folder.
 
         Raises:
             ValueError: a mount is not supported.

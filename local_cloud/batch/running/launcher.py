@@ -1,9 +1,9 @@
 """Runs a job's command and kills all its descendants at the end, like a container's init.
 
 The server starts it as `python -I -S launcher.py COMMAND…`. It imports little, because every job
-waits for its imports. The server holds the other end of its standard input. Once that end is
-closed, to kill the job or because the server has exited, the launcher kills everything that the job
-started. It passes SIGTERM on to the command, as `docker stop` does.
+waits for its imports. The server holds the other end of the launcher's standard input. Once that
+end is closed, to kill the job or because the server has exited, the launcher kills everything that
+the job started. It passes SIGTERM on to the command.
 """
 
 import _thread
@@ -68,7 +68,7 @@ def wait_for(pid: int) -> int:
 
 
 def reap_rest() -> None:
-    """Kill and reap the command's descendants, one generation per round."""
+    """Kill and reap the command's remaining descendants, one generation at a time."""
     with contextlib.suppress(ChildProcessError):
         while True:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):

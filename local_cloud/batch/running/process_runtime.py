@@ -189,7 +189,7 @@ def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
-    """Resolve the command's program; `python` and `python3` mean this interpreter.
+    """Return the command with its program's path; `python` and `python3` mean this interpreter.
 
     Raises:
         OSError: there is no command, or its program is not found.

@@ -75,13 +75,13 @@ class RunningContainer(Protocol):
         """Return the process ids of the command, or an empty list once it has ended."""
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the command."""
+        """Send the command SIGTERM, or the stop signal that its image specifies."""
 
     def kill(self) -> None:
         """Kill the command and every process that it has started."""
 
     def wait(self) -> Exit:
-        """Wait until the container has ended and all its output is in the log stream."""
+        """Wait until the container has ended and its output is logged; return how it ended."""
 
     def remove(self) -> None:
         """Remove the container."""
@@ -98,13 +98,13 @@ class Runtime(Protocol):
         """Start a node's container; raise StartError, OSError or ValueError if that fails."""
 
     def adopt(self, launch: Launch) -> RunningContainer | None:
-        """Take over an earlier server's container, running or not; return None if there is none."""
+        """Take over a container that an earlier server started; return None if it started none."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
         """Remove containers left by an earlier server, except those of the given ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
-        """Return the engine's description of an ECS task's container, or None without an engine."""
+        """Return the engine's description of an ECS task's container, or None if there is none."""
 
     def close(self) -> None:
-        """Remove all containers and refuse to start any more."""
+        """Remove the containers and folders that are left; nothing may be started afterwards."""

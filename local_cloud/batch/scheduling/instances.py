@@ -129,7 +129,7 @@ def memory_of(needed: Requirements) -> Requirements:
 
 
 def only_instance(environment: ComputeEnvironment) -> Requirements | None:
-    """Return the size of an environment's only instance, or None if it can have several."""
+    """Return the size of the one instance an environment can have, or None if that isn't fixed."""
     resources = environment.compute_resources
     types = resources.get("instanceTypes") or []
     if (

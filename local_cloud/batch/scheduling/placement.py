@@ -83,5 +83,5 @@ def takes_nodes(environment: ComputeEnvironment) -> bool:
 
 
 def blocked_reason(queue: JobQueue) -> str | None:
-    """Return a status reason for waiting jobs if all of the queue's environments are INVALID."""
+    """Return a status reason for waiting jobs, or None unless all environments are INVALID."""
     return INVALID if all(map(invalid_reason, queue.environments)) else None

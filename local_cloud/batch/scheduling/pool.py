@@ -1,4 +1,4 @@
-"""Keeps track of the machine's free vCPUs, memory and GPUs."""
+"""Keeps track of the free vCPUs, memory and GPUs of the machine or of an instance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class Pool:
         return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
-        """Allocate what a job needs, or reserve what it lacks so later jobs don't starve it."""
+        """Allocate what a job needs, or return None if it isn't free or an earlier job reserved it.
+
+        What isn't free is reserved for the job so that later jobs don't starve it.
+        """
         short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,

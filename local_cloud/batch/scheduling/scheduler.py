@@ -62,7 +62,10 @@ class Scheduler:
         self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
-        """Queue a job once its prerequisites have succeeded. Don't pass an array job's parent."""
+        """Queue a job once its prerequisites have succeeded, or fail it if one fails.
+
+        Don't pass an array job's parent.
+        """
         with self.lock:
             job.status = "PENDING"
             for other in prerequisites:
@@ -79,7 +82,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Resume an earlier server's jobs and remove its other containers."""
+        """Resume an earlier server's jobs; remove any of its containers that run none of them."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
@@ -120,7 +123,7 @@ class Scheduler:
         return None
 
     def cancel(self, job: Job, reason: str) -> None:
-        """End a job that has not reached STARTING yet; leave any other job alone."""
+        """End a job, or each of an array job's children, unless already STARTING or beyond."""
         with self.lock:
             for child in job.children:
                 self.cancel(child, reason)
@@ -345,7 +348,7 @@ class JobTimers:
             self._set(job, max(0.0, left), time_out)
 
     def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
-        """Cancel the job after the time allowed by its queue's jobStateTimeLimitActions."""
+        """Set a timer for each of the queue's jobStateTimeLimitActions that applies to the job."""
         for action in state_time_limit_actions(job.submission.queue):
             reason = action["reason"]
             if action["state"] == "RUNNABLE" and (job.status_reason or "").startswith(reason):

@@ -1,1 +1,1 @@
-"""Batch without jobs: keeps environment, queue and definition fields that moto drops."""
+"""Batch's environments, queues and job definitions, with the fields that moto drops."""

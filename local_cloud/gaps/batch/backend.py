@@ -1,4 +1,4 @@
-"""Batch without jobs: stores compute environments, queues and job definitions as requested."""
+"""Stores Batch's compute environments, queues and job definitions as requested."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CompleteBatchBackend(BatchBackend):
         service_role: str | None,
         tags: dict[str, str] | None = None,
     ) -> ComputeEnvironment:
-        """Create an environment without instances; policies rely on its cluster's AWS-like name."""
+        """Create an environment without instances, but with a cluster that is named as in AWS."""
         name, state = compute_environment_name, state or "ENABLED"
         if self.get_compute_environment(name) is not None:
             raise ClientException(f"Compute environment {name} already exists")
