@@ -211,7 +211,7 @@ class RunHistory:
     def news(
         self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
     ) -> list[ChangePoint]:
-        """Return the recent changes in all metrics that are worth reporting.
+        """Return the changes worth reporting: recent ones in all metrics, and recoveries.
 
         A speedup's change is dropped if a change in one of its times explains it or was refuted.
         """
