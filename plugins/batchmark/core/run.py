@@ -208,8 +208,8 @@ class RunPlan(Record):
     )
     spending_key: Shown | None = Field(
         default=None,
-        description="key of the run's spending record; null in plans of dry runs or fresh jobs and in "
-        "plans from older releases",
+        description="key of the run's spending record; null in plans of dry runs, in plans of "
+        "fresh jobs and in plans from older releases",
     )
     file_system: FileSystem | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"

@@ -53,7 +53,7 @@ def is_artifact(place: str) -> bool:
 
 
 def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
-    """Download the newest `name` artifact from a successful run on main; None if there is none."""
+    """Download the `name` artifact of main's newest successful run that has one, if any."""
     found = programs.api(f"repos/{event.repository}/actions/artifacts?name={name}&per_page=100")
     newest_first = sorted(found["artifacts"], key=lambda one: str(one["created_at"]), reverse=True)
     for one in newest_first:

@@ -197,7 +197,7 @@ def _check_rows(rows: pa.Table) -> None:
     )
     recorded = rows["recorded_at"].cast(TIMESTAMP)
     if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
-        raise pa.ArrowInvalid(f"some rows are dated before {EARLIEST:%Y}, or {END:%Y} or later")
+        raise pa.ArrowInvalid(f"some rows are dated before {EARLIEST:%Y}, or in {END:%Y} or later")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
             raise pa.ArrowInvalid(f"the device {device!r:.100} is not one of {', '.join(Device)}")

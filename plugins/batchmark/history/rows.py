@@ -111,7 +111,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
 
 
 def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
-    """Return a row's statistics as a report on this job alone would show them, or {} for none."""
+    """Return any statistics of a row as a report on this job alone would show them."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
     median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")

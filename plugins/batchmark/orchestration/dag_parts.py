@@ -103,8 +103,8 @@ def run_benchmark(
     """Return the mapped task that runs all planned jobs, either all at once or one by one in order.
 
     Retries make up for lost workers and triggerers, and never submit a second job. For the limits
-    `runnable_seconds` and `starting_seconds`, see JobOrder. They are generous, because instances can
-    start slowly and pulling a GPU image takes minutes.
+    `runnable_seconds` and `starting_seconds`, see JobOrder. They are generous, because instances
+    can start slowly and pulling a GPU image takes minutes.
     """
     return BenchmarkJobOperator.partial(
         task_id=task_id,

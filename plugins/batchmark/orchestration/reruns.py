@@ -178,7 +178,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """Return each series' relative uncertainty: the largest of those of its rows' medians."""
+    """Return each series' relative uncertainty: the largest that any of its rows' medians has."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:

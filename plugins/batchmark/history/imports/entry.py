@@ -42,7 +42,7 @@ class OtherUnitError(Exception):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a reader left out: located problems, and counts of figures by unusable unit."""
+    """What a reader left out: problems with their places, and figure counts by unusable unit."""
 
     losses: list[str] = field(default_factory=list)
     other_units: Counter[str] = field(default_factory=Counter)

@@ -385,5 +385,5 @@ class BenchmarkJobOperator(BatchOperator):
 
 
 def generation(context: Context) -> int:
-    """Return a number that increases when Airflow clears the task, but not when it retries it."""
+    """Return a number that increases when Airflow clears a task, but not when it retries one."""
     return context["ti"].max_tries - (context["task"].retries or 0)

@@ -47,7 +47,7 @@ class NotRunError(BatchmarkError):
 
 
 class WaitsForItsTurn:
-    """Mixin for a BaseTrigger that waits for its job's turn; the trigger sets the attributes."""
+    """Mixin for a BaseTrigger that waits for its job's turn; the trigger sets these attributes."""
 
     task_instance: Any
     log: Any

@@ -25,7 +25,7 @@ class AirflowRun(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A DAG's number of runs due next month (None if not a cron schedule), and its pause state."""
+    """A DAG's number of runs due next month (None without a cron schedule), and its pause state."""
 
     runs: int | None
     paused: bool

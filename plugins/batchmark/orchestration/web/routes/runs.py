@@ -97,7 +97,7 @@ def runs(
     wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """List a page of runs, newest first and imported ones last, including ones Airflow forgot."""
+    """List a page of runs, newest first, then imported ones, even if Airflow has forgotten them."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
