@@ -99,7 +99,7 @@ class PlannedJob(Record):
 
 
 class TargetWorst(JobLimits):
-    """The worst-case cost of one target's jobs."""
+    """The worst-case cost of a target's jobs that have the same instance type and limits."""
 
     target: Shown
     instance_type: Shown
@@ -197,19 +197,17 @@ class RunPlan(Record):
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
         default=None,
-        description="null in plans of fresh jobs and in plans from older releases",
+        description="null for fresh jobs and in plans from older releases",
     )
-    dag_id: Shown | None = Field(
-        default=None, description="null in plans of fresh jobs and in plans from older releases"
-    )
+    dag_id: Shown | None = Field(default=None, description="null for fresh jobs and in older plans")
     run_id: Shown | None = Field(default=None, description="like dag_id")
     dry_run: bool = Field(
         default=False, description="whether the run was only planned, with nothing submitted"
     )
     spending_key: Shown | None = Field(
         default=None,
-        description="key of the run's spending record; null in plans of dry runs, in plans of "
-        "fresh jobs and in plans from older releases",
+        description="key of the run's spending record; null in dry runs, for fresh "
+        "jobs and in older plans",
     )
     file_system: FileSystem | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"
@@ -299,7 +297,7 @@ class StoredJob(Record):
     )
     failure: str | None = Field(
         default=None,
-        description="why Batch reports the job as failed: some rows failed, or it was stopped",
+        description="why Batch reports the job as failed; null if it does not",
     )
     ending: Ending | None = Field(
         default=None, description="how the job ended; null if it succeeded"

@@ -65,7 +65,7 @@ def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
     """Encode a run's or import's rows as files, by key; equal rows always yield identical bytes.
 
     Raises:
-        Exception: `decode` couldn't read the files back. Any exception class is possible.
+        Exception: the rows don't fit SCHEMA, or `decode` can't read the files. Any class can occur.
     """
 
     def partition(row: Row) -> tuple[str, str]:

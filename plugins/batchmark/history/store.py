@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Selects which rows to read; by default, all of them."""
+    """A choice of rows to read; by default, all rows are read."""
 
     suites: Collection[str] | None  # only these
     since: date | None  # only rows recorded on this day, in UTC, or later

@@ -153,7 +153,7 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """The first run of each change in times that an alert or improvement announced, by series.
+        """The first runs of the changes in times that alerts or improvements announced, by series.
 
         This run's announcements are excluded, so that a retry decides as the first try did.
         """

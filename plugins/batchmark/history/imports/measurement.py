@@ -148,6 +148,8 @@ class Parsed:
     ) -> Self:
         """Read a file's contents; `commit` and `recorded_at` are for entries that don't state them.
 
+        Measurements that can't be told apart are left out.
+
         Raises:
             ValueError: the whole file is unreadable.
         """
