@@ -189,7 +189,7 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect changes in all metrics, using these time histories, which include fresh jobs."""
+        """Detect changes in all metrics; `times` are the time histories including fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
