@@ -99,7 +99,7 @@ class PlannedJob(Record):
 
 
 class TargetWorst(JobLimits):
-    """The worst-case cost of one target's jobs."""
+    """The worst-case cost of a target's jobs that have the same instance type and limits."""
 
     target: Shown
     instance_type: Shown
@@ -192,19 +192,23 @@ class WorstCase(Record):
 
 
 class RunPlan(Record):
-    """A run's jobs, in the order of its mapped tasks."""
+    """A run's plan: its jobs, in the order of its mapped tasks, and its worst-case cost."""
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
         default=None,
-        description="null in plans from older releases; the same goes for spending_key",
+        description="null for fresh jobs and in plans from older releases",
     )
-    dag_id: Shown | None = Field(default=None, description="null in plans from older releases")
+    dag_id: Shown | None = Field(default=None, description="null for fresh jobs and in older plans")
     run_id: Shown | None = Field(default=None, description="like dag_id")
     dry_run: bool = Field(
         default=False, description="whether the run was only planned, with nothing submitted"
     )
-    spending_key: Shown | None = Field(default=None, description="key of the run's spending record")
+    spending_key: Shown | None = Field(
+        default=None,
+        description="key of the run's spending record; null in dry runs, for fresh "
+        "jobs and in older plans",
+    )
     file_system: FileSystem | None = Field(
         default=None, description="the file system that the run creates; null if it needs none"
     )
@@ -293,7 +297,7 @@ class StoredJob(Record):
     )
     failure: str | None = Field(
         default=None,
-        description="why Batch reports the job as failed: some rows failed, or it was stopped",
+        description="why Batch reports the job as failed; null if it does not",
     )
     ending: Ending | None = Field(
         default=None, description="how the job ended; null if it succeeded"
@@ -394,11 +398,11 @@ class StoredRun(Record):
     )
 
     def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
-        """Add the jobs' documents, and the jobs whose documents have since been lost."""
+        """Return the run with these jobs in place of its own, and `lost` added to its lost jobs."""
         return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
 
     def joined(self, other: StoredRun) -> Self:
-        """Add the jobs from another part of the run."""
+        """Return a copy that also contains the jobs from another part of the run."""
         lists = ("jobs", "lost", "superseded")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return self.model_copy(update=both)

@@ -52,9 +52,9 @@ class Version(GivenVersion):
 
 
 def since(before: Version, after: Version) -> str:
-    """Describe the change from one version to the next, or return "" if they agree.
+    """Describe the most specific difference between two versions, or return "" if there is none.
 
-    A field that is unknown in either version doesn't count as a difference.
+    Branches are not compared, nor are fields that are unknown in either version.
     """
     for name in TELLING:
         old, new = getattr(before, name), getattr(after, name)

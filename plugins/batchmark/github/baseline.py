@@ -53,7 +53,7 @@ def is_artifact(place: str) -> bool:
 
 
 def _artifact(name: str, event: Event, into: Path) -> Baseline | None:
-    """Download the artifact from the main branch's newest successful run that has one."""
+    """Download the `name` artifact of main's newest successful run that has one, if any."""
     found = programs.api(f"repos/{event.repository}/actions/artifacts?name={name}&per_page=100")
     newest_first = sorted(found["artifacts"], key=lambda one: str(one["created_at"]), reverse=True)
     for one in newest_first:

@@ -279,7 +279,7 @@ def _summary(path: Path, parsed: Parsed) -> str:
         f"{count(measured, 'measurement')} of {count(runs, 'run')}",
         f"{skipped} skipped" if skipped else "",
         f"{len(parsed.losses)} lost" if parsed.losses else "",
-        f"left out, as they are not times: {others}" if others else "",
+        f"left out, as they are neither times nor rates: {others}" if others else "",
     ]
     return "; ".join(filter(None, parts))
 

@@ -53,7 +53,8 @@ class FileReader:
         """Call `decode` on a file and return its table.
 
         Raises:
-            ArrowInvalid: the file can't be decoded within the memory and time limits.
+            ArrowInvalid: the file can't be decoded, or not within the memory and time limits.
+            Exception: any error from `decode`, if the system isn't Linux.
         """
         if sys.platform != "linux":
             return self._decode(body, location)
@@ -71,7 +72,7 @@ class FileReader:
         return pa.ipc.open_stream(answer).read_all()
 
     def _answer(self, body: bytes, location: FileLocation) -> bytes | str | None:
-        """Return a serialized table or an error message, or None if the process didn't respond."""
+        """Return a serialized table or an error message; None if the process died or hung."""
         connection = self._connection or self._start()
         try:
             connection.send(location)

@@ -65,7 +65,7 @@ def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
     """Encode a run's or import's rows as files, by key; equal rows always yield identical bytes.
 
     Raises:
-        Exception: `decode` couldn't read the files back. Any exception class is possible.
+        Exception: the rows don't fit SCHEMA, or `decode` can't read the files. Any class can occur.
     """
 
     def partition(row: Row) -> tuple[str, str]:
@@ -197,7 +197,7 @@ def _check_rows(rows: pa.Table) -> None:
     )
     recorded = rows["recorded_at"].cast(TIMESTAMP)
     if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
-        raise pa.ArrowInvalid(f"some rows are dated before {EARLIEST:%Y} or after {END:%Y}")
+        raise pa.ArrowInvalid(f"some rows are dated before {EARLIEST:%Y}, or in {END:%Y} or later")
     if "actual_device" in rows.column_names:
         for device in {*rows["actual_device"].unique().to_pylist()} - {*Device}:
             raise pa.ArrowInvalid(f"the device {device!r:.100} is not one of {', '.join(Device)}")

@@ -172,7 +172,8 @@ def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]
 def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[str]]:
     """Write the files that differ; start over if another program wrote one in the meantime.
 
-    Returns the contents last read from the source, and the keys of all files written.
+    Returns the source's contents and the keys of all files written. After too many tries, the
+    contents are empty and marked as incomplete.
     """
     written: set[str] = set()
     for _ in range(TRIES):
@@ -192,9 +193,9 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents.
+    """Return a run's history files, built from its raw documents.
 
-    For one that is gone or was replaced, use the copy that older releases stored, if there is one.
+    For a document that is gone or was replaced, use any copy that an older release stored.
     """
     key = store.prefix + COLLECTED
     try:

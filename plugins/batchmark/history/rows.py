@@ -40,7 +40,7 @@ MEASUREMENT_COLUMNS = {
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
     """Return one row per measurement, with its partition keys, in the order of the jobs.
 
-    `prices` are the ones the run was planned with.
+    `prices` are those that the run is charged at.
     """
     return [
         job_columns | _measurement_columns(job, row)
@@ -57,7 +57,7 @@ def time_columns(moment: datetime) -> Row:
 
 
 def sample_columns(median: Median) -> Row:
-    """Return the columns that summarise samples in seconds."""
+    """Return the columns that summarise a row's samples."""
     interval = median.estimate().interval
     quantiles = np.quantile(median.samples, list(QUANTILES.values()))
     return {
@@ -111,7 +111,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
 
 
 def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
-    """Return a complete row's statistics as they would appear in a report on this job alone."""
+    """Return any statistics of a row as a report on this job alone would show them."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
     median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")

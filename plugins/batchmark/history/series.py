@@ -86,7 +86,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a series of CPU time / GPU time for each pairing of a GPU target with a CPU target.
+    """Return a series of CPU time / GPU time for each row and each pair of GPU and CPU targets.
 
     Rows that fell back from GPU to CPU are excluded, and so are metrics of users' own jobs, which
     aren't times. The table must have COLUMNS.
@@ -135,7 +135,7 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 
 
 def runs_of(table: pa.Table) -> list[HistoryRun]:
-    """Return all runs, newest first; the table must also have the columns in VERSION."""
+    """Return all runs, newest first; the table must have the columns in COLUMNS and VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
     texts = ("run_id", "target", *VERSION)
     flat = pa.table(

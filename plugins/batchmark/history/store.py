@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Selects which rows to read; by default, all of them."""
+    """A choice of rows to read; by default, all rows are read."""
 
     suites: Collection[str] | None  # only these
     since: date | None  # only rows recorded on this day, in UTC, or later
@@ -64,7 +64,7 @@ class RunFiles(NamedTuple):
 def run_files(
     run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
 ) -> RunFiles:
-    """Return a run's history files; `prices` are the ones the run was planned with.
+    """Return a run's history files; `prices` come from `run_prices`.
 
     `before` contains rows from the run's other jobs that are already in the history.
     """
@@ -135,9 +135,9 @@ class HistoryStore:
         return tuple(files)
 
     def replace(self, name: str, suites: Iterable[str], files: Mapping[str, bytes]) -> None:
-        """Write a run's files, then remove its other files in these suites.
+        """Write a run's or import's files, then remove its other files in these suites.
 
-        There are other files if a run was cleared and then ended in a different month.
+        For example, a run has others if it was cleared and then ended in a different month.
         """
         for key, body in files.items():
             self.objects.put(key, body, PARQUET)

@@ -64,8 +64,8 @@ class HistoryView:
     def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
         """Return a suite's current rows, with the columns in COLUMNS.
 
-        `least_runs` limits them to the latest months that together contain at least that many
-        runs. The table is the same object as long as its files are unchanged.
+        With `least_runs`, they are from the latest months only: as few months as contain
+        `least_runs` runs. The table is the same object as long as its files are unchanged.
         """
         parts: list[pa.Table] = []
         runs = 0

@@ -125,7 +125,7 @@ def notify(conn_id: str, subject: str, text: str) -> str:
 
 
 class Redaction(logging.Filter):
-    """Redacts all parts of a connection's URLs, such as tokens, from log records.
+    """Redacts parts of a connection's URLs that could be secrets, such as tokens, in log records.
 
     Apprise logs all or part of any URL it can't use; at DEBUG, urllib3 logs every request.
     """

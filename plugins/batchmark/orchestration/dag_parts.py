@@ -103,8 +103,8 @@ def run_benchmark(
     """Return the mapped task that runs all planned jobs, either all at once or one by one in order.
 
     Retries make up for lost workers and triggerers, and never submit a second job. For the limits
-    `runnable_seconds` and `starting_seconds`, see JobOrder: instances can start slowly, and pulling
-    a GPU image takes minutes.
+    `runnable_seconds` and `starting_seconds`, see JobOrder. They are generous, because instances
+    can start slowly and pulling a GPU image takes minutes.
     """
     return BenchmarkJobOperator.partial(
         task_id=task_id,
@@ -145,7 +145,7 @@ def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool 
 
 
 def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
-    """Add the tasks between a run's results and its alerts; return the one that detects changes."""
+    """Add all tasks after the collection of results; return the one that detects changes."""
     publish = task_of(run.publish_report, trigger_rule="all_done", outlets=[assets.REPORT])
     compared = task_of(run.compare)(collected)
     with group("watch"):

@@ -1,4 +1,4 @@
-"""Builds each DAG's trigger form from its option model and the common options."""
+"""Builds the benchmark DAGs' trigger forms from option models and common fields."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def reserve(
 ) -> str | None:
     """Book the worst case for all fresh jobs for these rows; return why it was refused, or None.
 
-    The run's file system already exists, so only its cost while the fresh jobs run is added.
+    Any file system of the run already exists, so only its cost while the fresh jobs run is added.
 
     Plans from older releases have no booking. The cap applies to the whole run with its fresh jobs.
     """
@@ -153,7 +153,7 @@ def _above_run_cap(
 def figures_by_series(
     jobs: Iterable[CollectedJob],
 ) -> dict[SeriesKey, list[tuple[CollectedJob, float]]]:
-    """Return the jobs that measured each series, with their median times in seconds."""
+    """Return the jobs that measured each series, each with the median of its samples."""
     found = defaultdict(list)
     for job in jobs:
         for row in job.document.measurements:
@@ -178,7 +178,7 @@ def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
-    """Return the relative uncertainty of each series' median, as derived from its samples."""
+    """Return each series' relative uncertainty: the largest that any of its rows' medians has."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for row in rows:
         if half := row["relative_half_width"]:

@@ -153,7 +153,7 @@ class RunHistory:
 
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
-        """The first run of each change in times that an alert or improvement announced, by series.
+        """The first runs of the changes in times that alerts or improvements announced, by series.
 
         This run's announcements are excluded, so that a retry decides as the first try did.
         """
@@ -189,7 +189,7 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """Detect changes in all metrics, using these time histories, which include fresh jobs."""
+        """Detect changes in all metrics; `times` are the time histories including fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
@@ -211,7 +211,7 @@ class RunHistory:
     def news(
         self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
     ) -> list[ChangePoint]:
-        """Return the recent changes in all metrics that are worth reporting.
+        """Return the changes worth reporting: recent ones in all metrics, and recoveries.
 
         A speedup's change is dropped if a change in one of its times explains it or was refuted.
         """

@@ -8,7 +8,7 @@ from croniter import croniter, croniter_range
 
 
 def runs_next_month(text: str | None, now: datetime) -> int | None:
-    """Count a cron schedule's runs in the month after `now`, in UTC; None for other schedules."""
+    """Count a cron schedule's runs in the calendar month after `now` (UTC); None for others."""
     if not text or not croniter.is_valid(text):
         return None
     start = (now.astimezone(UTC).replace(day=1) + timedelta(days=32)).replace(

@@ -81,7 +81,7 @@ def _result_file(
 
 
 def _grids(table: pa.Table) -> dict[str, Axes]:
-    """Return, for each benchmark, every value that each of its parameters has ever had."""
+    """Return every value that each parameter of each benchmark has in the table."""
     points = defaultdict(list)
     names = ["suite", *POINT]
     texts = table.select(names).cast(pa.schema([(name, STRING) for name in names]))

@@ -47,7 +47,7 @@ def job_median(rows: Iterable[Row], column: str) -> float | None:
 
 
 def benchmark_name(row: Row) -> str:
-    """Return a row's benchmark name, which all metrics of a user's own job share."""
+    """Return a row's benchmark name: its suite, workload, parameters and dtype, but no metric."""
     values = json.loads(row["parameters"])
     if ToldMetric.of(values):
         values = {name: value for name, value in values.items() if name not in OF_A_METRIC}

@@ -42,7 +42,7 @@ class OtherUnitError(Exception):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The entries that a reader skipped, in file order."""
+    """What a reader left out: problems with their places, and figure counts by unusable unit."""
 
     losses: list[str] = field(default_factory=list)
     other_units: Counter[str] = field(default_factory=Counter)
@@ -123,7 +123,7 @@ class Entry:
         text = self.value
         if isinstance(text, str) and text.strip() and not SURROGATE.search(text):
             return text
-        raise self.misfit("a text")
+        raise self.misfit("valid text")
 
     def number(self) -> float:
         """Read a finite number that is stored either as a number or as text."""
@@ -207,7 +207,7 @@ class Entry:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Report an error raised in the `with` block, and skip only this entry."""
+        """Record an error raised in the `with` block in `left_out`; only this entry is lost."""
         try:
             yield
         except OtherUnitError as error:

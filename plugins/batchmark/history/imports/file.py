@@ -157,7 +157,7 @@ def detect(text: str, name: str) -> Format:
     """Detect a file's format.
 
     Raises:
-        HistoryError: the file matches none of FORMATS.
+        HistoryError: the file can't be parsed, or matches none of FORMATS.
     """
     document = _load(text, name)
     if _json_of(text) is None:
@@ -205,7 +205,7 @@ def _json_of(text: str) -> str | None:
 
 
 def _whole(digits: str) -> float:
-    """Parse an integer; return infinity, which every entry rejects, if it's too long for Python."""
+    """Parse an integer; if int() rejects it as too long, return infinity, which `Entry` rejects."""
     try:
         return int(digits)
     except ValueError:
@@ -213,7 +213,7 @@ def _whole(digits: str) -> float:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Build an object; duplicate keys lose their values, since any of them could be right."""
+    """Build a dict; a duplicate key maps to TWICE, since any of its values could be right."""
     found: dict[str, object] = {}
     for key, value in pairs:
         found[key] = TWICE if key in found else value

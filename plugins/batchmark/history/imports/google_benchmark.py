@@ -35,7 +35,7 @@ LATER = ("time_unit", "run_type")
 def parse(document: Entry) -> Contents:
     """Yield each benchmark's wall-clock time, with its repetitions as samples.
 
-    Aggregates are used only if the file has no repetitions.
+    A benchmark's aggregates are used only if the file doesn't contain its repetitions.
     """
     measured = partial(
         ForeignMeasurement,

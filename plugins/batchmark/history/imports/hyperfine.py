@@ -18,7 +18,7 @@ from batchmark.history.rows import Row
 
 
 def parse(document: Entry) -> Contents:
-    """Yield each command's wall-clock time, or why it has none if any of its runs failed."""
+    """Yield each command's wall-clock time, or the reason why it has none, such as a failed run."""
     measured = partial(
         ForeignMeasurement,
         recorded_at=document.optional(Entry.moment, "metadata", "start_time"),
@@ -66,7 +66,7 @@ def _wall_clock(time: Entry) -> float:
 
 
 def _check(codes: list[object], runs: int) -> None:
-    """Reject the times if any run failed, since a run that ends early isn't faster."""
+    """Reject the times if any run failed, since a failed run may just have ended early."""
     if len(codes) != runs:
         raise ValueError(f"it contains {count(len(codes), 'exit code')} for {count(runs, 'run')}")
     if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:

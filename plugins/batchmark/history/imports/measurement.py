@@ -148,6 +148,8 @@ class Parsed:
     ) -> Self:
         """Read a file's contents; `commit` and `recorded_at` are for entries that don't state them.
 
+        Measurements that can't be told apart are left out.
+
         Raises:
             ValueError: the whole file is unreadable.
         """
@@ -165,8 +167,8 @@ class Parsed:
                 places = shortened_list([one.place for one in same])
                 left_out.lose(
                     "",
-                    f"{shown(same[0].workload)} appears {len(same)} times in run {same[0].run_id} "
-                    f"and can't be told apart, so none is imported: {places}",
+                    f"{shown(same[0].workload)} appears {len(same)} times in run {same[0].run_id}; "
+                    f"these entries can't be told apart, so none is imported: {places}",
                 )
         return cls([one for one, *others in by_point.values() if not others], left_out)
 
@@ -263,7 +265,9 @@ class Unit:
             if 1 / LARGEST_FIGURE <= sample <= LARGEST_FIGURE:
                 return sample
         is_time = isinstance(self.measures, Scale)
-        wrong = "is not the time of a call" if is_time else "can't be compared: it must be above 0"
+        wrong = (
+            "is not a valid time or rate" if is_time else "can't be compared: it must be above 0"
+        )
         raise MisfitError(entry.place, f"{value:g} {self.name} {wrong}")
 
 

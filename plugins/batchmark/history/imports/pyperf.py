@@ -39,7 +39,7 @@ def parse(document: Entry) -> Contents:
         with entry.alone():
             name = _metadata(document, entry, Entry.text, "name")
             if name is None:
-                raise entry.at("metadata", "name").misfit("a text")
+                raise entry.at("metadata", "name").misfit("valid text")
             unit = Unit.of(_metadata(document, entry, Entry.text, "unit") or "second")
             yield ForeignMeasurement(
                 commit=_metadata(document, entry, Entry.text, "commit_id"),

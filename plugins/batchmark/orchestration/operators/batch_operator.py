@@ -366,7 +366,7 @@ class BenchmarkJobOperator(BatchOperator):
         return describe_jobs(self.clients("batch"), [job_id])[job_id]
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
-        """Terminate the task's live jobs, except those from later generations."""
+        """Terminate those of the given jobs that are live and not from a later generation."""
         for job in jobs:
             if is_live(job) and generation_of(job["jobName"]) <= generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
@@ -385,5 +385,5 @@ class BenchmarkJobOperator(BatchOperator):
 
 
 def generation(context: Context) -> int:
-    """Return how many times a task was cleared; only clearing makes Airflow increase max_tries."""
+    """Return a number that increases when Airflow clears a task, but not when it retries one."""
     return context["ti"].max_tries - (context["task"].retries or 0)

@@ -157,7 +157,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             yield TaskFailedEvent()
 
     async def on_kill(self) -> None:
-        """Terminate the job when a user marks or clears its task, as nothing is waiting for it."""
+        """Terminate the job when a user marks or clears its task."""
         if self.job_ids or self._submission:
             await run_to_completion(self._end_job())
 

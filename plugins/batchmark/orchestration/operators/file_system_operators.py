@@ -120,8 +120,8 @@ class StandUpFileSystem(FileSystemOperator):
 class CollapseFileSystem(FileSystemOperator):
     """Deletes the run's file systems, however the run ended, once nodes can't mount them any more.
 
-    It uses the settings in the plan or, failing that, those that the stack publishes. It deletes
-    the file systems even if neither exists any more.
+    It uses the settings in the plan or, failing that, those that the stack publishes. Without
+    either, it still deletes the file systems.
     """
 
     def execute(self, context: Context) -> None:

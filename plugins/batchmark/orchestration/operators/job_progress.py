@@ -192,5 +192,5 @@ class JobProgress:
 
 
 def _attempt_state(job: JobDescription) -> tuple[str, int]:
-    """Return the state and the attempt count: between two responses, a new attempt can begin."""
+    """Return the state and attempt count; a new attempt can have the same state as the last one."""
     return job["status"], len(job.get("attempts", []))

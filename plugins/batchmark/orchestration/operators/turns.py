@@ -7,7 +7,7 @@ A job whose replicas share an instance must also be alone on it. Jobs from other
 tasks use the same queue, which serves only that instance, so nothing is submitted until the queue
 is empty. Batch can't check and submit atomically, so several jobs can be submitted together. Each
 therefore checks again once ListJobs shows earlier jobs, and only the oldest stays. Until the others
-are terminated, their replicas can start alongside its own.
+are terminated, their replicas can start alongside those of the oldest.
 
 The queue of a user's own job can have other users and might never be empty, so it isn't checked.
 """
@@ -47,7 +47,7 @@ class NotRunError(BatchmarkError):
 
 
 class WaitsForItsTurn:
-    """Mixin for a BaseTrigger that waits for its job's turn and sets these attributes."""
+    """Mixin for a BaseTrigger that waits for its job's turn; the trigger sets these attributes."""
 
     task_instance: Any
     log: Any

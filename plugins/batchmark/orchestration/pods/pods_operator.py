@@ -75,7 +75,7 @@ class PodsOperator(KubernetesJobOperator):
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
-        """Return the complete job, which Airflow would otherwise assemble piece by piece."""
+        """Return the Kubernetes job, built from the planned job's own manifest."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
         name = full_name(self.planned.name, run_id, number).replace("_", "-")
         manifest = job_manifest(self._cluster, run_id, self.planned, name=name)

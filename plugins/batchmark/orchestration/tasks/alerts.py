@@ -47,8 +47,8 @@ def change_params() -> dict[str, Param]:
             "acknowledged",
             enum=list(BY_HAND),
             description="acknowledged: someone is working on it. invalid: nothing actually "
-            "changed. fixed: the cause is believed to be removed. open: none of the other states "
-            "applies.",
+            "changed. fixed: the cause is believed to have been removed. open: none of the other "
+            "states applies.",
         ),
         "note": Param("", type="string", description="Reason, which is stored with the alert."),
     }
@@ -112,7 +112,7 @@ def publish_alerts(
     alerts = AlertStore(store)
     message = alerts.message(context["run_id"])
     if message is None:
-        tell("Nothing to send: this run opened or changed no alert.")
+        tell("Nothing to send: this run neither opened nor changed an alert.")
     else:
         # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))

@@ -1,4 +1,4 @@
-"""Approves and books a run's worst-case cost before submission, and later its actual cost."""
+"""Approves and books a run's worst-case cost before submission; later books its actual cost."""
 
 from __future__ import annotations
 

@@ -45,8 +45,7 @@ def check(
     """Check the given targets, publish the result, and return the page's key.
 
     `nodes` is the node count of the largest multi-node job. `foreign` means that others own the
-    queues and job definitions, `own_jobs` that our targets use those of
-    users' own jobs.
+    queues and job definitions, `own_jobs` that our targets use job definitions of users' own jobs.
     """
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment

@@ -50,7 +50,7 @@ def leak_params() -> dict[str, Param]:
 
 
 def look_for_leaks(context: Context) -> str:
-    """Find resources that no run needs, end those that the form allows; return the report's key."""
+    """Find resources that no run needs and end those the form allows; return the report's key."""
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, find_leaks
     from batchmark.runs.own_jobs.known_queues import remembered
@@ -133,7 +133,7 @@ def report_leaks(context: Context, found_key: str) -> str:
 
 
 def _run_state(ti: Any, run: RunName) -> RunState:
-    """Look up a run's state in its DAG or, if this isn't known, in all DAGs that submit jobs."""
+    """Look up a run's state in its DAG or, if that is unknown, in all DAGs that submit jobs."""
     dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING
 
     def runs(states: list[str] | None) -> int:

@@ -24,10 +24,10 @@ EARLIER_RUNS = 50  # by the schedule, that may still wait for their turn
 
 
 def find_due(context: Context) -> list[dict[str, Any]]:
-    """Return arguments for each run to start: one per job that has come due since the last check.
+    """Return arguments for each run to start: one per job that came due and isn't still running.
 
-    A job runs only once, however often it came due in the meantime. Run ids contain the job and the
-    time, so a retry doesn't start any run twice.
+    A job that came due several times since the last check runs only once. Run ids contain the job
+    and the time, so a retry doesn't start any run twice.
     """
     now = context["dag_run"].run_after
     since = context.get("prev_data_interval_end_success") or now - timedelta(minutes=MINUTES)
@@ -52,7 +52,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
 
 
 def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
-    """Return the last few times at which a job was due up to `now`, latest first.
+    """Return the most recent times at which a job was due, up to `now`, latest first.
 
     Raises:
         PlanError: the schedule is invalid, or no run is ever due.

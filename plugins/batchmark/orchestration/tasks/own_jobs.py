@@ -70,7 +70,7 @@ def check_sides(context: Context) -> str:
 
 
 def plan_comparison(context: Context) -> Arguments:
-    """Plan a comparison, and have the leak guard check its queues from then on."""
+    """Plan a comparison, returning the same as `approved_jobs`; tell the leak guard its queues."""
     from batchmark.runs.own_jobs.known_queues import remember
     from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags

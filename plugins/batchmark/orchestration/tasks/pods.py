@@ -60,7 +60,7 @@ def start_node(context: Context) -> None:
     store = RunStore.of(config, context["run_id"])
     plan = store.plan()
     if plan.dry_run or not plan.jobs:
-        raise AirflowSkipException("this is a dry run, so no node is started")
+        raise AirflowSkipException("no job will run, so no node is started")
     with kubeconfig(cluster) as path, fail_if_refused(context):
         ClusterApi(cluster, kubernetes_hook(path).api_client).nodes()
     eks = client("eks", cluster.region)

@@ -198,7 +198,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the page's key.
 
-    If the table already in use is better, it is kept; see `NoiseTable.outlives`.
+    A table already in use is kept if it outlives the new one; see `NoiseTable.outlives`.
 
     Raises:
         AirflowFailException: a target wasn't calibrated or a job failed; raised after publishing.

@@ -44,7 +44,7 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """A signed token, valid for a few hours, proving that a form came from this user's page."""
+        """A signed token, valid for 12 hours, proving that a form came from this user's page."""
         return _signer().dumps(str(self.user.get_id()))
 
 

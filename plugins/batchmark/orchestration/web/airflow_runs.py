@@ -25,7 +25,7 @@ class AirflowRun(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A DAG's schedule for next month; `runs` is None if it isn't a cron expression."""
+    """A DAG's number of runs due next month (None without a cron schedule), and its pause state."""
 
     runs: int | None
     paused: bool
@@ -72,7 +72,7 @@ def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
 
 
 def schedule(dag_id: str, now: datetime) -> Schedule:
-    """Return a DAG's schedule for the month after `now`, in UTC."""
+    """Return a DAG's schedule for the calendar month after `now`, in UTC."""
     with create_session() as session:
         found = session.get(DagModel, dag_id)
         text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)

@@ -258,7 +258,7 @@ class Library:
         """Find a target's run by id, or its newest run for a commit or image, or up to a given day.
 
         Raises:
-            CollectError: there is no such run.
+            CollectError: there is no such run, or it was imported.
         """
         run_id: str | None = text
         why = f"with the image {text}: choose another image or target"

@@ -95,7 +95,7 @@ def test_an_old_pytest_benchmark_file_without_machine_and_commit():
     sort, join = edited(PYTEST, edit).rows()
     assert sort["run_id"] == "imported__2026-10-31T22:14:05Z"
     assert (sort["cpu_model"], sort["kernel"], sort["commit"]) == ("unknown", None, None)
-    assert (join["status"], join["reason"]) == ("failed", "0 s is not the time of a call")
+    assert (join["status"], join["reason"]) == ("failed", "0 s is not a valid time or rate")
     assert "median_seconds" not in join
 
 
@@ -119,7 +119,7 @@ def test_github_action_benchmark(path):
         ("Queries/cache hits", PERCENT, second): 98,
     }
     zero = rows["Rust/fib_20", "{}", second]
-    assert (zero["status"], zero["reason"]) == ("failed", "0 ns/iter is not the time of a call")
+    assert (zero["status"], zero["reason"]) == ("failed", "0 ns/iter is not a valid time or rate")
     assert {row["month"] for row in rows.values()} == {"2026-10", "2026-11"}
     assert {row["cpu_model"] for row in rows.values()} == {"unknown"}
 
@@ -205,8 +205,8 @@ def test_nothing_else_becomes_seconds(unit):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (0.0, "is not the time of a call"),
-        (-1.0, "is not the time of a call"),
+        (0.0, "is not a valid time or rate"),
+        (-1.0, "is not a valid time or rate"),
         (float("nan"), "not a finite number"),
         (float("inf"), "not a finite number"),
     ],

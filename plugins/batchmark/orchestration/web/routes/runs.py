@@ -97,7 +97,7 @@ def runs(
     wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """List all runs, newest first and imported ones last, even if Airflow has forgotten them."""
+    """List a page of runs, newest first, then imported ones, even if Airflow has forgotten them."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
@@ -247,7 +247,7 @@ def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
 
 @router.get("/files/{key:path}")
 def file(books: Books, visitor: Reader, key: str) -> Response:
-    """Serve a sandboxed document, log or page from the bucket."""
+    """Serve a document, log or page from the bucket, with headers that sandbox it."""
     check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:

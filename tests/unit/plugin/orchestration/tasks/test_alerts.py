@@ -197,7 +197,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
     assert received(published) == []
     assert capsys.readouterr().out == (
         "No alert to open and none to change.\n"
-        "Nothing to send: this run opened or changed no alert.\n"
+        "Nothing to send: this run neither opened nor changed an alert.\n"
     )
 
 
