@@ -184,7 +184,7 @@ class OwnJobPlan(Record):
     """The command of one Batch job at one size, and how its result is checked."""
 
     name: Shown = Field(
-        description="name of the user's own job or comparison, used as its rows' workload"
+        description="name of the user's own job or comparison; also the workload in its result rows"
     )
     job_definition: Shown = Field(description="ARN of the job definition")
     command: tuple[str, ...] = Field(

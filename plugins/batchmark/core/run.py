@@ -303,7 +303,8 @@ class StoredJob(Record):
         default=None, description="how the job ended; null if it succeeded"
     )
     doubt: Shown | None = Field(
-        default=None, description="Batch's warning about the container of a successful job"
+        default=None,
+        description="Batch's warning about a successful job's container; null if there is none",
     )
     instance_seconds: float | None = Field(
         default=None,

@@ -51,7 +51,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class JobLink(BaseOperatorLink):
-    """A link stored as an XCom, both by the task when it defers and by its trigger at the end."""
+    """A link to a page about a task's job, stored as an XCom by the task and by its trigger."""
 
     attribute: str  # of the task's operator, which has the address
 

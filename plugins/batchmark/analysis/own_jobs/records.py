@@ -57,7 +57,9 @@ class JobFigure(Record):
     jobs: int = Field(ge=0, description="number of valid jobs")
     command_seconds: float | None = Field(description="median time of the command alone")
     waiting_seconds: float | None = Field(description="median time from submission to start")
-    usd_per_job: Estimate | None = Field(description="On-Demand cost; null if there is no price")
+    usd_per_job: Estimate | None = Field(
+        description="On-Demand cost; null if there is no price or no valid job"
+    )
     checked_by: tuple[str, ...] = Field(
         description="kinds of OwnersCheck that ran; for a checksum, a phrase that includes the "
         "output's path"
