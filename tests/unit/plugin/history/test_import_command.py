@@ -26,11 +26,11 @@ def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
         "pytest-benchmark.json: 2 measurements of 1 run",
         (
             "github-action-benchmark.js: 7 measurements of 2 runs; 1 lost; left out, as they "
-            "are not times: 1 in 'B/op', 1 in 'allocs/op'"
+            "are neither times nor rates: 1 in 'B/op', 1 in 'allocs/op'"
         ),
         (
             f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; left out, as they are "
-            "not times: 1 in 'bytes', 1 in 'answers'"
+            "neither times nor rates: 1 in 'bytes', 1 in 'answers'"
         ),
     ]
     table = bucket.history.read(["target"], suites=["imported"])
