@@ -83,6 +83,21 @@ class Processes:
                 start_new_session=True,
             )
 
+    def lower_priority(self, name: str, nice: int) -> None:
+        """Give a program, and whatever it starts, less CPU time while other programs need it."""
+        leader = psutil.Process(self._started[name].pid)
+        for process in (leader, *leader.children(recursive=True)):
+            with suppress(psutil.Error):
+                process.nice(nice)
+        # Where Linux shares the CPU among sessions, niceness counts only within each of them.
+        session = Path(f"/proc/{leader.pid}/autogroup")
+        with suppress(OSError):
+            try:
+                session.write_text(str(nice))
+            except BlockingIOError:  # without root, one change every 100 ms
+                time.sleep(0.2)
+                session.write_text(str(nice))
+
     def check(self) -> None:
         """If a program has ended, raise LaptopError with the end of the program's log."""
         for name, process in self._started.items():

@@ -206,6 +206,7 @@ class Stack:
         self.airflow.migrate(self.processes, ROOT)
         self.airflow.start(self.processes, ROOT)
         self.airflow.wait_until_healthy(self.processes)
+        self.airflow.yield_to_jobs(self.processes)
         self.say(f"Airflow: healthy after {time.monotonic() - started:.0f} s at {self.airflow.url}")
 
     def stop(self) -> None:

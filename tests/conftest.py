@@ -20,6 +20,7 @@ os.environ.update(
     AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT="120",  # on a busy machine imports take longer than 30 s
     AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:////nonexistent/no-test-needs-a-database.db",
     AWS_EC2_METADATA_DISABLED="true",
+    BATCHMARK_AIRFLOW_NICE="0",  # or an Airflow would wait for all other tests
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work
 )
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,6 +16,16 @@ import subprocess, sys, time
 child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 for _ in range(2):
     subprocess.Popen([sys.executable, "-c", child], start_new_session=True)
+"""
+
+STARTING = """
+import pathlib, subprocess, sys, time
+child = [sys.executable, "-c", "import time; time.sleep(600)"]
+subprocess.Popen(child)
+while not pathlib.Path("go").exists():
+    time.sleep(0.05)
+subprocess.Popen(child)
+time.sleep(600)
 """
 
 
@@ -52,6 +63,19 @@ def test_a_program_that_ended_is_reported_with_the_end_of_its_log(processes, tmp
 def test_a_failing_program_stops_the_caller(processes, tmp_path):
     with pytest.raises(LaptopError, match="migrate exited with code 1"):
         processes.run("migrate", [sys.executable, "-c", "exit(1)"], cwd=tmp_path)
+
+
+def test_a_program_of_lower_priority_passes_it_on(processes, tmp_path):
+    """Also to what it starts later, and among sessions that Linux gives equal shares."""
+    processes.start("starting", [sys.executable, "-c", STARTING], cwd=tmp_path)
+    wait_for(lambda: len(processes_of(processes.folder)) == 2, "a child")
+    processes.lower_priority("starting", 10)
+    (tmp_path / "go").touch()
+    wait_for(lambda: len(processes_of(processes.folder)) == 3, "a later child")
+    found = processes_of(processes.folder)
+    assert [process.nice() for process in found] == [10] * 3
+    for session in (Path(f"/proc/{process.pid}/autogroup") for process in found):
+        assert not session.exists() or session.read_text().strip().endswith("nice 10")
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
