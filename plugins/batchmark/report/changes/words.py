@@ -305,7 +305,13 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     yield "figures", [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
-        reruns = [f"{found.outcome}: {confirmation(found)}" for found in change.confirmations]
+        many = len(change.targets) > 1
+        reruns = [
+            f"{found.outcome}: "
+            f"{f'{target(found.series.target, change.fell_back)}, ' if many else ''}"
+            f"{confirmation(found)}"
+            for found in change.confirmations
+        ]
         more = len(reruns) - MOST_CONFIRMATIONS
         shown = reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])
         if len(reruns) < len(change.points):
