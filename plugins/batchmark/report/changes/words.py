@@ -305,11 +305,10 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     yield "figures", [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
-        many = len(change.targets) > 1
+        several = change.targets if len(change.targets) > 1 else ()
+        names = {one: f"{target(one, change.fell_back)}, " for one in several}
         reruns = [
-            f"{found.outcome}: "
-            f"{f'{target(found.series.target, change.fell_back)}, ' if many else ''}"
-            f"{confirmation(found)}"
+            f"{found.outcome}: {names.get(found.series.target, '')}{confirmation(found)}"
             for found in change.confirmations
         ]
         more = len(reruns) - MOST_CONFIRMATIONS
