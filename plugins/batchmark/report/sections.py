@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
@@ -18,6 +19,7 @@ from batchmark.report.answer import cost
 from batchmark.report.blocks import Story, grouped
 from batchmark.report.changes import words as change_words
 from batchmark.report.model import Report
+from batchmark.report.own_jobs import words as own_job_words
 from batchmark_job.result.document import MeasurementStatus
 
 MACHINE = {
@@ -117,8 +119,11 @@ def _of_run(report: Report) -> Iterator[Fact]:
     missing = [row for pair in report.pairs for row in pair.uncompared]
     compared = formatting.count(measured, "compared row")
     own = all(words.is_own_job(pair) for pair in report.pairs)
-    checked = "as their owner asked" if own else "against a reference"
-    text = f"{compared}, checked {checked} on both sides." if measured else "No row was compared."
+    text = "No row was compared."
+    if measured and own:
+        text = f"{compared}. {own_job_words.checks(report.of(OwnJobStudy))}"
+    elif measured:
+        text = f"{compared}, checked against a reference on both sides."
     if missing:
         text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."

@@ -305,7 +305,12 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     yield "figures", [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
-        reruns = [f"{found.outcome}: {confirmation(found)}" for found in change.confirmations]
+        several = change.targets if len(change.targets) > 1 else ()
+        names = {one: f"{target(one, change.fell_back)}, " for one in several}
+        reruns = [
+            f"{found.outcome}: {names.get(found.series.target, '')}{confirmation(found)}"
+            for found in change.confirmations
+        ]
         more = len(reruns) - MOST_CONFIRMATIONS
         shown = reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])
         if len(reruns) < len(change.points):

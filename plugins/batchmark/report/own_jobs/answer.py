@@ -243,6 +243,7 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
     """Say how far the figures can be trusted, in a sentence or two."""
     times = [duel for study in studies for duel in study.duels if duel.metric is None]
     duels = [duel for duel in times if not standings.barred(duel)]
+    barred = [duel.noise.critical_change for duel in times if standings.barred(duel)]
     text = words.checks(studies)
     if duels:
         decided = sum(duel.better is not None for duel in duels)
@@ -250,4 +251,6 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
             f" Times differ beyond the noise in {decided} of "
             f"{formatting.count(len(duels), 'comparison')}; of equal sides about 1 in 100 would."
         )
+    if barred:
+        text += f" Identical jobs may differ by up to {formatting.difference_text(max(barred))}."
     return text

@@ -49,13 +49,16 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
 def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
     yield from change_words.facts(alert.change)
     if alert.figures_run_id is not None:
-        yield (
-            "updated by",
-            [
-                f"run {alert.figures_run_id}, in which more rows had moved; "
-                "the alert's first message and report have the figures of their day"
-            ],
-        )
+        told = [
+            f"run {alert.figures_run_id}, in which more rows had moved; "
+            "the alert's first message and report have the figures of their day"
+        ]
+        if alert.change.usd_per_month is not None:
+            told.append(
+                "its cost counts moved rows as equal shares of the time, so it can fall as rows "
+                "join"
+            )
+        yield "updated by", told
     if alert.cures is not None:
         yield "recovered with", change_words.differences(alert.cures)
 

@@ -86,9 +86,10 @@ class Forecast:
             return f"{times} of {self.what} next month; the latest {latest} cost nothing."
         one = median(self.recent_usd)
         span = extent(self.recent_usd, formatting.usd)
+        each = " each" if len(self.recent_usd) > 1 else ""
         return (
             f"{times} of {self.what} next month, about {formatting.usd(self.runs * one)}: the "
-            f"latest {latest} cost {span}."
+            f"latest {latest} cost {span}{each}."
         )
 
 

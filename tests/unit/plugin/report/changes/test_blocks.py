@@ -357,6 +357,20 @@ def test_a_metric_is_told_and_drawn_in_its_unit():
     assert "fresh jobs on 2 instances: 100 images/s" in change_words.confirmation(found)
 
 
+def test_a_rerun_of_a_change_on_several_targets_names_its_own():
+    keys = [build_key(name) for name in (GPU, CPU)]
+    points = [build_point(key, 0.1) for key in keys]
+    found = [build_confirmation(key) for key in keys]
+    runs = runs_of(GPU, CPU, image_digest=NEW_IMAGE)
+    (change,) = group_changes(points, runs, measured=keys, confirmations=found)
+    reruns = dict(change_words.facts(change))["re-run"]
+    assert [text.partition(", matmul")[0] for text in reruns] == [
+        f"confirmed: {one.series.target}" for one in change.confirmations
+    ]
+    (change, _) = group_changes(points, runs_of(GPU), measured=keys, confirmations=found)
+    assert dict(change_words.facts(change))["re-run"][0].startswith("confirmed: matmul")
+
+
 def test_an_own_job_costs_dollars_per_job():
     points = [build_point(RATE, 0.25), build_point(WHOLE, 0.1)]
     (change,) = group_changes(points, runs_of(GPU), measured=[])

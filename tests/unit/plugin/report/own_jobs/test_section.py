@@ -308,7 +308,7 @@ def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
     for text in (
         "Median of whole jobs, from start to stop,",
         "$0.0022 [$0.0022, $0.0022] per job",
-        "4 compared rows, checked as their owner asked on both sides.",
+        "4 compared rows. All results that count were checked by exit code alone.",
         "registry.example/thumbnails 3",
     ):
         assert text in page, text

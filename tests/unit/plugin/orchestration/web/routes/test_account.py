@@ -31,6 +31,9 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}: the latest 1 run" in text
     assert "the latest 1 run cost $2.00." in text
+    shelf.booked("run__2", 2.0)
+    pages.runs.append(AirflowRun("own_job_benchmark", "run__2", NOW, "success"))
+    assert "the latest 2 runs cost $2.00 each." in unescape(pages.text("/costs"))
     pages.schedule = Schedule(None, paused=True)
     assert "own_job_benchmark" not in pages.text("/costs")
 
@@ -102,9 +105,10 @@ def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
         [moved(21, 0.010, 0.012, [*alert.series, series(dtype="int8")])], [alert]
     ).joined
     AlertStore(shelf.store("")).change_alert(alert.id, methodcaller("join", joined))
-    assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in pages.text(
-        "/alerts"
-    )
+    text = pages.text("/alerts")
+    assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in text
+    assert joined.change.usd_per_month is not None
+    assert "so it can fall as rows join" in text
 
 
 @pytest.mark.parametrize(
