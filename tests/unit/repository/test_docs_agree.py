@@ -75,8 +75,34 @@ def test_what_idling_costs_adds_up():
     for column in (2, 3):
         sums = [sum(end) for end in zip(*(dollars(row[column]) for row in parts), strict=True)]
         assert sums == pytest.approx(dollars(together[column]))
-    two, six = ("${} to ${}".format(*dollars(together[column])) for column in (2, 3))
-    assert f"costs {two} with two targets, {six} with six" in TEXT[ROOT / "README.md"]
+    of_a_month = rows_of_a_month()["[idle](#what-it-costs-while-idle)"]
+    assert of_a_month == [dollars(together[2]), dollars(together[3])]
+    (least, _), (_, most) = of_a_month
+    assert f"while-idle) ${least:.2f} to ${most:.2f}" in TEXT[ROOT / "README.md"]
+
+
+def rows_of_a_month():
+    """What each row of the month's table says of two targets and of six, by its first cell."""
+    table = TEXT[ROOT / "docs" / "runbook.md"].partition("## A month, in all")[2]
+    lines = table.partition("\n##")[0].splitlines()
+    rows = [line.split("|") for line in lines if line.startswith("|") and "$" in line]
+    return {row[1].strip(): [dollars(row[2]), dollars(row[3])] for row in rows}
+
+
+def test_what_a_month_costs_in_all():
+    rows = rows_of_a_month()
+    together = rows["**idle and both runs**"]
+    weekly = rows["each weekly run: `gpu_cpu_benchmark` on Mondays, an own job"]
+    added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
+    for column, types in enumerate((TWO, SIX)):
+        a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
+        assert weekly[column] == pytest.approx([4.35 * usd for usd in a_run], abs=0.006)
+        sums = [sum(end) for end in zip(*(row[column] for row in added), strict=True)]
+        assert sums == pytest.approx(together[column])
+    assert "a month has 4.35 weeks" in words("runbook.md")
+    two, six = (f"${least:.2f} to ${most:.2f}" for least, most in together)
+    readme = " ".join(TEXT[ROOT / "README.md"].split())
+    assert f"{two} with two targets, {six} with six" in readme
 
 
 def test_what_a_hosts_volume_costs():
@@ -111,13 +137,25 @@ def dollars(cell):
     return amounts[0], amounts[-1]
 
 
-def test_what_a_run_is_expected_to_cost():
+OF_JOBS, OF_BOOT_AND_IDLING = (5, 10), (2, 15)
+OF_A_RUN = tuple(map(sum, zip(OF_JOBS, OF_BOOT_AND_IDLING, strict=True)))
+
+
+def an_hour(types):
     prices = json.loads(price_file("us-east-1").read_text())["on_demand"]
-    hourly = sum(prices[name] for name in SIX)
-    said = words("runbook.md")
-    assert f"The six cost ${hourly:.2f} an hour together" in said
-    for least, most in ((5, 10), (7, 25)):
-        assert f"${least / 60 * hourly:.2f} to ${most / 60 * hourly:.2f}" in said
+    return sum(prices[name] for name in types)
+
+
+def test_what_a_run_is_expected_to_cost():
+    runbook, own_jobs = words("runbook.md"), words("own-jobs.md")
+    assert f"The six cost ${an_hour(SIX):.2f} an hour together" in runbook
+    for least, most in (OF_JOBS, OF_A_RUN):
+        assert f"{least} to {most} minutes" in runbook
+        assert f"${least / 60 * an_hour(SIX):.2f} to ${most / 60 * an_hour(SIX):.2f}" in runbook
+    for least, most in (OF_JOBS, OF_BOOT_AND_IDLING):
+        assert re.search(rf"\b{least} to {most} minutes", own_jobs)
+    two = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in OF_A_RUN))
+    assert f"{two} a run" in own_jobs
 
 
 def test_a_price_of_an_instance_has_its_date():
