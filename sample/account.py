@@ -14,10 +14,10 @@ from batchmark.core.names import INSTALLATION_TAG
 from batchmark.core.run import PlannedJob
 from batchmark.runs.plans.planning import names_of_job
 from batchmark.runs.result_documents import ExpectedDocument, key_of
+from sample import story
 from sample.bucket import MemoryBucket
 from sample.documents import ran
 
-START_SECONDS = 240  # from submitting a run's jobs to the start of the first one
 LOG = "Made-up data: nothing ran, so nothing was logged."
 
 
@@ -46,7 +46,7 @@ class Account:
         ids = []
         for job in planned:
             job_id = f"{run_id}-{job.target.replace('.', '-')}-{job.name}"
-            begins = ends.get(job.target, at + timedelta(seconds=START_SECONDS))
+            begins = ends.get(job.target, at + timedelta(seconds=story.START_SECONDS))
             document, seconds = ran(run_id, week, job, job_id, begins)
             ends[job.target] = begins + timedelta(seconds=seconds)
             uri = ExpectedDocument.of(run_id, job).uri(job_id, 1)

@@ -172,7 +172,7 @@ def _told(own: OwnJobPlan, seconds: float, *, cold: bool) -> OwnJob:
         "command": " ".join(own.command),
         "wrapped": True,
         "exit_code": 0,
-        "waiting_seconds": 95.0 if cold else 12.0,
+        "waiting_seconds": float(story.START_SECONDS) if cold else 12.0,
         "running_seconds": seconds,
         "command_seconds": seconds - 1,
         "start": "cold" if cold else "warm",

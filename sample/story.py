@@ -32,6 +32,7 @@ SIZES = (256, 1024)
 JOB_SECONDS = {"g5.xlarge": (12.0, 0.018), "c7i.2xlarge": (4.0, 0.071)}
 COLD_SECONDS = 24.0  # extra seconds if the instance had to start
 PRICES = {"g4dn.xlarge": 0.526, "g5.xlarge": 1.006, "c5.2xlarge": 0.34, "c7i.2xlarge": 0.357}
+START_SECONDS = 240  # from submitting a run's jobs to the start of the first one
 OLD_DRIVER, NEW_DRIVER = "580.95.05", "590.44.01"
 BUILDS = ("2025.11", "2026.02", "2026.03")  # releases of the suite's image
 # Noise as standard deviations of logs: of a run, a job in it, and a call in that.

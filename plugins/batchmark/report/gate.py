@@ -94,8 +94,21 @@ class Gate(NamedTuple):
             f"slower by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
             f"{self.undecided} undecided, "
             f"{f'{barred} not comparable, ' if barred else ''}{self.missing_before} missing from "
-            f"the baseline; {self.measured}."
+            f"the baseline; {self.measured}.{self._ruled_out}"
         )
+
+    @property
+    def _ruled_out(self) -> str:
+        """How much slower undecided rows can be, given their intervals and their noise."""
+        worst = [
+            max(1 / row.speedup.interval.low, (1 + row.noise.critical_change) / row.speedup.value)
+            for row in self.comparison.not_known_yet
+            if row.speedup.interval
+        ]
+        if not worst:
+            return ""
+        rows = "The undecided row is" if len(worst) == 1 else "Undecided rows are"
+        return f" {rows} slower by at most {formatting.difference_text(max(worst) - 1)}."
 
 
 def _change(row: Row) -> str:

@@ -83,7 +83,8 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
     assert out.endswith(
         "Gate passed, but it decided nothing (measure 6 or more repeats per side): 1 row "
         "compared, 0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing from the baseline; "
-        "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
+        "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples. "
+        "The undecided row is slower by at most 3.2×."
     )
     code, out = compare(old / "0.json", new / "0.json", "--gate", "--require-decided")
     assert code == FAILED

@@ -149,6 +149,9 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     counts = "2 rows compared, 0 slower by 5 % or more, 0 missing, 2 undecided, 1 not comparable, 0"
     assert counts in gate.last_line
     assert "passed, but it decided nothing (measure more repeats, or" in gate.last_line
+    slowest, noise = rows[1:], [row.noise.critical_change for row in rows[1:]]
+    most = max((1 + each) / row.speedup.value for row, each in zip(slowest, noise, strict=True)) - 1
+    assert gate.last_line.endswith(f" Undecided rows are slower by at most {100 * most:.0f} %.")
 
 
 @pytest.mark.parametrize(
