@@ -99,13 +99,13 @@ class Gate(NamedTuple):
 
     @property
     def _ruled_out(self) -> str:
-        """How much slower undecided rows can be, given their intervals and their noise."""
+        """How much slower undecided rows can be; empty if one of them has no interval."""
         worst = [
             max(1 / row.speedup.interval.low, (1 + row.noise.critical_change) / row.speedup.value)
             for row in self.comparison.not_known_yet
             if row.speedup.interval
         ]
-        if not worst:
+        if not worst or len(worst) < self.undecided:
             return ""
         rows = "The undecided row is" if len(worst) == 1 else "Undecided rows are"
         return f" {rows} slower by at most {formatting.difference_text(max(worst) - 1)}."

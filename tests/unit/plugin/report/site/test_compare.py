@@ -149,9 +149,15 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     counts = "2 rows compared, 0 slower by 5 % or more, 0 missing, 2 undecided, 1 not comparable, 0"
     assert counts in gate.last_line
     assert "passed, but it decided nothing (measure more repeats, or" in gate.last_line
-    slowest, noise = rows[1:], [row.noise.critical_change for row in rows[1:]]
-    most = max((1 + each) / row.speedup.value for row, each in zip(slowest, noise, strict=True)) - 1
+    most = max((1 + row.noise.critical_change) / row.speedup.value for row in rows[1:]) - 1
     assert gate.last_line.endswith(f" Undecided rows are slower by at most {100 * most:.0f} %.")
+    rows[2] = rows[2].model_copy(
+        update={"speedup": rows[2].speedup.model_copy(update={"interval": None})}
+    )
+    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
+    gate = Gate(Comparison("new", "old", [one]), [], 0, "6 jobs", 5.0)
+    assert "2 undecided" in gate.last_line
+    assert "at most" not in gate.last_line
 
 
 @pytest.mark.parametrize(
