@@ -32,7 +32,7 @@ IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 # instead.
 LOCK_SECONDS = 60
 API_SERVER_LOCK_SECONDS = 1
-# Jobs that share two cores with an Airflow of equal rank took 1.2 to 2.6 s instead of 1.1 to 1.2 s.
+# Beside an Airflow of equal priority, a job on two cores took 1.2 to 2.6 s instead of 1.1 to 1.2.
 # Tests set 0, as their Airflows share the machine with other tests.
 NICE = int(os.environ.get("BATCHMARK_AIRFLOW_NICE", "10"))
 COMPONENTS = {

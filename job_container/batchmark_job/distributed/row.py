@@ -21,7 +21,7 @@ from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.scaling import Scaling, StepSplit
 
 STARTING_SECONDS = 600.0  # time limit for processes, libraries and first call of all ranks
-STARTING = "takes 10 to 60 s"
+STARTING = "starting {} and loading their libraries (takes 10 to 60 s)"
 NOTHING_TO_REDUCE = "all-reduce needs more than one device"
 LEAST_SAMPLES = 6  # with fewer samples a median has no interval
 
@@ -63,9 +63,8 @@ class ScalingRow(MeasuredRow):
         )
         patience = STARTING_SECONDS + (self.workload.seconds or PATIENCE * share)
         number = f"launch {len(self.launched) + 1} of {launches}"
-        ranks_text = count(self.point.nodes * self.point.devices, "rank")
-        what = f"starting {ranks_text} and loading their libraries"
-        say(f"{self.workload.name}, {number}: {what} ({STARTING})")
+        what = count(self.point.nodes * self.point.devices, "rank")
+        say(f"{self.workload.name}, {number}: {STARTING.format(what)}")
         try:
             answer = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
         except StepError as error:

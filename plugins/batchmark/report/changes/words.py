@@ -191,8 +191,7 @@ def cost(change: Change) -> list[str]:
     """Say what the change costs per month and, where known, per million calls or per job."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
-    many = len(change.targets) > 1
-    each = " of each target" if many else ""
+    each = " of each target" if len(change.targets) > 1 else ""
     more = "more" if change.usd_per_month > 0 else "less"
     lines = [
         f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
@@ -207,9 +206,14 @@ def cost(change: Change) -> list[str]:
             formatting.usd(level.median * price / SECONDS_PER_HOUR * calls)
             for level in (point.before, point.after)
         )
-        where = f"{target(point.series.target, change.fell_back)}, " if many else ""
+        where = _where(change, point.series)
         lines.append(f"{where}{point.series.row}: {before} {ARROW} {after} per {each}")
     return lines
+
+
+def _where(change: Change, series: SeriesKey) -> str:
+    """Return what precedes a row: the series' target, if the change has several."""
+    return f"{target(series.target, change.fell_back)}, " if len(change.targets) > 1 else ""
 
 
 def confirmation(found: Confirmation) -> str:
@@ -305,10 +309,8 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     yield "figures", [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
-        several = change.targets if len(change.targets) > 1 else ()
-        names = {one: f"{target(one, change.fell_back)}, " for one in several}
         reruns = [
-            f"{found.outcome}: {names.get(found.series.target, '')}{confirmation(found)}"
+            f"{found.outcome}: {_where(change, found.series)}{confirmation(found)}"
             for found in change.confirmations
         ]
         more = len(reruns) - MOST_CONFIRMATIONS
