@@ -4,16 +4,23 @@ import atexit
 import functools
 import gc
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 import botocore.loaders
 
 ROOT = Path(__file__).resolve().parent.parent
-_home = tempfile.TemporaryDirectory(prefix="batchmark-airflow-")
+
+# One folder for whatever tests, xdist's workers and killed processes leave behind; it goes with the
+# process that made it. pytest's own folders stay where they are looked for after a failure.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="batchmark-tests-")
+    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 os.environ.update(
-    AIRFLOW_HOME=_home.name,
+    AIRFLOW_HOME=tempfile.mkdtemp(prefix="airflow-"),
     AIRFLOW__CORE__DAGS_FOLDER=str(ROOT / "dags"),
     AIRFLOW__CORE__PLUGINS_FOLDER=str(ROOT / "plugins"),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",

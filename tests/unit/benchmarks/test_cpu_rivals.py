@@ -12,21 +12,13 @@ from rich.console import Console
 from batchmark_job.machine import memory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
-from benchmarks.job import cpu_rivals, plain_calls
-from benchmarks.job.cpu_rivals import (
-    Choice,
-    Comparison,
-    ComparisonError,
-    Round,
-    Runner,
-    compare,
-    points,
-    report,
-    take_turns,
-)
+from benchmarks.job import cpu_rivals, plain_calls, rival_verdicts
+from benchmarks.job.cpu_rivals import Choice, ComparisonError, Runner, compare, points, take_turns
 from benchmarks.job.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
+from benchmarks.job.rival_verdicts import Comparison, Round, report
 from tests.stand_ins.workers import bench_here
 
 SIZE = {"sequence": 24, "batch": 2, "size": 40}
@@ -62,7 +54,7 @@ def test_a_wrong_plain_call_is_found_out(monkeypatch):
     wrong = PlainCall("transposed", lambda inputs: lambda: (inputs[0] @ inputs[1]).T)
     monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": [wrong]})
     monkeypatch.setattr(plain_calls, "PLAIN_CALLS", {"matmul": [wrong]})
-    with pytest.raises(ComparisonError, match=r"^matmul by transposed on 1: relative error"):
+    with pytest.raises(ComparisonError, match=r"^matmul size 40 by transposed on 1: relative"):
         compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 60.0)
 
 
@@ -92,7 +84,7 @@ def compared(monkeypatch, budget_seconds=60.0, choose=quick_choice, **plain):
     """Of rounds in which ours takes 2 s and each plain call what its list says, again and again."""
     turns = {f"{name} on 1": itertools.cycle(seconds) for name, seconds in plain.items()}
 
-    def run_round(*arguments, check):
+    def run_round(*arguments, **_):
         return Round(2.0, "numpy", {call.name: next(turns[call.name]) for call in arguments[3]})
 
     calls = [PlainCall(name, lambda inputs: lambda: inputs) for name in plain]
@@ -110,7 +102,8 @@ def test_rounds_follow_until_it_is_clear_who_is_faster(monkeypatch, plain, round
 @pytest.mark.parametrize(("plain", "fewest", "most"), [([1.0, 1.5], 3, 5), ([1.0, 4.0], 15, 25)])
 def test_rounds_that_disagree_get_more_time(monkeypatch, plain, fewest, most):
     ticks = itertools.count()  # two in a trial, one where the budget is looked at
-    monkeypatch.setattr(cpu_rivals, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    for module in (cpu_rivals, rival_verdicts):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     assert fewest <= len(compared(monkeypatch, 10.0, plain=plain).ratios) <= most
 
 
@@ -124,7 +117,7 @@ def test_a_plain_call_that_cannot_be_the_fastest_stays_out_of_further_rounds(mon
 def test_a_plain_call_is_timed_on_every_number_of_threads(monkeypatch):
     seen = []
 
-    def run_round(point, bench, ours, calls, *, check):
+    def run_round(point, bench, ours, calls, **_):
         seen.append([call.name for call in calls])
         return Round(2.0, "numpy", {call.name: float(call.threads) for call in calls})
 
@@ -168,7 +161,7 @@ def test_a_long_trial_is_held_once(monkeypatch, trial_seconds, choices):
     assert len(chosen) == choices
 
 
-def test_our_own_wrong_result_ends_the_benchmark(monkeypatch):
+def test_our_own_wrong_result_is_an_error(monkeypatch):
     workload = WORKLOADS["matmul"]
     monkeypatch.setattr(workload, "relative_error", lambda *_: 1.0)
     with pytest.raises(ComparisonError, match=r"^matmul size 40: our side failed: wrong result"):
@@ -198,6 +191,52 @@ def test_memory_that_runs_short_ends_a_size_and_keeps_its_rounds(
     comparison = compare(Point("matmul", {"size": 40}), bench_here(QUICK), 4, 60.0)
     assert ("no room" in (comparison.skipped or "")) == skipped
     assert len(comparison.ours) == rounds_with_room
+
+
+@pytest.mark.parametrize("too_large", [["NumPy @ on 1"], ["NumPy @ on 1", "torch @ on 1"]])
+def test_where_memory_does_not_hold_all_sides_each_runs_alone(monkeypatch, too_large):
+    groups = []
+
+    def take_part(sides, *_, check):
+        groups.append([side.name for side in sides])
+        if groups[-1][0] in too_large:
+            raise StepError("killed", out_of_memory=True, lost=True)
+        return dict.fromkeys(sides, 1.0)
+
+    def has_room(needed_bytes, _):
+        """For the data twice, but not for three sides."""
+        return needed_bytes <= 2 * most
+
+    bench = bench_here(QUICK)
+    ours = WORKLOADS["matmul"].implementations_for(bench.device)
+    most = max(one.working_set_bytes({"size": 40}, "float32") for one in ours)
+    calls = [PlainCall(name, lambda inputs: lambda: inputs) for name in ("torch @", "NumPy @")]
+    monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": calls})
+    monkeypatch.setattr(cpu_rivals, "take_part", take_part)
+    monkeypatch.setattr(memory, "has_room", has_room)
+    comparison = compare(Point("matmul", {"size": 40}), bench, 3, 0.0)
+    assert {len(group) for group in groups} == {1}
+    assert sorted(comparison.out_of_memory) == too_large
+    if len(too_large) == len(calls):
+        assert comparison.skipped == "there is not enough memory for any plain call"
+    else:
+        assert comparison.passed
+        assert "; out of memory: NumPy @ on 1" in rival_verdicts.line(comparison)
+        assert [sum(name in group for group in groups) for name in too_large] == [1]
+
+
+def test_a_size_that_fails_costs_itself_alone(monkeypatch, capsys):
+    def compare_or_fail(point, *_):
+        if point.parameters == {"size": 256}:
+            raise ComparisonError("matmul size 256 by torch: its process was killed")
+        return times(point.parameters, [1.0] * 3, {"torch @": [1.0] * 3})
+
+    monkeypatch.setattr(cpu_rivals, "compare", compare_or_fail)
+    monkeypatch.setattr("sys.argv", ["cpu_rivals", "--quick", "--workloads", "matmul"])
+    assert cpu_rivals.main() == 1
+    printed = capsys.readouterr().out
+    assert "failed: matmul size 256 by torch: its process was killed" in printed
+    assert "ratios to the fastest plain call are <= 1.05" in printed
 
 
 def test_ratios_are_to_the_plain_call_with_the_lowest_median():

@@ -20,6 +20,7 @@ from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import is_own_job
 from batchmark.core.version import since
 from batchmark.report.machines import environment
+from batchmark.report.own_jobs.words import SHORT_SECONDS
 from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
@@ -186,12 +187,21 @@ class Comparison:
             found = f"to find a difference of {formatting.percent(change)}"
             if needed > MANY_REPEATS:
                 return (
-                    f"use a quieter machine: {found} here takes over {MANY_REPEATS} repeats "
-                    "per side"
+                    f"{self._less_noise}: {found} here takes over {MANY_REPEATS} repeats per side"
                 )
             if needed > _repeats(self.not_known_yet):
-                return f"measure {needed} repeats per side {found}, or use a quieter machine"
-        return "measure more repeats, or use a quieter machine"
+                return f"measure {needed} repeats per side {found}, or {self._less_noise}"
+        return f"measure more repeats, or {self._less_noise}"
+
+    @property
+    def _less_noise(self) -> str:
+        short = any(
+            row.cpu.median_seconds.value < SHORT_SECONDS
+            for one in self.suites
+            for row in one.rows
+            if is_own_job(one.suite) and not _is_metric(row) and verdict(row) == "not known yet"
+        )
+        return f"use a quieter machine{' or longer jobs' if short else ''}"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """Say how much identical jobs can differ in undecided rows."""

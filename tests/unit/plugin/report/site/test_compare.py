@@ -175,3 +175,8 @@ def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, 
     row = row.model_copy(update={"verdict": "undecided", "noise": noise})
     one = found.suites[0].model_copy(update={"rows": (row,)})
     assert Comparison("new", "old", [one]).next_step.startswith(step)
+    assert "longer jobs" not in Comparison("new", "old", [one]).next_step
+    seconds = row.cpu.median_seconds.model_copy(update={"value": 1.9})
+    short = row.model_copy(update={"cpu": row.cpu.model_copy(update={"median_seconds": seconds})})
+    one = one.model_copy(update={"rows": (short,)})
+    assert "use a quieter machine or longer jobs" in Comparison("new", "old", [one]).next_step
