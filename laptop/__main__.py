@@ -37,6 +37,9 @@ def main() -> int:
     try_job(
         "--target", choices=TARGETS, help="run the job on this target only (default: all targets)"
     )
+    try_job(
+        "--commit", help="commit that the job measures, shown with the run (default: the file's)"
+    )
     try_job("--watch", metavar="RUNS", help="number of runs; several show a trend (default: 1)")
     try_job("--engine", action="store_true", help="run the job as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
@@ -149,6 +152,7 @@ def _run_processes(arguments: argparse.Namespace) -> None:
             engine=arguments.engine,
             watch=arguments.watch,
             target=arguments.target,
+            commit=arguments.commit,
         )
     elif arguments.command == "up":
         up(arguments.port, arguments.folder, arguments.jobs)

@@ -40,12 +40,14 @@ def try_job(
     engine: bool,
     watch: str | None = None,
     target: str | None = None,
+    commit: str | None = None,
 ) -> None:
     """Run a user's own job on one or all targets, and write the report to `folder`.
 
     Args:
         name: the job's name; can be None if the file has only one job.
         target: one of TARGETS, or None for all of them.
+        commit: what the job measures; None for the one in the file, if any.
         watch: number of runs; if given, their trend is written next to the report.
         engine: run the job's image on a Docker engine, instead of its command as a process in a
             copy of the file's folder.
@@ -85,6 +87,8 @@ def try_job(
         clock.say(f"own job {name}: {said}")
     # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
     conf = {"job": name, "targets": targets, "repeats": repeats, "max_cost_usd": None}
+    if commit:
+        conf["commit"] = commit
     trend: list[str] = []
 
     def follow(stack: Stack) -> None:

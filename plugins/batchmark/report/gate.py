@@ -107,8 +107,11 @@ class Gate(NamedTuple):
         ]
         if not worst or len(worst) < self.undecided:
             return ""
-        rows = "The undecided row is" if len(worst) == 1 else "Undecided rows are"
-        return f" {rows} slower by at most {formatting.difference_text(max(worst) - 1)}."
+        rows = "the undecided row is" if len(worst) == 1 else "undecided rows are"
+        return (
+            f" Allowing for what identical jobs may differ by, {rows} slower by at most "
+            f"{formatting.difference_text(max(worst) - 1)}."
+        )
 
 
 def _change(row: Row) -> str:

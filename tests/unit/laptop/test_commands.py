@@ -69,7 +69,7 @@ PROGRAMS = (
 
 
 def tried(jobs, job="None", repeats="3", *, engine=False, watch=None, target=None):
-    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine, watch, target
+    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine, watch, target, None
 
 
 def test_each_documented_make_command_reaches_its_program(monkeypatch):

@@ -79,7 +79,7 @@ def test_without_an_engine_all_is_skipped_and_one_line_says_why(tmp_path, monkey
 def test_a_pytest_that_tests_start_does_not_inherit_the_options_of_theirs(monkeypatch):
     """Such as `--durations=9`, whose lines would stand among those that it is asked for."""
     monkeypatch.setattr(botocore.loaders, "create_loader", dict)  # it sets that, too
-    with patch.dict(os.environ, {"PYTEST_ADDOPTS": "--durations=9"}):
-        read = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    given = {"PYTEST_ADDOPTS": "--durations=9", "PYTEST_XDIST_WORKER": "gw0"}
+    with patch.dict(os.environ, given):
+        runpy.run_path(str(ROOT / "tests" / "conftest.py"))
         assert "PYTEST_ADDOPTS" not in os.environ
-    read["_home"].cleanup()

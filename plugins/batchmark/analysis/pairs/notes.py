@@ -17,7 +17,7 @@ from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-from batchmark_job.result.own_job import START
+from batchmark_job.result.own_job import START, UNKNOWN
 from batchmark_job.result.values import Parameter
 
 # Each stated once per pair, after "In n of m rows".
@@ -49,35 +49,41 @@ def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
         yield from _interrupted_attempts(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]
     names = list(dict.fromkeys(job.planned.target for job in gpu_jobs if fell_back(job)))
+    elsewhere = _one_machine_outside_ec2(run.jobs)
     if names:
         everywhere = all(fell_back(job) for job in gpu_jobs)
+        not_a_gpu = (
+            f"None of the figures {'here' if everywhere else 'shown for it'} describe a GPU."
+        )
         yield (
             f"The GPU target{'s' * (len(names) > 1)} {', '.join(names)} ran on the CPU: no CUDA "
-            f"device was found. {_disclaimer(run.jobs, everywhere=everywhere)}"
+            f"device was found. {(everywhere and elsewhere) or not_a_gpu}"
         )
+    elif elsewhere:
+        yield elsewhere
     if not compared:
         yield _nothing_to_compare(run)
 
 
-def _disclaimer(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
-    """State what the figures do not measure when a GPU target ran on the CPU."""
+def _one_machine_outside_ec2(jobs: Sequence[CollectedJob]) -> str | None:
+    """Say that figures don't describe the targets' instances if all come from another machine."""
+    if any(job.planned.own_job and job.planned.own_job.existing for job in jobs):
+        return None
+    machines = {
+        (one.instance_type, one.cpu_model, one.cpu_threads)
+        for one in (job.document.environment for job in jobs)
+    }
+    if len(machines) != 1:
+        return None
+    ((instance_type, model, threads),) = machines
+    if instance_type is not None or model == UNKNOWN:
+        return None
     targets = list(dict.fromkeys(job.planned.target for job in jobs))
-    environments = [job.document.environment for job in jobs]
-    machines = {(one.instance_type, one.cpu_model, one.cpu_threads) for one in environments}
-    if (
-        everywhere
-        and len(targets) > 1
-        and len(machines) == 1
-        and environments[0].instance_type is None
-    ):
-        owners = [f"a {name}" for name in targets]
-        model, threads = environments[0].cpu_model, environments[0].cpu_threads
-        return (
-            f"{'Both' if len(targets) == 2 else 'All'} targets ran on one machine ({model}, "
-            f"{formatting.count(threads, 'thread')}), not on EC2: none of the figures here "
-            f"describe {' or '.join(owners)}."
-        )
-    return f"None of the figures {'here' if everywhere else 'shown for it'} describe a GPU."
+    ran = {1: "The target", 2: "Both targets"}.get(len(targets), "All targets")
+    return (
+        f"{ran} ran on one machine ({model}, {formatting.count(threads, 'thread')}), not on EC2: "
+        f"none of the figures here describe {' or '.join(f'a {name}' for name in targets)}."
+    )
 
 
 def _nothing_to_compare(run: CollectedRun) -> str:

@@ -55,13 +55,17 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
             (
                 "1. Push the image to your registry",
                 f"Change the image of {formatting.shortened_list(names)} in your file to its full "
-                "name there, such as 111122223333.dkr.ecr.us-east-1.amazonaws.com/name:1.",
+                "name there, such as 111122223333.dkr.ecr.us-east-1.amazonaws.com/name:1. Only one "
+                "that uses the GPU is faster on it: images = { cpu = ..., cuda = ... }.",
             ),
             (
                 "2. Apply the file in terraform/, after terraform init",
-                "terraform apply -var-file=examples/minimal.tfvars -var-file=../mine/job.tfvars",
+                "terraform apply -var-file=examples/minimal.tfvars -var-file=/path/to/job.tfvars",
             ),
-            ("3. Deploy Airflow", 'See "Deploy" in docs/runbook.md.'),
+            (
+                "3. Deploy Airflow",
+                'See "Deploy" in docs/runbook.md; quotas and permissions are in first-apply.md.',
+            ),
             (
                 "4. Trigger Own job benchmark, first with dry_run",
                 'For more, see "On AWS" in docs/own-jobs.md.',

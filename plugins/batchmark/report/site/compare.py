@@ -229,8 +229,17 @@ class Comparison:
     @property
     def remarks(self) -> list[str]:
         """The remedy, why an interval excluding 1× might not be enough, and rows that stand out."""
-        notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
-        return [*notes, *self._far_slower()]
+        notes = (self.remedy, undecided_intervals(self.rows, dollars=False), self._elsewhere)
+        return [*filter(None, notes), *self._far_slower()]
+
+    @property
+    def _elsewhere(self) -> str | None:
+        sides = [side for one in self.suites for side in (one.first, one.second) if one.rows]
+        if not outside_ec2(sides):
+            return None
+        models = {side.environment.cpu_model for side in sides if side.environment}
+        where = f", on {next(iter(models))}" if len(models) == 1 else ""
+        return f"Measured outside EC2{where}: no figure describes an instance type."
 
     def _far_slower(self) -> Iterator[str]:
         """Yield a sentence for each undecided row that is worse by far more than noise explains."""

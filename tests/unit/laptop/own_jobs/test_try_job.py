@@ -60,11 +60,12 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     assert "own job convert: targets, vcpus: used only on AWS; here each job gets all" in said
 
 
-def test_it_runs_on_one_target_alone(tmp_path, ran, capsys):
+def test_it_runs_on_one_target_alone_and_names_its_commit(tmp_path, ran, capsys):
     file = tmp_path / "job.tfvars"
-    try_job.try_job(file, "convert", 3, tmp_path, engine=False, target="c5.2xlarge")
+    only = {"target": "c5.2xlarge", "commit": "3f2a91c"}
+    try_job.try_job(file, "convert", 3, tmp_path, engine=False, **only)
     ((*_, conf, _),) = ran
-    assert conf["targets"] == ["c5.2xlarge"]
+    assert (conf["targets"], conf["commit"]) == (["c5.2xlarge"], "3f2a91c")
     assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in capsys.readouterr().out
 
 

@@ -5,7 +5,15 @@ import pytest
 from batchmark.analysis.comparison import Comparison, compare
 from batchmark_job.result.document import Device
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
-from tests.builders.runs import PRICES, build_job, build_lost, build_row, build_run, noisy
+from tests.builders.runs import (
+    CPU_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_lost,
+    build_row,
+    build_run,
+    noisy,
+)
 
 
 def test_a_calibration_decides_what_assumed_noise_left_open():
@@ -65,6 +73,16 @@ def test_a_gpu_target_on_the_cpu_is_flagged():
     assert [pair.cpu_fallback for pair in mixed.pairs] == [True, False]
     assert mixed.notices[0].endswith("None of the figures shown for it describe a GPU.")
     assert compare(build_run(real, cpu), PRICES).notices == ()
+
+
+def test_figures_of_a_laptop_are_no_instances_of_any_target():
+    here = CPU_ENVIRONMENT.model_copy(update={"instance_type": None})
+    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], environment=here)
+    note, *_ = compare(build_run(cpu), PRICES).notices
+    assert note.startswith(f"The target ran on one machine ({here.cpu_model}, ")
+    assert note.endswith(", not on EC2: none of the figures here describe a c5.2xlarge.")
+    other = build_job("c7i.2xlarge", [build_row(CPU_SAMPLES)])
+    assert "not on EC2" not in " ".join(compare(build_run(cpu, other), PRICES).notices)
 
 
 def test_a_target_whose_jobs_were_lost_is_refused_with_the_reason():

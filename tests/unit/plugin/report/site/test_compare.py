@@ -126,6 +126,18 @@ def test_without_an_interval_none_is_spoken_of():
     assert "95 %" not in few.as_markdown() + console.file.getvalue()
 
 
+def test_figures_from_outside_ec2_are_no_instance_types(found):
+    assert "EC2" not in " ".join(found.remarks)
+    sides = {
+        side: getattr(found.suites[0], side).model_copy(update={"environment": LAPTOP})
+        for side in ("first", "second")
+    }
+    here = Comparison("new", "old", [found.suites[0].model_copy(update=sides)])
+    *_, last = here.remarks
+    model = LAPTOP.cpu_model
+    assert last == f"Measured outside EC2, on {model}: no figure describes an instance type."
+
+
 def test_cold_starts_are_not_to_be_repeated():
     remedy = comparison(cold=1).remedy
     assert "2 rows have too few samples" in remedy
@@ -150,7 +162,7 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     assert counts in gate.last_line
     assert "passed, but it decided nothing (measure more repeats, or" in gate.last_line
     most = max((1 + row.noise.critical_change) / row.speedup.value for row in rows[1:]) - 1
-    assert gate.last_line.endswith(f" Undecided rows are slower by at most {100 * most:.0f} %.")
+    assert gate.last_line.endswith(f" undecided rows are slower by at most {100 * most:.0f} %.")
     rows[2] = rows[2].model_copy(
         update={"speedup": rows[2].speedup.model_copy(update={"interval": None})}
     )
