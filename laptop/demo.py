@@ -58,6 +58,7 @@ RUN_SECONDS = 4 * 3600
 TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # progress in a job's log
 PROGRESS_SECONDS = 5.0  # between two progress lines of a job
+LOG_CHARACTERS = 2000  # of a failed task: Airflow keeps the rest
 LOG_WIDTH = 80  # table columns if output is not a terminal
 
 
@@ -308,10 +309,20 @@ class TaskStates:
 
     def failures(self) -> str:
         return "\n".join(
-            f"{_name(task)}: {self._airflow.task_log(task)[-2000:]}"
+            f"{_name(task)}: {end_of_log(self._airflow.task_log(task))}"
             for task in self._airflow.task_instances(self._dag_id, self._run_id)
             if task["state"] == "failed"
         )
+
+
+def end_of_log(log: str) -> str:
+    """Return a log's last whole lines, without the marks that let Airflow's UI fold lines."""
+    lines = [one for one in log.splitlines() if not one.startswith(("::group::", "::endgroup::"))]
+    whole = "\n".join(lines)
+    if len(whole) <= LOG_CHARACTERS:
+        return whole
+    end = whole[-LOG_CHARACTERS:]
+    return end.partition("\n")[2] or end
 
 
 def _name(task: Mapping[str, Any]) -> str:

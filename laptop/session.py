@@ -21,7 +21,8 @@ class Clock:
         self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        print(f"[{time.monotonic() - self._started:4.0f} s] {output.line(text)}", flush=True)
+        told = f"[{time.monotonic() - self._started:4.0f} s] {output.line(text)}\n"
+        print(told, end="", flush=True)  # in one piece, as threads tell theirs, too
 
 
 @contextmanager

@@ -33,9 +33,11 @@ FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
 LEFT_OUT = re.compile(
     r'<p>Download as .*?</p>|<section aria-labelledby="others">.*?</section>|'
     r'<a href="/published">[^<]*</a>|'
-    r"<p[^>]*>You may read alerts\..*?</p>|<p><a [^>]*>Older runs</a></p>",
+    r"<p[^>]*>You may read alerts\..*?</p>",
     re.DOTALL,
 )
+OLDER = re.compile(r"<p><a [^>]*>Older runs</a></p>")
+NOT_LISTED = "<p>Older runs are not listed in the sample; alerts and trends lead to them.</p>"
 Links = Mapping[str, str]  # addresses by label
 
 
@@ -98,7 +100,7 @@ class Site:
                 address = waiting.popleft()
                 answer = await client.get(address, headers={"accept": "text/html"})
                 answer.raise_for_status()
-                found[address] = LEFT_OUT.sub("", answer.text)
+                found[address] = OLDER.sub(NOT_LISTED, LEFT_OUT.sub("", answer.text))
                 links = map(self._same, _links(FORM.sub("", found[address])))
                 new = [one for one in links if one not in seen]
                 waiting += filter(self._is_shown, dict.fromkeys(new))

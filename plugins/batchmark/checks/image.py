@@ -39,6 +39,10 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
             continue
         ecr = environment.client("ecr")
         found = find_image(ecr, image)
+        if found is None and not is_ours and not is_aws(ecr):
+            # There it runs as a process, or from the images of a Docker engine.
+            yield check(status="not checked", seen=f"{uri} is not in ECR on the local cloud.")
+            continue
         if found is None:
             made = "Run `make image`, then `terraform apply`."
             remedy = made if is_ours else "Push it, or choose another image."

@@ -15,6 +15,7 @@ from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result.document import ResultDocument, ResultError, parse_document
 from batchmark_job.result.values import MOST_BYTES
+from batchmark_job.result.version import GivenVersion
 
 if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
@@ -39,6 +40,7 @@ class ExpectedDocument(Record):
     dtype: str
     prefix: str
     own_job: OwnJobPlan | None = None
+    version: GivenVersion | None = None
 
     @classmethod
     def of(cls, run_id: str, plan: PlannedJob) -> Self:
@@ -50,6 +52,7 @@ class ExpectedDocument(Record):
             dtype=plan.dtype,
             prefix=plan.result_prefix,
             own_job=plan.own_job,
+            version=plan.version,
         )
 
     @property
@@ -86,7 +89,7 @@ class ExpectedDocument(Record):
                 f"{collected_sha256} when collected; restore that version, which the bucket keeps"
             )
         document = _parsed(uri, text)
-        expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
+        expected = self.model_dump(exclude={"dtype", "prefix", "own_job", "version"})
         for name, value in (expected | {"job_id": job_id, "job_attempt": attempt}).items():
             if (seen := getattr(document, name)) != value:
                 raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")

@@ -5,6 +5,7 @@ import pytest
 from airflow.configuration import conf
 
 from laptop.airflow import IMPORT_SECONDS, Airflow, AirflowClient
+from laptop.demo import end_of_log
 
 
 @pytest.fixture
@@ -49,3 +50,15 @@ def test_a_busy_machine_has_time_to_import_a_dag_here_and_in_tests(tmp_path):
     assert set_here["AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT"] == "120"
     assert int(set_here["AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT"]) > IMPORT_SECONDS
     assert conf.getfloat("core", "dagbag_import_timeout") == IMPORT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("one\n::group::Post Execute\n::endgroup::\ntwo", "one\ntwo"),
+        (f"{'x' * 1990} first\nlast line", "last line"),
+        ("y" * 3000, "y" * 2000),
+    ],
+)
+def test_a_failed_task_is_told_in_whole_lines(log, told):
+    assert end_of_log(log) == told

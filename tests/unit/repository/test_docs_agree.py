@@ -91,14 +91,15 @@ def rows_of_a_month():
 
 def test_what_a_month_costs_in_all():
     rows = rows_of_a_month()
-    together = rows["**idle and both runs**"]
+    one, together = rows["idle and one"], rows["**idle and both**"]
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
         assert weekly[column] == pytest.approx([1.08 * 4.35 * usd for usd in a_run], abs=0.006)
-        sums = [sum(end) for end in zip(*(row[column] for row in added), strict=True)]
-        assert sums == pytest.approx(together[column])
+        for sums, rows_added in ((one, added[:2]), (together, added)):
+            ends = zip(*(row[column] for row in rows_added), strict=True)
+            assert list(map(sum, ends)) == pytest.approx(sums[column])
     assert "8 % for its volume and address; a month has 4.35 weeks" in words("runbook.md")
     two, six = (f"${least:.2f} to ${most:.2f}" for least, most in together)
     readme = " ".join(TEXT[ROOT / "README.md"].split())

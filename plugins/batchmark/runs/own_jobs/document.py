@@ -148,6 +148,7 @@ class WatchedJob:
             ),
             telemetry=tuple(self._telemetry()),
             own_job=self._own_job(left_out),
+            version=expected.version,
         )
 
     @property

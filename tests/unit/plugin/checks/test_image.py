@@ -29,13 +29,17 @@ def test_a_missing_image_fails_with_its_remedy(code):
 
 
 @pytest.mark.parametrize("whose", ["foreign", "own_jobs"])
-def test_an_image_of_others_is_not_made_here(whose):
+def test_an_image_of_others_is_not_made_here(monkeypatch, whose):
     missing = healthy() | {"image": Refused("ImageNotFoundException")}
     result = check(missing, well=False, **{whose: True})
     seen = f"{IMAGE} is not in ECR."
     assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or choose another image.")]
     (found,) = not_ok(check(healthy() | {"scan": SERIOUS}, **{whose: True}))
     assert found[-1] == "Review them in the ECR console."
+    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
+    seen = f"{IMAGE} is not in ECR on the local cloud."
+    found = check(missing, well=False, **{whose: True})
+    assert not_ok(found) == [("image", BOTH, "not checked", seen, "")]
 
 
 def test_an_image_from_elsewhere_is_not_checked():

@@ -14,6 +14,7 @@ from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, JobOutput
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus, parse_document
 from batchmark_job.result.metric import MetricLine
 from batchmark_job.result.values import MOST_ROWS
+from batchmark_job.result.version import GivenVersion
 from tests.builders.hostile import fuzzed
 from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import (
@@ -41,10 +42,12 @@ KILLED_IN_IT = (
 )
 
 
-def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
+def document(
+    job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda", version=None
+):
     """The document, as it can be read again."""
     job, said = job or described(), told(gpus=[GPU]) if said is None else said
-    wanted = expected(own_job, device=device)
+    wanted = expected(own_job, device=device).model_copy(update={"version": version})
     watched = WatchedJob(wanted, wanted.own_job, job, said, where or host(), on_aws, last_span(job))
     return parse_document(watched.document().to_json())
 
@@ -65,8 +68,10 @@ def test_the_whole_job_is_a_row_with_one_sample():
     assert row.peak_memory_bytes is None, "what its container had includes files"
 
 
-def test_a_document_names_its_job_and_when_it_ran():
-    found = document()
+def test_a_document_names_its_job_its_version_and_when_it_ran():
+    version = GivenVersion(commit="3f2a91c", label="spring")
+    found = document(version=version)
+    assert found.version == version
     assert (found.run_id, found.target, found.suite) == ("run", "g5.xlarge", "job-thumbnails")
     assert (found.job_id, found.job_attempt) == (described()["jobId"], 1)
     assert (found.started_at, found.finished_at) == (batch_time(STARTED), batch_time(STOPPED))
