@@ -25,6 +25,7 @@ TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
 SCHEDULED = "schedule__"  # how the ids of runs by a job's own schedule begin
 MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
+SHORT_SECONDS = 2.0  # of a command, about as long as a container's start; judgment
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
 # A whole number stays one, so that `Ref::size` becomes 64, not 64.0.

@@ -9,6 +9,7 @@ from batchmark.analysis.pairs.notes import few_whole_jobs_note
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.own_jobs import SHORT_SECONDS
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import sentences, standings, words
@@ -150,7 +151,7 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
     if short := words.short_sizes(study):
         where = f" at {text}" if (text := sentences.at(study, short)) else ""
         yield (
-            f"The command took less than {words.SHORT_SECONDS:g} s{where}: on AWS, "
+            f"The command took less than {SHORT_SECONDS:g} s{where}: on AWS, "
             "jobs this short mostly measure the container's start. Give each more work."
         )
     undecided = [win for win in (*time, *dollars) if not win.winner]

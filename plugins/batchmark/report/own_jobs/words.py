@@ -9,7 +9,7 @@ from batchmark.analysis.own_jobs.records import JobFigure, JobSide, OwnJobStudy,
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
-from batchmark.core.own_jobs import JobSize
+from batchmark.core.own_jobs import SHORT_SECONDS, JobSize
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.blocks import grouped
 from batchmark.report.own_jobs.standings import main_places, metrics
@@ -19,7 +19,6 @@ from batchmark_job.result.own_job import BadLine
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
 LEAST_USD = 0.01  # smaller amounts are hard to read
-SHORT_SECONDS = 2.0  # of a command, about as long as a container's start; judgment
 MANY = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "), (1e12, "trillion "))
 
 

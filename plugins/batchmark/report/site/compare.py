@@ -16,11 +16,11 @@ from batchmark.core import formatting, row_values
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.output import csv_text, markdown
+from batchmark.core.own_jobs import SHORT_SECONDS
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import is_own_job
 from batchmark.core.version import since
 from batchmark.report.machines import environment
-from batchmark.report.own_jobs.words import SHORT_SECONDS
 from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
