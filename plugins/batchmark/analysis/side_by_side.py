@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, TypeVar
@@ -23,7 +23,7 @@ from batchmark.core.names import run_name, target_order
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
-from batchmark.core.suites import suite_names
+from batchmark.core.suites import is_own_job, suite_names
 from batchmark_job.result.document import MeasurementStatus
 
 # A difference below this is "no difference" if the jobs would have found it; judgment.
@@ -228,7 +228,9 @@ def verdict(row: Row) -> Verdict:
 
 def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySide:
     refused = first.refused or second.refused
-    keys = dict.fromkeys((*first.pooled.samples, *second.pooled.samples))
+    keys: Iterable[RowKey] = dict.fromkeys((*first.pooled.samples, *second.pooled.samples))
+    if is_own_job(suite):  # whose documents have a size each, in the order of their files
+        keys = sorted(keys, key=_numbers)
     found = [] if refused else [compare_row(key, first, second) for key in keys]
     return SideBySide(
         suite=suite,
@@ -238,6 +240,11 @@ def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySi
         rows=tuple(row for row in found if isinstance(row, Row)),
         uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
     )
+
+
+def _numbers(key: RowKey) -> list[float]:
+    _, parameters, _ = key
+    return [value for _, value in parameters if isinstance(value, int | float)]
 
 
 def _is_of(job: CollectedJob | LostJob, side: Chosen) -> bool:

@@ -93,6 +93,15 @@ def test_a_local_clouds_compute_environment_is_no_difference(environment, told):
     assert ("compute environment" in names) is told
 
 
+def test_sizes_stand_in_numeric_order_whatever_that_of_the_documents():
+    sides = [
+        Chosen(build_run(*GPU.jobs((1024, 64, 256), told={})), "g5.xlarge", PRICES)
+        for _ in range(2)
+    ]
+    (found,) = side_by_side(*sides)
+    assert [row.parameters["size"] for row in found.rows] == [64, 256, 1024]
+
+
 def test_a_side_whose_check_failed_is_not_compared():
     found = comparison(check=failed())
     assert found.rows == []
