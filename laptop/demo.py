@@ -315,13 +315,13 @@ class TaskStates:
         )
 
 
-def end_of_log(log: str) -> str:
+def end_of_log(log: str, characters: int = LOG_CHARACTERS) -> str:
     """Return a log's last whole lines, without the marks that let Airflow's UI fold lines."""
     lines = [one for one in log.splitlines() if not one.startswith(("::group::", "::endgroup::"))]
     whole = "\n".join(lines)
-    if len(whole) <= LOG_CHARACTERS:
+    if len(whole) <= characters:
         return whole
-    end = whole[-LOG_CHARACTERS:]
+    end = whole[-characters:]
     return end.partition("\n")[2] or end
 
 

@@ -16,7 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -201,16 +201,16 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     ]
     started = time.perf_counter()
     ours: Choice | None = None
-    try:
+    with ExitStack() as chosen:  # closes our choice's row, also where a round fails
         while not comparison.is_over(rounds, started, budget_seconds):
             if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
-                if ours is not None:
-                    ours.row.close()
+                chosen.close()
                 try:
                     ours = choose(point, bench)
                 except RefusedError as error:
                     comparison.skipped = None if comparison.decided else str(error)
                     break
+                chosen.callback(ours.row.close)
             need = (1 + len(calls)) * PLAIN_SHARE * most
             found = run_round(
                 point,
@@ -237,9 +237,6 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
                 published = seconds_as_published(point.workload, point.parameters)
                 if published is not None:
                     comparison.as_published.append(published)
-    finally:
-        if ours is not None:
-            ours.row.close()
     return comparison
 
 
@@ -255,6 +252,7 @@ def choose(point: Point, bench: Bench) -> Choice:
     try:
         row.choose(bench)
     except StepError as error:
+        row.close()
         raise RefusedError(str(error)) from error
     if row.chosen is None:
         reason = row.measurement.reason if row.measurement else None

@@ -29,7 +29,7 @@ from laptop.aws_check.step import NotCheckedError, Seen, StepError
 from laptop.aws_check.steps.airflow_role import AirflowRole
 from laptop.aws_check.steps.clean_up import end_jobs
 from laptop.aws_check.steps.image import OWN_JOB
-from laptop.demo import DAG_ID, TaskStates
+from laptop.demo import DAG_ID, TaskStates, end_of_log
 from laptop.processes import Processes, free_port, stop_all
 from laptop.stack import ROOT, clean_environment
 
@@ -217,7 +217,7 @@ class LocalAirflow:
             finally:
                 if state is None:
                     self._end(client, dag_id, run_id)
-            failure = tasks.failures()[-FAILURE_CHARACTERS:] if state == "failed" else ""
+            failure = end_of_log(tasks.failures(), FAILURE_CHARACTERS) if state == "failed" else ""
         return Run(run_id, self._usd(run_id), failure)
 
     def _end(self, client: AirflowClient, dag_id: str, run_id: str) -> None:

@@ -228,7 +228,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval excluding 1× might not be enough, and rows that stand out."""
+        """The remedy, the limits of the figures and verdicts, and rows that stand out."""
         notes = (self.remedy, undecided_intervals(self.rows, dollars=False), self._elsewhere)
         return [*filter(None, notes), *self._far_slower()]
 
