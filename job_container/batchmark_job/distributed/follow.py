@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import GpuUtilisation
-from batchmark_job.distributed.lines import LostError, NodeConnection, connect
+from batchmark_job.distributed.lines import LostError, NodeConnection, connect, what_it_did
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, Greeting, Node
 from batchmark_job.distributed.task import TASK
@@ -46,7 +46,7 @@ class Follower:
                 raise CannotMeasureError(f"{self._main} gave up: {message['reason']}")
         except (LostError, KeyError, ValidationError) as error:
             raise CannotMeasureError(
-                f"{self._main} {error}; ending its ranks on this node"
+                f"{self._main} {what_it_did(error)}; ending its ranks on this node"
             ) from None
         finally:
             self._leave()

@@ -18,10 +18,24 @@ BEAT_SECONDS = 5.0  # twelve in SILENCE_SECONDS, so that a few late ones lose no
 SILENCE_SECONDS = 60.0  # judgment: survives a stalled network; a lost node idles the others as long
 MOST_BYTES = 4 * 2**20  # of a line
 BEAT = {"kind": "beat"}
+CLOSED = "closed the connection"
 
 
 class LostError(Exception):
     """The other node did not respond, closed the connection or sent an invalid message."""
+
+
+def what_it_did(error: Exception) -> str:
+    """Return what the other node did to cause the error, to follow its name or "it"."""
+    if isinstance(error, LostError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return f"sent nothing for {SILENCE_SECONDS:.0f} s"
+    if isinstance(error, ConnectionError):  # killed with messages unread, a node resets it
+        return CLOSED
+    if isinstance(error, OSError):
+        return f"can't be reached: {one_line(error)}"
+    return f"sent an invalid message: {one_line(error)}"
 
 
 class NodeConnection:
@@ -68,12 +82,10 @@ class NodeConnection:
         try:
             line = self._file.readline(MOST_BYTES)
             message = json.loads(line) if line else None
-        except TimeoutError:
-            raise LostError(f"sent nothing for {SILENCE_SECONDS:.0f} s") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise LostError(one_line(error)) from error
+            raise LostError(what_it_did(error)) from error
         if message is None:
-            raise LostError("closed the connection")
+            raise LostError(CLOSED)
         if not isinstance(message, dict):
             raise LostError(f"sent {message!r:.100}, which is not a valid message")
         return message

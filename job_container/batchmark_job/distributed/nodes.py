@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import GpuUtilisation
 from batchmark_job.distributed.door import AuthenticatingListener
-from batchmark_job.distributed.lines import LostError, NodeConnection
+from batchmark_job.distributed.lines import LostError, NodeConnection, what_it_did
 from batchmark_job.distributed.local_ranks import ENDED, Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, MAIN_ADDRESS, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
@@ -250,8 +250,7 @@ class Nodes:
             lines.close()
             with self._changed:
                 if joined is not None:
-                    known = isinstance(error, LostError)
-                    joined.lost = str(error) if known else one_line(error)
+                    joined.lost = what_it_did(error)
                 self._changed.notify_all()
 
     def _first_word(self, lines: NodeConnection) -> dict[str, Any]:

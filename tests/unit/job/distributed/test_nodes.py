@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -260,11 +261,18 @@ def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatc
             all_nodes.run(task, 1, 20.0)
 
 
-def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
+@pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+def test_a_follower_ends_when_the_main_node_dies(port, followers, reset):
     with socket.create_server((MAIN, port)) as server:
         followers.start(1, 2)
         connection, _ = server.accept()
-        NodeConnection(connection).close()
+        if reset:
+            connection.makefile("rb").readline()  # before its greeting, it would connect again
+            at_once = struct.pack("ii", True, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            connection.close()
+        else:
+            NodeConnection(connection).close()
     followers.join()
     assert followers.errors == {
         1: f"the main node ({MAIN}) closed the connection; ending its ranks on this node"

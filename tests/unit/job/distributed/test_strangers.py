@@ -88,6 +88,7 @@ def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said):
     with socket.create_connection((MAIN, port)) as other:
         other.sendall(PROOF + GREETING.model_dump_json().encode() + f"\n{said}\n".encode())
         wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+    assert all_nodes._joined[1].lost.startswith("sent ")
 
 
 def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
