@@ -27,6 +27,7 @@ from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.suites import is_own_job, suite_name
 from batchmark.report.change_records import ChangesSection
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
+from batchmark_job.result.own_job import COLD, START
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
@@ -99,7 +100,12 @@ def _what(change: Change) -> str:
     rows = {row_name(point.series) for point in change.points}
     if change.environment:
         return f"{len(rows)} rows together"
-    return series.row if len(rows) == 1 else f"{series.workload}, {len(rows)} rows"
+    if len(rows) == 1:
+        return series.row
+    starts = {row_name(point.series): point.series.values.get(START) for point in change.points}
+    cold = [*starts.values()].count(COLD)
+    of_them = f" ({cold} of cold starts)" if 0 < cold < len(rows) else ""
+    return f"{series.workload}, {len(rows)} rows{of_them}"
 
 
 def _by_how_much(change: Change) -> str:
@@ -108,6 +114,17 @@ def _by_how_much(change: Change) -> str:
     changes = [point.change for point in points]
     middle, low, high = (share(points[0], figure(changes)) for figure in (median, min, max))
     return middle if low == high else f"{middle} ({low} to {high} by row)"
+
+
+def ratio(points: Sequence[ChangePoint]) -> str:
+    """Say how a comparison of two runs shows the points' median change, ignoring jobs' metrics."""
+    points = [point for point in points if not point.series.is_metric] or points
+    told = "two runs alone, not levels"
+    if points[0].metric != Metric.TIME:
+        return told
+    middle = median(point.change for point in points)
+    multiple = formatting.multiple(1 / (1 + middle))
+    return f"{told}; as a ratio, {share(points[0], middle)} is {multiple}"
 
 
 def value(amount: float, metric: Metric, series: SeriesKey) -> str:
@@ -193,9 +210,11 @@ def cost(change: Change) -> list[str]:
         return [change.usd_reason or "unknown"]
     each = " of each target" if len(change.targets) > 1 else ""
     more = "more" if change.usd_per_month > 0 else "less"
+    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
+    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
     lines = [
         f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
-        f"instance{each} runs all of its {HOURS_PER_MONTH} hours"
+        f"instance{each} runs all of its {HOURS_PER_MONTH} hours{shares}"
     ]
     point = _told(change)
     price = change.usd_per_hour.get(point.series.target)
