@@ -36,7 +36,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import RunPlan
 from batchmark.core.version import matches
 from batchmark.history.columns import IMPORTED
-from batchmark.history.series import VERSION, runs_of, series_histories
+from batchmark.history.series import VERSION, began_at, runs_of, series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
@@ -56,7 +56,7 @@ MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
 RECENT_RUNS = 100
-NAMING = ["run_id", "target", "recorded_at", *VERSION]
+NAMING = ["run_id", *VERSION]
 MOST_MADE = 64  # tables of series and the like that are kept
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -179,12 +179,11 @@ class Library:
 
         Imported runs come last.
         """
-        found = [
-            run
-            for suite in self.history.suites()
-            for run in self._made_of(suite, "runs", partial(_runs, suite), least_runs)
-        ]
+        found = [run for suite in self.history.suites() for run in self.runs_of(suite, least_runs)]
         return sorted(found, key=lambda run: (run.suite != IMPORTED, run.at), reverse=True)
+
+    def runs_of(self, suite: str, least_runs: int) -> list[MeasuredRun]:
+        return self._made_of(suite, "runs", partial(_runs, suite), least_runs)
 
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
@@ -244,10 +243,11 @@ class Library:
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
                 of_target = rows.filter(pc.equal(rows["target"].cast(pa.string()), target))
+                known = of_target.select(NAMING).append_column("began_at", began_at(of_target))
                 runs = [
-                    (row["recorded_at"], row["run_id"])
-                    for row in of_target.select(NAMING).to_pylist()
-                    if row["recorded_at"] and wanted(row)
+                    (row["began_at"], row["run_id"])
+                    for row in known.to_pylist()
+                    if row["began_at"] and wanted(row)
                 ]
                 if runs:
                     found.append(max(runs))
@@ -272,7 +272,7 @@ class Library:
                     f"{text} is not a valid date: enter one such as 2026-11-20."
                 ) from None
             why = f"on or before {text}: choose a later day or another target"
-            run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
+            run_id = self.newest(target, lambda row: row["began_at"].date() <= day)
         elif COMMIT.fullmatch(text):  # unless a run is called so
             of_commit = self.newest(
                 target, lambda row: matches("commit", text, row["commit"] or "")
