@@ -26,6 +26,7 @@ from batchmark_job.result.values import Parameter
 
 LEAST_SIZES = 2  # a line needs two points
 MOST_DECADES = 2.4  # of an axis with labels between the decades
+LOG: dict[str, Any] = {"type": "log", "nice": False}
 LEAST_TICKS = 2  # a single label doesn't tell a log axis' scale
 LEAST_DECADES = 0.8  # of bars in a table, so that small differences look small
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
@@ -214,11 +215,12 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
         for size, point in sorted(points.items())
         if (amount := point.seconds if by_time else point.usd)
     ]
-    log = alt.Scale(type="log", nice=False)
+    log = alt.Scale(**LOG)
     amounts = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
     unit = "time" if by_time else f"dollars per {chart.per}"
-    labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(amounts), max(amounts)))
-    y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
+    top, ticks = log_axis(min(amounts), max(amounts))
+    labels = alt.Axis(labelExpr=LABELS[measure], values=ticks)
+    y: dict[str, Any] = {"scale": alt.Scale(**LOG, domainMax=top), "title": unit, "axis": labels}
     # A label for each size measured, as far as there is room.
     sizes = alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
     x = alt.X("size:Q", scale=log, title=chart.axis, axis=sizes)
@@ -314,6 +316,15 @@ def from_zero(
         "title": title,
         "axis": alt.Axis(labelExpr=labels, tickCount=5),
     }
+
+
+def log_axis(low: float, high: float) -> tuple[float, Any]:
+    """Return where a log axis ends, which is labelled and not below `high`, and its labels."""
+    decade = math.floor(math.log10(high))
+    tops = (float(f"{step}e{exponent}") for exponent in (decade, decade + 1) for step in (1, 2, 5))
+    top = next(one for one in tops if one >= high)
+    ticks = log_ticks(low, top)
+    return top, ticks if ticks is alt.Undefined or top in ticks else [*ticks, top]
 
 
 def log_ticks(low: float, high: float) -> Any:

@@ -111,7 +111,7 @@ def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
     text = pages.text("/alerts")
     assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in text
     assert joined.change.usd_per_month is not None
-    assert "so it can fall as rows join" in text
+    assert "so its cost can have fallen" in text
 
 
 @pytest.mark.parametrize(
