@@ -52,10 +52,7 @@ def _study_module(name: str) -> Any:
 
 class Comparison(Record):
     run_id: str
-    began_at: AwareDatetime | None = Field(
-        default=None,
-        description="when its first job began; null if none has a result, or in older releases",
-    )
+    began_at: AwareDatetime | None = Field(default=None, description="when its first job began")
     notices: tuple[str, ...] = Field(description="caveats to read before the figures")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]

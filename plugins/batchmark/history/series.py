@@ -125,6 +125,7 @@ def speedups(table: pa.Table) -> list[Series]:
 
 class HistoryRun(NamedTuple):
     run_id: str
+    suite: str
     at: datetime  # when its first job began
     targets: tuple[str, ...]
     versions: Mapping[str, Sequence[str]]  # all values that its rows have, by VERSION's name
@@ -140,16 +141,17 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 def runs_of(table: pa.Table) -> list[HistoryRun]:
     """Return all runs, newest first; the table must have the columns in COLUMNS and VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
-    texts = ("run_id", "target", *VERSION)
+    texts = ("run_id", "suite", "target", *VERSION)
     flat = pa.table(
         {name: scheduled[name].cast(pa.string()) for name in texts}
         | {"began_at": began_at(scheduled)}
     )
     distinct = [(name, "distinct") for name in ("target", *VERSION)]
-    groups = flat.group_by("run_id").aggregate([("began_at", "min"), *distinct])
+    groups = flat.group_by(["run_id", "suite"]).aggregate([("began_at", "min"), *distinct])
     found = [
         HistoryRun(
             row["run_id"],
+            row["suite"],
             row["began_at_min"].replace(tzinfo=UTC),
             tuple(sorted(row["target_distinct"], key=target_order)),
             {name: sorted(filter(None, row[f"{name}_distinct"])) for name in VERSION},

@@ -26,7 +26,6 @@ from batchmark_job.result.values import Parameter
 
 LEAST_SIZES = 2  # a line needs two points
 MOST_DECADES = 2.4  # of an axis with labels between the decades
-LOG: dict[str, Any] = {"type": "log", "nice": False}
 LEAST_TICKS = 2  # a single label doesn't tell a log axis' scale
 LEAST_DECADES = 0.8  # of bars in a table, so that small differences look small
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
@@ -215,12 +214,13 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
         for size, point in sorted(points.items())
         if (amount := point.seconds if by_time else point.usd)
     ]
-    log = alt.Scale(**LOG)
+    log = alt.Scale(type="log", nice=False)
     amounts = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
     unit = "time" if by_time else f"dollars per {chart.per}"
     top, ticks = log_axis(min(amounts), max(amounts))
     labels = alt.Axis(labelExpr=LABELS[measure], values=ticks)
-    y: dict[str, Any] = {"scale": alt.Scale(**LOG, domainMax=top), "title": unit, "axis": labels}
+    to_top = alt.Scale(type="log", nice=False, domainMax=top)
+    y: dict[str, Any] = {"scale": to_top, "title": unit, "axis": labels}
     # A label for each size measured, as far as there is room.
     sizes = alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
     x = alt.X("size:Q", scale=log, title=chart.axis, axis=sizes)
@@ -321,8 +321,7 @@ def from_zero(
 def log_axis(low: float, high: float) -> tuple[float, Any]:
     """Return where a log axis ends, which is labelled and not below `high`, and its labels."""
     decade = math.floor(math.log10(high))
-    tops = (float(f"{step}e{exponent}") for exponent in (decade, decade + 1) for step in (1, 2, 5))
-    top = next(one for one in tops if one >= high)
+    top = min(one for step in (1, 2, 5, 10) if (one := float(f"{step}e{decade}")) >= high)
     ticks = log_ticks(low, top)
     return top, ticks if ticks is alt.Undefined or top in ticks else [*ticks, top]
 

@@ -47,9 +47,8 @@ class Report(Comparison):
     @property
     def when(self) -> str:
         """When the run began or, if that is unknown, when it was reported."""
-        if self.began_at:
-            return formatting.moment(self.began_at)
-        return f"reported {formatting.moment(self.created_at)}"
+        told = formatting.moment(self.began_at or self.created_at)
+        return told if self.began_at else f"reported {told}"
 
     @property
     def suites(self) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from html import escape
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import RunPlan
 from batchmark.core.version import matches
 from batchmark.history.columns import IMPORTED
-from batchmark.history.series import VERSION, began_at, runs_of, series_histories
+from batchmark.history.series import VERSION, HistoryRun, began_at, runs_of, series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
@@ -70,14 +70,6 @@ class _Planned(BaseModel):
     """The part of a plan that names its DAG."""
 
     dag_id: str | None = None
-
-
-class MeasuredRun(NamedTuple):
-    run_id: str
-    at: datetime
-    suite: str
-    targets: tuple[str, ...]
-    versions: Mapping[str, Sequence[str]]  # as a run of the history has them
 
 
 class Library:
@@ -174,16 +166,17 @@ class Library:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)
             return {run_id: record for run_id, record in found if record}
 
-    def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
+    def measured(self, least_runs: int = RECENT_RUNS) -> list[HistoryRun]:
         """Return the history's latest runs, newest first, with at least `least_runs` per suite.
 
         Imported runs come last.
         """
-        found = [run for suite in self.history.suites() for run in self.runs_of(suite, least_runs)]
+        found = [
+            run
+            for suite in self.history.suites()
+            for run in self._made_of(suite, "runs", runs_of, least_runs)
+        ]
         return sorted(found, key=lambda run: (run.suite != IMPORTED, run.at), reverse=True)
-
-    def runs_of(self, suite: str, least_runs: int) -> list[MeasuredRun]:
-        return self._made_of(suite, "runs", partial(_runs, suite), least_runs)
 
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
@@ -327,12 +320,6 @@ def _detector_settings() -> DetectorSettings:
         return load_detector_settings()
     except AlertError:  # which the next run says
         return DetectorSettings()
-
-
-def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
-    return [
-        MeasuredRun(run.run_id, run.at, suite, run.targets, run.versions) for run in runs_of(rows)
-    ]
 
 
 def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str], RunConditions]:

@@ -97,15 +97,12 @@ def _told(change: Change) -> ChangePoint:
 
 def _what(change: Change) -> str:
     series = change.points[0].series
-    rows = {row_name(point.series) for point in change.points}
-    if change.environment:
-        return f"{len(rows)} rows together"
-    if len(rows) == 1:
-        return series.row
     starts = {row_name(point.series): point.series.values.get(START) for point in change.points}
-    cold = [*starts.values()].count(COLD)
-    of_them = f" ({cold} of cold starts)" if 0 < cold < len(rows) else ""
-    return f"{series.workload}, {len(rows)} rows{of_them}"
+    rows, cold = len(starts), [*starts.values()].count(COLD)
+    if change.environment:
+        return f"{rows} rows together"
+    of_them = f" ({cold} of cold starts)" if 0 < cold < rows else ""
+    return series.row if rows == 1 else f"{series.workload}, {rows} rows{of_them}"
 
 
 def _by_how_much(change: Change) -> str:
@@ -114,17 +111,6 @@ def _by_how_much(change: Change) -> str:
     changes = [point.change for point in points]
     middle, low, high = (share(points[0], figure(changes)) for figure in (median, min, max))
     return middle if low == high else f"{middle} ({low} to {high} by row)"
-
-
-def ratio(points: Sequence[ChangePoint]) -> str:
-    """Say how a comparison of two runs shows the points' median change, ignoring jobs' metrics."""
-    points = [point for point in points if not point.series.is_metric] or points
-    told = "two runs alone, not levels"
-    if points[0].metric != Metric.TIME:
-        return told
-    middle = median(point.change for point in points)
-    multiple = formatting.multiple(1 / (1 + middle))
-    return f"{told}; as a ratio, {share(points[0], middle)} is {multiple}"
 
 
 def value(amount: float, metric: Metric, series: SeriesKey) -> str:

@@ -102,6 +102,6 @@ def _axis(
     low = min(value[f"{name}_low"] for value in values) / ROOM
     high = max(value[f"{name}_high"] for value in values)
     top, ticks = charts.log_axis(low, high)
-    scale = alt.Scale(**charts.LOG, domain=[low, max(top, high * ROOM)])
+    scale = alt.Scale(type="log", nice=False, domain=[low, max(top, high * ROOM)])
     axis = alt.Axis(labelExpr=labels, values=ticks)
     return channel(f"{name}:Q", scale=scale, title=title, axis=axis)

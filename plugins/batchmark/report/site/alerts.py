@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
-from batchmark.report.blocks import grouped
 from batchmark.report.changes import words as change_words
 
 
@@ -21,16 +20,12 @@ class AlertView(NamedTuple):
     states: list[State]  # that a person may set next
 
     @property
-    def comparisons(self) -> Iterator[tuple[str, str, str]]:
-        """Each target, with a query that compares its runs just after and before the change.
-
-        The third is how the comparison's figures relate to the alert's.
-        """
-        targets = grouped((point.series.target, point) for point in self.alert.change.points)
-        for name, points in targets.items():
-            first = {"a": points[-1].first_run_id, "a_target": name}
-            query = urlencode({**first, "b": points[-1].last_run_id, "b_target": name})
-            yield name, query, change_words.ratio(points)
+    def comparisons(self) -> Iterator[tuple[str, str]]:
+        """Each target, with a query that compares its runs just after and before the change."""
+        for point in {point.series.target: point for point in self.alert.change.points}.values():
+            name = point.series.target
+            first = {"a": point.first_run_id, "a_target": name}
+            yield name, urlencode({**first, "b": point.last_run_id, "b_target": name})
 
 
 def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:

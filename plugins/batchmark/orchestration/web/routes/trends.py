@@ -42,7 +42,7 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
         newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
-        began={run.run_id: run.at for run in books.runs_of(suite, most_runs)},
+        began={run.run_id: run.at for run in books.measured(most_runs)},
     )
 
 
