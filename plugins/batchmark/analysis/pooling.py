@@ -166,7 +166,7 @@ class TargetJobs:
         else:
             seconds = [job.batch_seconds for job in complete]
         samples = [[value] for value in seconds if value]
-        return Median(samples, seed=f"{self.name} {span}") if samples else None
+        return Median(samples, seed=f"{self.device} {span}") if samples else None
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
@@ -254,7 +254,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
             key = row_key(row)
             samples = pooled.setdefault(
                 key,
-                RowSamples(f"{target.name} {key}", problems.get(size_of(row.parameters))),
+                RowSamples(f"{job.planned.target} {key}", problems.get(size_of(row.parameters))),
             )
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))

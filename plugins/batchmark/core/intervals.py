@@ -89,7 +89,8 @@ class Median:
 
         Args:
             jobs_samples: each job's samples, positive, in any unit.
-            seed: name of the series, which seeds the bootstrap.
+            seed: name of the series, which seeds the bootstrap, with the samples. It names no
+                folder or run, so that the same documents give the same interval anywhere.
             turns: number of samples in each turn, in order, by job and process; by default, a
             single process took all of a job's samples in one turn.
         """
@@ -114,7 +115,9 @@ class Median:
 
     def draws(self) -> NDArray[np.float64]:
         if self._draws is None:
-            rng = np.random.default_rng(zlib.crc32(self._seed.encode()))
+            # Two runs of a series must not be resampled alike.
+            seed = zlib.crc32(self.samples.tobytes(), zlib.crc32(self._seed.encode()))
+            rng = np.random.default_rng(seed)
             self._draws = _bootstrap_medians(self.samples, self._turns, rng)
         return self._draws
 

@@ -115,5 +115,10 @@ class Gate(NamedTuple):
 
 
 def _change(row: Row) -> str:
-    """Describe the row's relative change from the baseline."""
-    return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))
+    """Describe the row's relative change from the baseline, with its interval if that is wider."""
+    ends = row.speedup.interval
+    speedups = (row.speedup.value, *((ends.low, ends.high) if ends else ()))
+    changes = [row_values.change(row.parameters, 1 / speedup - 1) for speedup in speedups]
+    told = formatting.change(changes[0])
+    low, high = formatting.change(min(changes)), formatting.change(max(changes))
+    return told if low == high else f"{told} [{low}, {high}]"

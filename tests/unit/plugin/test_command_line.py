@@ -170,10 +170,11 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
 
 def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    main(["compare", str(old), str(repeats(tmp_path / "new", 0.012))])
+    main(["compare", str(old), str(repeats(tmp_path / "a-repository measured-again", 0.012))])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "…" not in out
+    assert [line for line in out.splitlines() if line.endswith(" slower")], "no word is cut"
 
 
 def test_what_can_not_be_compared_fails_the_gate(tmp_path, old, compare):

@@ -17,8 +17,10 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import charts
 from batchmark.report.blocks import Chart, grouped
+from batchmark.report.log_axis import log_axis
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import main_places
+from batchmark.report.size_charts import LEAST_SIZES, Point, SizeChart
 from batchmark.report.words import JOB
 
 LEAST_POINTS = 2  # of dollars over time
@@ -30,7 +32,7 @@ def job_charts(study: OwnJobStudy) -> list[Chart]:
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)
-    if len(sizes.sizes) >= charts.LEAST_SIZES:
+    if len(sizes.sizes) >= LEAST_SIZES:
         found.append(Chart(f"Time per job over {study.axis}", partial(sizes.svg, Measure.TIME)))
         if Measure.DOLLARS in sizes.measures:
             title = f"Dollars per job over {study.axis}"
@@ -41,15 +43,15 @@ def job_charts(study: OwnJobStudy) -> list[Chart]:
     return found
 
 
-def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> charts.SizeChart:
-    targets: dict[str, dict[float, charts.Point]] = {}
+def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> SizeChart:
+    targets: dict[str, dict[float, Point]] = {}
     names = words.names(study)
     for side, figure in words.figures(study):
         size = figure.place.size
         if figure.seconds and size is not None and figure.place in places:
             points = targets.setdefault(names[side.target.target], {})
-            points[float(size)] = charts.Point(figure.seconds, usd=figure.usd_per_job)
-    return charts.SizeChart(study.name, study.axis or "", targets, per=JOB)
+            points[float(size)] = Point(figure.seconds, usd=figure.usd_per_job)
+    return SizeChart(study.name, study.axis or "", targets, per=JOB)
 
 
 def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any]]:
@@ -101,7 +103,7 @@ def _axis(
 ) -> Any:
     low = min(value[f"{name}_low"] for value in values) / ROOM
     high = max(value[f"{name}_high"] for value in values)
-    top, ticks = charts.log_axis(low, high)
+    top, ticks = log_axis(low, high)
     scale = alt.Scale(type="log", nice=False, domain=[low, max(top, high * ROOM)])
-    axis = alt.Axis(labelExpr=labels, values=ticks)
+    axis = alt.Axis(labelExpr=labels, values=ticks or alt.Undefined)
     return channel(f"{name}:Q", scale=scale, title=title, axis=axis)

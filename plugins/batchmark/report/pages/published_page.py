@@ -23,8 +23,8 @@ from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
 from batchmark.report import blocks
 from batchmark.report.answer import RunSummary
-from batchmark.report.charts import Point, SizeChart
 from batchmark.report.pairs.answer import QUESTION
+from batchmark.report.size_charts import Point, SizeChart
 from batchmark.report.words import AHEAD, NOT_KNOWN, extent
 
 COLOURS: dict[frozenset[Winner], blocks.Colour] = {

@@ -8,8 +8,8 @@ from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.crossover import Crossover
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.report import blocks, machines, words
-from batchmark.report.charts import size_charts
 from batchmark.report.model import Report
+from batchmark.report.size_charts import size_charts
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ONE_CALL = (

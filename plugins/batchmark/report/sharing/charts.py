@@ -19,6 +19,7 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import charts
 from batchmark.report.blocks import Chart, grouped
 from batchmark.report.sharing import words
+from batchmark.report.size_charts import Mark
 
 LEAST_NUMBERS = 2  # of replicas
 ROOM_FOR_WORDS = 1.15  # above the highest curve
@@ -74,7 +75,7 @@ def _said(amount: Amount, figure: Estimate, beside: Others) -> str:
     return str(form(figure, beside))
 
 
-def _knees(task: SharedTask) -> list[charts.Mark]:
+def _knees(task: SharedTask) -> list[Mark]:
     """Mark each known knee, labelled with its modes."""
     modes = grouped(
         (curve.knee.replicas, words.curve_name(task, curve))
@@ -82,12 +83,12 @@ def _knees(task: SharedTask) -> list[charts.Mark]:
         if curve.knee and curve.knee.outcome == "found" and curve.knee.replicas
     )
     return [
-        charts.Mark(replicas, f"knee at {replicas}: {', '.join(names)}")
+        Mark(replicas, f"knee at {replicas}: {', '.join(names)}")
         for replicas, names in modes.items()
     ]
 
 
-def _draw(values: list[dict[str, Any]], amount: Amount, marks: list[charts.Mark]) -> str:
+def _draw(values: list[dict[str, Any]], amount: Amount, marks: list[Mark]) -> str:
     y = charts.from_zero(values, UNITS[amount], AXES[amount], ROOM_FOR_WORDS)
     knees = charts.rules(marks, alt.Scale(zero=True, nice=False))
     return charts.curves(values, charts.counted(values, "replicas"), y, above=knees)

@@ -12,7 +12,8 @@ from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.compared_rows import Row
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.metric import Metric
-from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, ends, log_ticks
+from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, ends
+from batchmark.report.log_axis import log_ticks
 from batchmark.report.site.trends import MARKS, Trend
 from batchmark.report.words import row_label
 
@@ -84,7 +85,7 @@ def comparison_chart(found: SideBySide) -> Any:
     )
     scale = alt.Scale(type="log", nice=False, padding=10)
     amounts = [1.0, *(value[end] for value in values for end in ("low", "high"))]
-    axis = alt.Axis(format="~g", values=log_ticks(min(amounts), max(amounts)))
+    axis = alt.Axis(format="~g", values=log_ticks(min(amounts), max(amounts)) or alt.Undefined)
     title = "how many times better the first is: above 1, it is ahead"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
         x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", description="text:N"

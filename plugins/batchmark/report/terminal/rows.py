@@ -84,6 +84,9 @@ class _Layout(NamedTuple):
 
 
 LONGEST_WORKLOAD = len("attention_backward")  # the longest of ours; a narrower column would cut it
+SHORT_NAMES = ("new", "baseline")  # of two sides whose own names don't fit
+# Names stand over three columns. The row's name, a ratio and the gaps take the rest.
+BESIDE_NAMES = LONGEST_WORKLOAD + len("[0.964, 1.112]") + 10
 # The first one that fits the console is used, else the last.
 LAYOUTS = (
     _Layout(separator=" "),
@@ -136,6 +139,9 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
 def render_comparison(comparison: Comparison, console: Console) -> None:
     names = comparison.names
     print_text(console, comparison.answer)
+    if 3 * max(map(len, names)) + BESIDE_NAMES > console.width:
+        print_text(console, f"{SHORT_NAMES[0]}: {names[0]}; {SHORT_NAMES[1]}: {names[1]}")
+        names = SHORT_NAMES
     for one, rows in comparison.views():
         if one.refused:
             print_text(console, f"{one.suite} is not compared: {one.refused}")
@@ -145,7 +151,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         interval = [f"[{CONFIDENCE_TEXT}]"] if comparison.has_intervals else []
         speedup, verdict = plain(comparison.ratio, *interval), plain(f"{names[0]} is")
         for heading in (*map(plain, names), speedup, verdict):
-            table.add_column(heading, justify="right")
+            table.add_column(heading, justify="right", no_wrap=True)
         for view in rows:
             figures = (view.first, view.second, formatting.factor(view.row.speedup))
             table.add_row(

@@ -1,5 +1,7 @@
 """The gate in CI: what was not measured doesn't pass, and the last line counts all."""
 
+import re
+
 import pytest
 
 from batchmark.command_line import BAD_INPUT, FAILED, main
@@ -220,7 +222,9 @@ def test_own_jobs_are_compared_as_try_job_leaves_them(
     code = main(["compare", *(f"{side}/{side.parent.name}/{target}" for side in raw), "--gate"])
     lines = capsys.readouterr().out.splitlines()
     assert code == expected
-    assert any(line.startswith("Slower: thumbnails size 64 (") for line in lines) == bool(expected)
+    slower = [line for line in lines if line.startswith("Slower: thumbnails size 64 (")]
+    assert len(slower) == bool(expected)
+    assert all(re.search(r"\(\+\d+ % \[\+\d+ %, \+\d+ %\]\)$", line) for line in slower), slower
     assert lines[-1].startswith(f"Gate {said}")
     assert ": 4 rows compared, " in lines[-1]
     undecided = 0 if count == REPEATS else 4
