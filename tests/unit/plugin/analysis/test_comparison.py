@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark.analysis.comparison import Comparison, compare
+from batchmark.analysis.comparison import compare
 from batchmark_job.result.document import Device
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
 from tests.builders.runs import (
@@ -49,12 +49,6 @@ def test_same_samples_give_the_same_comparison_whoever_the_rival():
     assert compare(build_run(g5, g6, cpu), PRICES) == first
     against_g5, against_g6 = first.pairs
     assert against_g5.rows[0].cpu == against_g6.rows[0].cpu
-
-
-def test_survives_json():
-    jobs = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
-    comparison = compare(build_run(*jobs), PRICES)
-    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
 
 
 def test_a_gpu_target_on_the_cpu_is_flagged():

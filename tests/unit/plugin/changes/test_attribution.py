@@ -43,13 +43,16 @@ def build_history_row(key, number, **fields):
     } | fields
 
 
-def causes_of(before, after, row=None):
-    """What is named for a change of a run with `after`, after one with `before`."""
-    runs = {
+def runs_with(before, after):
+    """A run with `after`, after one with `before`."""
+    return {
         (run_id(19), GPU): build_conditions(19, **before),
         (run_id(20), GPU): build_conditions(20, **after),
     }
-    (change,) = changes_of(build_point(row or build_key()), runs=runs)
+
+
+def causes_of(before, after, row=None):
+    (change,) = changes_of(build_point(row or build_key()), runs=runs_with(before, after))
     return change.causes
 
 
@@ -65,9 +68,10 @@ def test_conditions_are_wanted_of_the_runs_about_each_point():
     assert runs_around(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
 
 
-def test_unknown_conditions_are_no_cause_and_no_price():
+def test_unknown_conditions_are_no_cause_no_version_and_no_price():
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
+    assert change.version_before == change.version == Version()
     assert change.usd_per_month is None
     assert change.usd_reason == "no cost for g5.xlarge: the history has no price for it"
 
@@ -104,28 +108,16 @@ def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
     assert [cause.name for cause in causes_of(before, after)] == named
 
 
-@pytest.mark.parametrize(
-    ("field", "before", "after", "shown"),
-    [
-        ("ami_id", ("ami-1",), ("ami-1", "ami-2"), ("ami-1", "ami-1, ami-2")),
-        ("gpu_application_clock_hz", (1.711e9,), (1.71e9,), ("1711 MHz", "1710 MHz")),
-    ],
-)
-def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz(
-    field, before, after, shown
-):
-    (cause,) = causes_of({field: before}, {field: after})
-    assert (cause.before, cause.after) == shown
-
-
-OLD, NEW = {"commit": ("8ab0c11",)}, {"commit": ("3f2a91c",), "branch": ("main",)}
+def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz():
+    (cause,) = causes_of({"ami_id": ("ami-1",)}, {"ami_id": ("ami-1", "ami-2")})
+    assert (cause.before, cause.after) == ("ami-1", "ami-1, ami-2")
+    clock = "gpu_application_clock_hz"
+    (cause,) = causes_of({clock: (1.711e9,)}, {clock: (1.71e9,)})
+    assert (cause.before, cause.after) == ("1711 MHz", "1710 MHz")
 
 
 def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause():
-    runs = {
-        (run_id(19), GPU): build_conditions(19, **OLD),
-        (run_id(20), GPU): build_conditions(20, **NEW),
-    }
+    runs = runs_with({"commit": ("8ab0c11",)}, {"commit": ("3f2a91c",), "branch": ("main",)})
     digest = "sha256:" + "9a" * 32
     (change,) = changes_of(build_point(build_key()), runs=runs)
     assert change.version_before == Version(commit="8ab0c11", image_digest=digest)
@@ -133,11 +125,6 @@ def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause()
     assert [cause.difference for cause in change.causes] == [("commit", "8ab0c11", "3f2a91c")]
     (dearer,) = changes_of(build_point(build_key(), metric="price"), runs=runs)
     assert (dearer.version_before, dearer.version, dearer.causes) == (Version(), Version(), ())
-
-
-def test_runs_whose_conditions_are_unknown_have_no_versions():
-    (change,) = changes_of(build_point(build_key()), runs={})
-    assert change.version_before == change.version == Version()
 
 
 def test_a_commit_of_each_run_hides_no_new_driver_nearby():

@@ -44,15 +44,12 @@ def with_newest(factor, count=20, **noise):
     return history([*noisy(count, **noise), LEVEL * factor])
 
 
-def test_a_run_beyond_its_noise_is_a_suspect_and_one_within_is_none():
+def test_a_run_beyond_its_noise_is_a_suspect_and_one_within_or_a_faster_one_is_none():
     (found,) = suspects(with_newest(1.12))
     assert (found.kind, found.run_id) == ("run", "run-20")
     assert found.expected == pytest.approx(LEVEL, rel=0.01)
     assert suspects(with_newest(1.02)) == []
     assert suspects(with_newest(1.12, log_sd=0.1)) == []
-
-
-def test_a_faster_run_is_no_suspect():
     assert suspects(with_newest(0.7)) == []
 
 
@@ -144,6 +141,7 @@ def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
         "confirmed",
         "with 3 fresh jobs the slower level is certain",
     )
+    assert "on 3 instances (none other than the run's own)" in confirmation(found)
     (point,) = detect_changes([with_fresh(one, 1.11, 1.13, 1.12)])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
     assert point.change == pytest.approx(0.12, abs=0.02)
@@ -167,12 +165,9 @@ def test_one_fresh_job_at_the_old_level_refutes_and_asks_for_no_more():
     assert not more(one, 1.0)
     found = judge(one, 1.0)
     assert (found.outcome, found.reason) == ("refuted", "1 fresh job was at the old level")
-
-
-def test_a_slow_first_fresh_job_or_one_without_a_figure_asks_for_more():
-    one = with_newest(1.12)
-    assert more(one, 1.12)
-    assert more(one)
+    # A slow first one, or one without a figure, does ask.
+    assert more(with_newest(1.12), 1.12)
+    assert more(with_newest(1.12))
 
 
 def test_fresh_jobs_that_fit_both_levels_leave_it_open():
@@ -318,8 +313,3 @@ def test_with_fresh_jobs_it_shows_from_eight_runs_on():
     for runs, found in ((7, 0), (8, 1)):
         one = with_newest(1.3, count=runs - 1)
         assert len(detect_changes([with_fresh(one, 1.3, 1.31, 1.3)])) == found
-
-
-def test_a_verdict_tells_how_many_instances_are_other_ones():
-    found = judge(with_newest(1.12), 1.12, 1.12, 1.12)
-    assert "on 3 instances (none other than the run's own)" in confirmation(found)

@@ -67,11 +67,6 @@ def test_a_gpu_job_that_failed_says_nothing_of_the_device():
     assert not found.pairs[0].cpu_fallback
 
 
-def test_few_repeats_are_counted_by_size():
-    jobs = [*GPU.jobs(SIZES, 3), *CPU.jobs(SIZES, 3)]
-    assert any("A target has only 3 jobs" in note for note in pair_of(*jobs).notes)
-
-
 def test_a_queues_first_job_leaves_one_warm_job_less_and_that_is_said():
     jobs = [
         job

@@ -298,21 +298,18 @@ def test_others_suffer_that_make_no_step_any_more():
     assert found.reason == "skipped: no replica made a step any more"
 
 
-def test_an_experiment_without_its_undisturbed_row_is_not_known():
-    (found,) = task_of(alone(), disturbed(160.0)).experiments
+def test_an_experiment_without_its_undisturbed_row_is_not_known_and_on_no_curve():
+    task = task_of(alone(), disturbed(160.0))
+    (found,) = task.experiments
     assert found.suffered == "not_known"
     assert found.reason == "the same replicas were not measured without the disturbance"
+    assert [one.mode for one in task.curves] == ["exclusive"]
 
 
 def test_an_experiment_that_can_not_be_made_there_is_none():
     row = unshared_row("mps", 4, "no GPU")
     named = row.parameters | {"disturbance": "hang"}
     assert task_of(alone(), row.model_copy(update={"parameters": named})).experiments == ()
-
-
-def test_a_disturbed_row_is_on_no_curve():
-    task = task_of(alone(), disturbed(160.0))
-    assert [one.mode for one in task.curves] == ["exclusive"]
 
 
 def test_rows_of_other_suites_share_nothing():

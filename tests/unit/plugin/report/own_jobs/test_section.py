@@ -26,7 +26,7 @@ from tests.builders.own_job_studies import (
 )
 from tests.builders.own_jobs import CPU as OF_CPU
 from tests.builders.own_jobs import GPU as OF_GPU
-from tests.builders.own_jobs import JobOn, failed
+from tests.builders.own_jobs import failed
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import build_run
 
@@ -363,16 +363,6 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
         assert "per million calls" not in shown
         assert "of ceiling" not in shown
     assert "Whole job" not in page
-
-
-def test_a_queues_first_job_is_told_to_be_apart():
-    jobs = [
-        job
-        for side in (OF_GPU, JobOn("c5.2xlarge", start_up=12.6, each=0.01))
-        for job in (side.job(repeat=1, start="cold"), *[side.job(repeat=n) for n in range(2, 7)])
-    ]
-    told = "only 5 jobs to go by: 5 of 6 ran on warm instances"
-    assert terminal(report_of(build_run(*jobs))).count(told) == 1
 
 
 def test_few_jobs_are_told_once():
