@@ -60,6 +60,11 @@ def metric(name, value, unit, *, higher=True, usd_per_unit=None, **known):
     )
 
 
+def throughput(value, usd=None, unit="images/s", **known):
+    """A metric, with the dollars of one image if there are any."""
+    return metric("throughput", value, unit, usd_per_unit=usd and estimate(usd), **known)
+
+
 def place(size=None, start=None):
     return Place(size=size, start=start)
 
@@ -136,6 +141,12 @@ def study(*sides, axis="size", deadline_seconds=None, name=NAME, **fields):
 
 def two_sides(times=None, **fields):
     return study(*(side(name, of) for name, of in (times or TIMES).items()), **fields)
+
+
+def telling(gpu, cpu, **fields):
+    """A study at one size, whose sides tell these metrics."""
+    sides = side(GPU, {64: 8.0}, metrics={64: gpu}), side(CPU, {64: 16.0}, metrics={64: cpu})
+    return study(*sides, **fields)
 
 
 def own_job_report(*studies, jobs=(), **fields):

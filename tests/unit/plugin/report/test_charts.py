@@ -75,7 +75,7 @@ def test_gpu_targets_come_first_and_each_target_stands_once():
     assert list(chart.targets) == [GPU, "g6.xlarge", CPU, "c5.9xlarge"]
 
 
-def test_the_table_behind_it_has_the_same_medians():
+def test_points_tell_their_figures_and_the_table_behind_has_the_same():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
     points = [of[1000.0] for of in chart.targets.values()]
     size, cells = next(chart.rows)
@@ -85,6 +85,8 @@ def test_the_table_behind_it_has_the_same_medians():
         "first call " + formatting.seconds(points[0].cold_seconds)
     ] * 2
     assert all("per million calls" in cell.usd for cell in cells)
+    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
+    assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
 
 
 def test_it_can_be_drawn_in_dollars_where_there_are_prices():
@@ -137,12 +139,6 @@ def test_a_crossover_is_marked_with_who_stays_ahead():
     assert 1000 < size < 4000
     assert text.startswith(f"{GPU} from ")
     assert text in texts(chart.svg())
-
-
-def test_a_point_tells_its_figures_where_one_points_at_it():
-    (chart,) = charts_of({"size": 1000}, {"size": 2000})
-    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
-    assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
 
 
 def test_what_has_one_size_or_none_has_no_chart():

@@ -87,16 +87,13 @@ def test_a_log_neither_steers_a_terminal_nor_adds_to_a_page(line):
     assert all(one.isprintable() for one in told.split("\n"))
 
 
-def test_a_log_is_told_without_its_colours():
-    ending = Ending.of(HOW, ["\x1b[1;31mboom\x1b[0m\tat once\x1b[2K"])
-    assert ending.last_lines == ("boom    at once",)
-
-
-def test_of_a_log_without_end_a_few_short_lines_are_kept():
+def test_of_a_log_without_end_a_few_short_lines_are_kept_without_colours():
     ending = Ending.of(HOW, [str(n) * 10_000 for n in range(100)])
     assert len(ending.last_lines) == MOST_LINES
     assert {len(line) for line in ending.last_lines} == {LINE_CHARACTERS}
     assert ending.last_lines[-1].startswith("99")
+    coloured = Ending.of(HOW, ["\x1b[1;31mboom\x1b[0m\tat once\x1b[2K"])
+    assert coloured.last_lines == ("boom    at once",)
 
 
 def test_a_message_has_the_last_lines_of_the_commonest_failure_alone():

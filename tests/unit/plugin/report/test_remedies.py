@@ -17,7 +17,16 @@ from batchmark.report.site.runs import RunLine
 from batchmark.report.studies import beside
 from batchmark.report.words import NOT_KNOWN as YET
 from tests.builders.changed_series import build_history, build_key
-from tests.builders.own_job_studies import CPU, GPU, metric, own_job_report, place, side, study
+from tests.builders.own_job_studies import (
+    CPU,
+    GPU,
+    own_job_report,
+    place,
+    side,
+    study,
+    telling,
+    throughput,
+)
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
@@ -64,10 +73,6 @@ def two_at_64(gpu, cpu, **fields):
     return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
-def told(cpu):
-    return {64: (metric("throughput", cpu, "images/s"),)}
-
-
 def started():
     def at(start):
         return lambda size: place(size, start)
@@ -109,9 +114,7 @@ REPORTS = {
     "an own job on equal sides": (lambda: own(*two_at_64(10.0, 10.0)), OWN_JOBS),
     "an own job with few repeats": (lambda: own(*two_at_64(8.0, 9.0, jobs=3)), OWN_JOBS),
     "an own job whose metric is open": (
-        lambda: own(
-            side(GPU, {64: 8.0}, metrics=told(100.0)), side(CPU, {64: 16.0}, metrics=told(100.0))
-        ),
+        lambda: own_job_report(telling([throughput(100.0)], [throughput(100.0)])),
         OWN_JOBS,
     ),
     "an own job with cold starts": (started, OWN_JOBS),

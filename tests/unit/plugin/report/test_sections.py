@@ -41,16 +41,15 @@ def report(jobs=6, **fields):
     )
 
 
-@pytest.fixture(scope="module")
-def trusted():
-    return dict(trust(report()))
-
-
-def test_noise_and_the_smallest_change_are_ranges_over_rows(trusted):
+def test_noise_and_the_smallest_change_are_ranges_over_rows():
+    trusted = dict(trust(report()))
     assert "over 7 rows: repeats for 7" in trusted["Noise from job to job"]
     assert trusted["Smallest change that shows"].endswith(
         ": a change of this size would be found in 95 of 100 cases."
     )
+    assert "NVIDIA A10G" in trusted["Machines"]
+    assert ", with a median of " in trusted["Share of what the machines can do"]
+    assert "7 compared rows, checked" in trusted["Correctness"]
 
 
 def test_disturbed_rows_are_counted_as_rows():
@@ -82,12 +81,6 @@ def test_what_noisy_jobs_can_not_tell_wants_more_than_six_of_them():
     assert found["Smallest change that shows"].startswith("Not known: the jobs differ too much;")
 
 
-def test_machines_shares_and_checks_are_told(trusted):
-    assert "NVIDIA A10G" in trusted["Machines"]
-    assert ", with a median of " in trusted["Share of what the machines can do"]
-    assert "7 compared rows, checked" in trusted["Correctness"]
-
-
 @pytest.mark.parametrize(
     ("status", "said"),
     [
@@ -110,10 +103,7 @@ def test_unsettled_rows_share_a_reason(status, said):
 
 @pytest.mark.parametrize(
     ("caches_filled", "why"),
-    [
-        (0.1, "whose data fit in a cache"),
-        (20.0, "in which a rate or its ceiling is wrong"),
-    ],
+    [(0.1, "whose data fit in a cache"), (20.0, "in which a rate or its ceiling is wrong")],
 )
 def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled, why):
     row = build_row((1e-4,) * 8, flops=1000, bytes_moved=10**8, caches_filled=caches_filled)

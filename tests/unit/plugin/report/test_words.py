@@ -34,6 +34,9 @@ def test_gpus_that_no_job_used_are_named_with_their_price():
         "c5.2xlarge: 0.34 USD per hour, On-Demand; a job holds 4 GPUs and uses one: with all of "
         "them at such work, efficiency is 4 times the one shown"
     )
+    assert words.prices(pair_with(1)) == (
+        "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
+    )
 
 
 def test_one_of_a_thing_is_no_plural():
@@ -53,14 +56,6 @@ def test_one_of_a_thing_is_no_plural():
 )
 def test_a_machines_property_is_told_to_people(name, value, text):
     assert words.machine_property(name, value) == text
-
-
-def test_a_single_gpu_needs_no_word():
-    pair = pair_with(1)
-    assert pair.gpu_price.idle_gpus == 0
-    assert words.prices(pair) == (
-        "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
-    )
 
 
 def call_facts(**phases):

@@ -140,9 +140,7 @@ def test_kinds_stand_in_groups_the_worst_first():
         "Batchmark lab: 2 slower, 1 dearer, 1 noisier, 1 speedup lost, 1 recovered, 1 improved"
     )
     assert "price: $1.006 an hour → $1.046 an hour, +4.0 % (" in message.text
-    assert "Noisier on g5.xlarge: matmul size 5000, float32, +400 %" in message.text
     assert "1.0 % → 5.0 %, +400 % (" in message.text
-    assert "Speedup lost on g5.xlarge over c5.2xlarge: " in message.text
     assert "12.3× → 10.1×, −18 % (" in message.text
     assert message.attributes["state"] == ("open", "recovered", "improved")
 

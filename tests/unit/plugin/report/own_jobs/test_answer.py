@@ -14,7 +14,6 @@ from tests.builders.own_job_studies import (
     CPU,
     GPU,
     TIMES,
-    estimate,
     metric,
     on_laptop,
     own_job_report,
@@ -22,6 +21,8 @@ from tests.builders.own_job_studies import (
     place,
     side,
     study,
+    telling,
+    throughput,
     two_sides,
 )
 from tests.builders.own_jobs import CPU as ON_CPU
@@ -184,11 +185,9 @@ def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
         "Only g5.xlarge has a price: $0.0022 a job.",
         "Within 5 s: no side with a price met the deadline.",
     ]
-
-
-def test_without_prices_a_deadline_is_kept_in_time():
-    found = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
-    assert answer(study(*found, deadline_seconds=60)).more == [
+    # Without any price a deadline is kept in time.
+    sides = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
+    assert answer(study(*sides, deadline_seconds=60)).more == [
         "What that costs is not known.",
         "Within 60 s (all 6 jobs met it): c5.2xlarge at size 64, c6i.2xlarge at size 64.",
     ]
@@ -300,15 +299,11 @@ def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(cold, w
 
 
 def test_metrics_have_a_line_of_their_own():
-    def told(value, loss):
-        rate = metric("throughput", value, "images/s", usd_per_unit=estimate(1e-6))
-        return {64: (rate, metric("loss", loss, "nats", higher=False))}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(600.0, 0.30)),
-        side(CPU, {64: 16.0}, metrics=told(300.0, 0.20)),
+    gpu, cpu = (
+        [throughput(value), metric("loss", loss, "nats", higher=False)]
+        for value, loss in ((600.0, 0.30), (300.0, 0.20))
     )
-    assert lines(own_job_report(found))[METRICS] == (
+    assert lines(own_job_report(telling(gpu, cpu)))[METRICS] == (
         "throughput: best on g5.xlarge (2.0× [1.9, 2.1] the next); loss: best on c5.2xlarge (1.50× "
         "[1.42, 1.60] the next)."
     )
@@ -316,14 +311,10 @@ def test_metrics_have_a_line_of_their_own():
 
 
 def test_metrics_of_one_name_are_told_apart_by_their_unit():
-    def told(value):
-        units = ("images/s", "steps/s")
-        return {64: tuple(metric("speed", value, unit) for unit in units)}
-
-    found = study(side(GPU, {64: 8.0}, metrics=told(600.0)), side(CPU, {64: 16.0}))
-    text = terminal(own_job_report(found))
-    assert "speed (images/s)" in text
-    assert "speed (steps/s)" in text
+    told = [throughput(600.0, unit=unit) for unit in ("images/s", "steps/s")]
+    text = terminal(own_job_report(telling(told, ())))
+    assert "throughput (images/s)" in text
+    assert "throughput (steps/s)" in text
 
 
 def test_trust_is_the_owners_word_and_the_noise():
@@ -426,12 +417,8 @@ def test_older_reports_of_own_jobs_are_read():
 
 
 def test_several_jobs_of_a_run_have_an_answer_each():
-    told = {64: (metric("throughput", 600.0, "images/s"),)}
-    found = [
-        study(*sides_at_64(8.0, 16.0, metrics=told), name=name)
-        for name in ("nightly", "thumbnails")
-    ]
-    report = own_job_report(*found)
+    told = [throughput(600.0)]
+    report = own_job_report(*(telling(told, told, name=name) for name in ("nightly", "thumbnails")))
     assert [one.question for one in answers(report)] == [
         "Which target runs nightly best?",
         "Which target runs thumbnails best?",

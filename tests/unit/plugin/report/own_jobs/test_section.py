@@ -22,6 +22,8 @@ from tests.builders.own_job_studies import (
     own_jobs_of,
     side,
     study,
+    telling,
+    throughput,
     two_sides,
 )
 from tests.builders.own_jobs import CPU as OF_CPU
@@ -39,18 +41,6 @@ def by_title(found):
 
 def rows(table):
     return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
-
-
-def with_metrics(**fields):
-    def told(value, usd):
-        rate = metric("throughput", value, "images/s", usd_per_unit=estimate(usd))
-        return {64: (rate,)}
-
-    return study(
-        side(GPU, {64: 8.0}, metrics=told(600.0, 4.66e-7)),
-        side(CPU, {64: 16.0}, metrics=told(300.0, 3.15e-7)),
-        **fields,
-    )
 
 
 def test_each_figure_stands_below_its_heading():
@@ -105,7 +95,8 @@ def test_a_command_of_which_nobody_told_is_a_dash():
 
 
 def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
-    first, second = rows(by_title(with_metrics())["Its metrics"])
+    found = telling([throughput(600.0, 4.66e-7)], [throughput(300.0, 3.15e-7)])
+    first, second = rows(by_title(found)["Its metrics"])
     assert first == {
         "Metric": "throughput",
         "size": "64",
@@ -133,27 +124,13 @@ def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
 
 
 def test_dollars_of_all_sides_are_for_the_same_number_of_units():
-    def told(usd):
-        return {64: (metric("throughput", 600.0, "images/s", usd_per_unit=estimate(usd)),)}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(1.3e-5)), side(CPU, {64: 16.0}, metrics=told(9e-6))
-    )
-    dollars = [row["Dollars"] for row in rows(by_title(found)["Its metrics"])]
-    assert [text.split(" [")[0] for text in dollars] == [
-        "$13.0 per million images",
-        "$9.0 per million images",
-    ]
+    found = telling([throughput(600.0, 1.3e-5)], [throughput(600.0, 9e-6)])
+    dollars = [row["Dollars"].split(" [")[0] for row in rows(by_title(found)["Its metrics"])]
+    assert dollars == ["$13.0 per million images", "$9.0 per million images"]
 
 
 def test_rivals_share_their_last_digit():
-    def told(value, width):
-        return {64: (metric("throughput", value, "images/s", width=width),)}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(1.9, 0.02)),
-        side(CPU, {64: 16.0}, metrics=told(2.04, 0.4)),
-    )
+    found = telling([throughput(1.9, width=0.02)], [throughput(2.04, width=0.4)])
     assert [row["Value"] for row in rows(by_title(found)["Its metrics"])] == [
         "1.90 images/s [1.86, 1.94]",
         "2.04 images/s [1.22, 2.86]",
@@ -161,10 +138,8 @@ def test_rivals_share_their_last_digit():
 
 
 def test_a_metric_without_a_price_has_no_dollars():
-    rate = metric("throughput", 600.0, "images/s", usd_per_unit=estimate(1e-6))
-    told = {64: (metric("loss", 0.3, "nats", higher=False), rate)}
-    found = study(side(GPU, {64: 8.0}, metrics=told), side(CPU, {64: 16.0}, metrics=told))
-    loss, *_ = rows(by_title(found)["Its metrics"])
+    told = [metric("loss", 0.3, "nats", higher=False), throughput(600.0, 1e-6)]
+    loss, *_ = rows(by_title(telling(told, told))["Its metrics"])
     assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
@@ -326,17 +301,12 @@ def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
         assert text not in page, text
 
 
-def test_rows_of_own_jobs_have_no_number_format(with_pairs):
+def test_rows_of_own_jobs_have_no_number_format_and_their_jobs_stand_once(with_pairs):
     page, text = render_html(with_pairs), terminal(with_pairs)
     assert f"size 64, {NO_DTYPE}" not in page
     assert f", {NO_DTYPE}" not in text
     assert "thumbnails (size 64, 256, 1024, 4096): time none" in text
-
-
-def test_jobs_stand_once(with_pairs):
-    page = render_html(with_pairs)
-    assert page.count("<h3>Jobs</h3>") == 1
-    assert page.count("<h3>Machines</h3>") == 1
+    assert page.count("<h3>Jobs</h3>") == page.count("<h3>Machines</h3>") == 1
 
 
 def test_jobs_are_counted_on_the_terminal(with_pairs):

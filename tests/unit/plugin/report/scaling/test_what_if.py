@@ -30,19 +30,12 @@ def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
         "Compute and data": "160.0 ms",
     }.items():
         assert re.search(rf"<dt>{name}</dt><dd>{figure}", page)
-
-
-def test_the_check_and_each_predicted_number_have_a_row():
-    page = page_of(*sweep(Cluster(), NUMBERS))
     check, predicted = page[page.index("Check<span") :].split("Predicted<span")
     assert re.findall(r'scope="row">(\d+)</th>', check) == ["8"]
     assert "0.0 %" in check
     rows = re.findall(r'scope="row">(\d+)</th>', predicted)
     assert rows == ["1", "2", "4", "8", "16", "32", "64", "128", "160"]
-
-
-def test_measured_points_lie_on_the_chart_of_what_is_predicted():
-    titles = re.findall(r"<title>([^<]*)</title>", page_of(*sweep(Cluster(), NUMBERS)))
+    titles = re.findall(r"<title>([^<]*)</title>", page)
     measured = list(dict.fromkeys(one for one in titles if one.startswith("measured, ")))
     assert len(measured) == len(NUMBERS)
     assert re.match(r"measured, 8 GPUs: 0\.84\d \[", measured[-1])

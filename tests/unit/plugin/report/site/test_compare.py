@@ -28,24 +28,27 @@ def comparison(new=NEW, old=OLD, repeats=6, cold=0, **fields):
     return Comparison(first.label, second.label, side_by_side(first, second))
 
 
+def on_terminal(found):
+    console = Console(file=io.StringIO(), width=120)
+    render_comparison(found, console, ("new", "old"))
+    return console.file.getvalue()
+
+
 @pytest.fixture(scope="module")
 def found():
     return comparison()
 
 
-def test_metrics_are_better_or_worse_in_their_unit(found):
-    ((_, rows),) = found.views()
-    seconds, rate, loss = rows
+def test_metrics_are_better_or_worse_in_their_unit_and_have_no_dollars(found):
+    ((_, (seconds, rate, loss)),) = found.views()
     assert seconds.first.value.endswith(" s")
-    assert (rate.first.value, rate.second.value, rate.word) == (
-        "90.00 images/s",
-        "120.00 images/s",
-        "worse",
-    )
-    assert (loss.word, rate.name) == (
-        "better",
-        "thumbnails size 64, start warm, throughput (images/s)",
-    )
+    assert (rate.first.value, rate.second.value) == ("90.00 images/s", "120.00 images/s")
+    assert rate.name == "thumbnails size 64, start warm, throughput (images/s)"
+    assert (rate.word, loss.word) == ("worse", "better")
+    whole, *metrics = found.rows
+    assert whole.gpu_usd
+    for row in metrics:
+        assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
 
 
 def test_both_sides_share_their_last_digit():
@@ -54,14 +57,7 @@ def test_both_sides_share_their_last_digit():
     assert (rate.first.value, rate.second.value) == ("1.900 images/s", "2.040 images/s")
 
 
-def test_a_metric_has_no_dollars(found):
-    whole, *metrics = found.rows
-    assert whole.gpu_usd
-    for row in metrics:
-        assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
-
-
-def test_taken_along_a_metric_has_no_seconds(found):
+def test_taken_along_and_on_a_terminal_a_metric_has_its_unit_and_no_seconds(found):
     lines = list(csv.DictReader(io.StringIO(found.as_csv())))
     whole, rate, _ = lines
     assert (whole["unit"], whole["first_value"]) == ("s", whole["first_seconds"])
@@ -70,12 +66,7 @@ def test_taken_along_a_metric_has_no_seconds(found):
     assert float(rate["ratio"]) == pytest.approx(0.75)
     assert "| worse |" in found.as_markdown()
     assert "120.00 images/s" in found.as_markdown()
-
-
-def test_the_terminal_says_the_same(found):
-    console = Console(file=io.StringIO(), width=120)
-    render_comparison(found, console, ("new", "old"))
-    text = console.file.getvalue()
+    text = on_terminal(found)
     assert "images/s" in text
     assert "worse" in text
 
@@ -129,10 +120,8 @@ def test_with_metrics_the_ratio_is_no_speedup_and_both_kinds_are_counted_apart(f
 
 def test_without_an_interval_none_is_spoken_of():
     few = comparison(repeats=3)
-    console = Console(file=io.StringIO(), width=120)
-    render_comparison(few, console, ("new", "old"))
     assert not few.has_intervals
-    assert "95 %" not in few.as_markdown() + console.file.getvalue()
+    assert "95 %" not in few.as_markdown() + on_terminal(few)
 
 
 def test_figures_from_outside_ec2_are_no_instance_types(found):
