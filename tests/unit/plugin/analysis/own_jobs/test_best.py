@@ -45,14 +45,10 @@ def test_a_side_that_is_slower_and_dearer_is_no_step():
     assert best.within is None
 
 
-def test_without_an_interval_the_longest_job_must_keep_the_deadline():
+def test_a_deadline_is_kept_by_the_interval_and_by_the_longest_job():
     study = study_of(CPU, sizes=(SMALL,), repeats=3)
-    (best,) = study.best
     figure = study.sides[0].figures[0]
-    assert best.deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
-
-
-def test_a_deadline_is_no_shorter_than_the_interval():
+    assert study.best[0].deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
     figure = study_of(CPU, sizes=(SMALL,)).sides[0].figures[0]
     for longest, kept in ((1.0, figure.seconds.interval.high), (99.0, 99.0)):
         assert figure.model_copy(update={"longest_seconds": longest}).kept_seconds == kept
@@ -81,19 +77,15 @@ def test_the_cheapest_is_of_the_sides_with_a_price():
     assert [step.target for step in best.deadlines] == ["g5.xlarge"]
 
 
-def test_on_one_machine_nothing_is_known_of_a_gpu():
+def test_on_one_machine_nothing_is_known_of_a_gpu_but_of_two_cpu_sides():
     laptop = {"environment": LAPTOP_ENVIRONMENT}
     fell_back = JobOn("g5.xlarge", actual_device=Device.CPU, start_up=30.0, **laptop)
-    study = study_of(fell_back, JobOn("c5.2xlarge", start_up=4.0, **laptop), sizes=(SMALL,))
+    cpu = JobOn("c5.2xlarge", start_up=4.0, **laptop)
+    study = study_of(fell_back, cpu, sizes=(SMALL,))
     (best,) = study.best
     assert (best.fastest, best.cheapest, best.deadlines) == (None, None, ())
     assert "both ran on the same CPU" in study.duels[0].noise.note
-
-
-def test_two_cpu_sides_of_one_machine_are_compared():
-    laptop = {"environment": LAPTOP_ENVIRONMENT}
-    sides = JobOn("c5.2xlarge", start_up=4.0, **laptop), JobOn("c6i.large", **laptop)
-    (best,) = study_of(*sides, sizes=(SMALL,)).best
+    (best,) = study_of(cpu, JobOn("c6i.large", **laptop), sizes=(SMALL,)).best
     assert (best.fastest, best.cheapest) == ("c5.2xlarge", None)
 
 

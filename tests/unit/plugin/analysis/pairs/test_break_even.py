@@ -169,7 +169,10 @@ def test_the_rows_verdicts_decide_where_there_are_any():
 
 
 def test_without_draws_there_is_a_guess_but_nothing_is_sure():
-    gpu, cpu = (Curve(np.array(values), None, "3 samples") for values in ([5, 5, 5], [1, 4, 16]))
+    def guessed(*values):
+        return Curve(np.array(values), None, "3 samples")
+
+    gpu, cpu = guessed(5, 5, 5), guessed(1, 4, 16)
     found = break_even([10, 20, 40], gpu, cpu)
     assert 20 < found.size < 40
     assert found.low is found.high is None
@@ -182,14 +185,8 @@ def test_without_draws_there_is_a_guess_but_nothing_is_sure():
     )
     mirrored = report_words.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
     assert mirrored == (f"not known yet; by point estimates only, c5 ahead from {words}", "")
-
-
-def test_without_draws_nobody_is_ahead_throughout():
-    """A lead of 1 % between two points may be chance."""
-    curves = (
-        Curve(np.array(values), None, "3 samples") for values in ([1, 2, 3], [1.01, 2.1, 3.1])
-    )
-    found = break_even([10, 20, 40], *curves)
+    # A lead of 1 % between two points may be chance, so nobody is ahead throughout.
+    found = break_even([10, 20, 40], guessed(1, 2, 3), guessed(1.01, 2.1, 3.1))
     assert (found.outcome, found.gpu_ahead) == ("undecided", ())
     assert report_words.break_even(found, "g5", "c5") == ("not known yet", "")
 

@@ -55,9 +55,7 @@ def test_one_that_starves_in_one_group_is_named_with_its_share():
     (one,) = starved(shared(replica((300, 300)), replica((300, 98))), "job-1")
     assert (one.replica, one.job_id, one.group) == (1, "job-1", 1)
     assert str(one) == "replica 2 made 49 % of the mean number of steps"
-
-
-def test_a_step_cut_by_a_windows_edge_starves_nobody():
+    # A step cut by a window's edge starves nobody.
     assert starved(shared(replica((4,)), replica((1,))), "job-1") == []
     (one,) = starved(shared(replica((8,)), replica((1,))), "job-1")
     assert one.share == pytest.approx(2 / 9)
