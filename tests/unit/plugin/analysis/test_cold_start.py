@@ -135,7 +135,7 @@ def test_clocks_that_differ_make_no_negative_step_and_are_named():
     assert found.notes == ()
 
 
-def test_several_jobs_give_medians_and_their_range():
+def test_several_jobs_give_medians_and_their_range_without_those_retried():
     slow = build_marks(START + timedelta(minutes=3), gpu=True)
     slow = slow.model_copy(update={"imported_at": slow.imported_at + timedelta(seconds=1)})
     found = cold_start(told(), told(repeat=2), told(repeat=3, marks=slow))
@@ -143,9 +143,6 @@ def test_several_jobs_give_medians_and_their_range():
     assert (found.jobs, imports.seconds) == (3, pytest.approx(2.7))
     assert (imports.least_seconds, imports.most_seconds) == pytest.approx((2.7, 3.7))
     assert found.seconds == pytest.approx(127)
-
-
-def test_a_retried_job_is_left_out():
     found = cold_start(told(), told(repeat=2, job_attempt=2))
     assert found.jobs == 1
     assert found.notes == ("1 of 2 jobs are not included: they were retried.",)

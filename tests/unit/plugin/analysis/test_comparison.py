@@ -16,7 +16,7 @@ from tests.builders.runs import (
 )
 
 
-def test_a_calibration_decides_what_assumed_noise_left_open():
+def test_a_calibration_of_its_dtype_decides_what_assumed_noise_left_open():
     jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge")]
     (pair,) = compare(build_run(*jobs), PRICES, tables).pairs
@@ -32,10 +32,6 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     assert (
         "g5.xlarge: its noise calibration from 2026-11-20 (4 jobs, run run) covers all of its rows."
     ) in pair.notes
-
-
-def test_a_calibration_of_another_dtype_is_not_used():
-    jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
     table = calibration("g5.xlarge").model_copy(update={"dtype": "bfloat16"})
     (pair,) = compare(build_run(*jobs), PRICES, [table]).pairs
     assert (pair.rows[0].noise.source, pair.calibrations) == ("assumed", ())

@@ -199,13 +199,10 @@ def lost(**fields):
     return build_lost("c5.2xlarge", "exit code 3").model_copy(update={"job_id": "lost", **fields})
 
 
-def test_a_job_that_left_no_result_is_paid_for_all_its_attempts():
+def test_jobs_without_a_result_or_that_others_count_instead_of_are_paid_too():
     cost = lost_cost(lost(instance_type="c5.2xlarge", seconds=1800.0), PRICES)
     assert (cost.job_id, cost.seconds, cost.usd) == ("lost", 1800.0, pytest.approx(0.17))
     assert cost.reason == UNKNOWN
-
-
-def test_jobs_that_others_count_instead_of_are_paid_too():
     run = build_run(cpu_job(batch_seconds=3600.0, purchase_option="on_demand"))
     cleared = lost(instance_type="c5.2xlarge", seconds=3600.0)
     cost = run_costs(run.model_copy(update={"superseded": (cleared,)}), PRICES)
@@ -261,7 +258,7 @@ def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environme
     assert (cost.usd, cost.reason) == (None, reason)
 
 
-def test_an_instance_type_without_a_price_says_how_to_get_one():
+def test_without_a_result_or_a_price_of_its_type_it_says_why():
     environment = CPU_ENVIRONMENT.model_copy(update={"instance_type": "c99.huge"})
     basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
@@ -269,9 +266,6 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
         "The prices from 2026-11-20 include no On-Demand price for c99.huge in us-east-1: run "
         "`make prices` to add it to the committed table."
     )
-
-
-def test_without_a_result_there_is_no_price():
     record = target_record("c5.2xlarge").model_copy(update={"jobs": ()})
     basis = price_basis(record, PRICES)
     assert basis.note == "No cost is shown for c5.2xlarge: none of its jobs left a result."

@@ -31,7 +31,7 @@ def test_repeats_from_different_environments_are_not_pooled(field, value, named)
     assert pair.rows == pair.uncompared == pair.totals == ()
 
 
-def test_repeats_on_different_devices_are_not_pooled():
+def test_repeats_on_different_devices_or_a_cpu_target_on_a_gpu_are_refused():
     rows = [build_row(GPU_SAMPLES)]
     pair = pair_of(
         build_job("g5.xlarge", rows, repeat=1),
@@ -40,6 +40,11 @@ def test_repeats_on_different_devices_are_not_pooled():
     )
     assert "device: cuda" in pair.refused
     assert pair.cpu_fallback
+    pair = pair_of(
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], actual_device=Device.CUDA),
+    )
+    assert pair.refused == "c5.2xlarge is a CPU target, but one of its jobs ran on cuda"
 
 
 def test_a_driver_patch_and_a_kernel_may_differ():
@@ -51,14 +56,6 @@ def test_a_driver_patch_and_a_kernel_may_differ():
     )
     assert pair.refused is None
     assert (pair.rows[0].gpu.samples, pair.rows[0].gpu.jobs) == (14, 2)
-
-
-def test_a_cpu_target_that_used_a_gpu_is_refused():
-    pair = pair_of(
-        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], actual_device=Device.CUDA),
-    )
-    assert pair.refused == "c5.2xlarge is a CPU target, but one of its jobs ran on cuda"
 
 
 @pytest.mark.parametrize(

@@ -251,15 +251,12 @@ def test_a_level_of_one_run_has_no_spread():
     assert found.spread == pytest.approx(0.15, abs=0.02)
 
 
-def test_a_p_value_is_the_smaller_the_surer_and_never_above_one():
+def test_a_p_value_is_the_smaller_the_surer_and_one_outlier_hardly_moves_it():
     logs = 0.01 * np.random.default_rng(0).standard_normal(30)
     same, small, large = (p_value(logs[:20], logs[20:] + shift) for shift in (0, 0.02, 0.1))
     assert large < small < same <= 1
     assert p_value(logs[:1], logs[1:2]) == 1
     assert p_value(np.zeros(5), np.full(5, 0.1)) < 1e-6
-
-
-def test_one_outlier_hardly_moves_a_p_value():
     logs = 0.01 * np.random.default_rng(0).standard_normal(40)
     after = logs[20:] + 0.05
     wild = after.copy()
@@ -273,11 +270,8 @@ def test_one_outlier_hardly_moves_a_p_value():
 # The contract of those who judge detectors
 
 
-def test_figures_that_have_no_logs_are_refused_by_their_range():
-    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: use figures above 0"):
-        detect([-1.0, -2.0])
-
-
-def test_bare_numbers_in_and_indexes_out():
+def test_bare_numbers_above_0_in_and_indexes_out():
     (index,) = detect([value * 1e6 for value in stepped()])
     assert (index, type(index)) == (20, int)
+    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: use figures above 0"):
+        detect([-1.0, -2.0])

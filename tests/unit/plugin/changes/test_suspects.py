@@ -53,10 +53,13 @@ def test_a_run_beyond_its_noise_is_a_suspect_and_one_within_or_a_faster_one_is_n
     assert suspects(with_newest(0.7)) == []
 
 
-def test_a_run_whose_own_samples_reach_the_level_is_no_suspect():
+def test_wide_samples_or_a_calibration_that_knows_more_noise_make_fewer_suspects():
     one = with_newest(1.12, count=8)
     assert suspects(one, uncertainty={one.key: 0.05})
     assert suspects(one, uncertainty={one.key: 0.2}) == []
+    one = with_newest(1.1, count=8, log_sd=0.002)
+    assert suspects(one)
+    assert suspects(one, priors={one.key: Prior(0.2, 5)}) == []
 
 
 @pytest.mark.parametrize(("runs", "count"), [(LEAST_BEFORE - 1, 0), (LEAST_BEFORE, 1)])
@@ -64,25 +67,16 @@ def test_a_level_of_few_runs_has_no_suspects(runs, count):
     assert len(suspects(with_newest(1.3, count=runs))) == count
 
 
-def test_several_runs_that_are_a_little_slow_are_a_suspect_before_they_show():
+def test_several_runs_that_are_a_little_slow_are_a_suspect_until_they_show():
     slow = 1.05 * noisy(2, seed=1, log_sd=0.01)
     one = history([*noisy(40, seed=2, log_sd=0.02), *slow])
     assert detect_changes([one]) == []
     (found,) = suspects(one)
     assert (found.kind, found.run_id) == ("level", "run-40")
     assert found.seconds == pytest.approx(np.median(slow), rel=1e-4)
-
-
-def test_a_level_that_shows_is_no_suspect():
     one = history([*noisy(20), *(1.12 * noisy(4, seed=1))])
     assert detect_changes([one])
     assert suspects(one) == []
-
-
-def test_a_calibration_that_knows_more_noise_makes_fewer_suspects():
-    one = with_newest(1.1, count=8, log_sd=0.002)
-    assert suspects(one)
-    assert suspects(one, priors={one.key: Prior(0.2, 5)}) == []
 
 
 def test_among_many_series_one_must_be_the_odder():

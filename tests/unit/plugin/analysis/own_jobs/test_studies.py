@@ -230,7 +230,7 @@ def _moved(job, instance_type):
     return job.model_copy(update={"document": document, "planned": planned})
 
 
-def test_a_side_on_two_instance_types_has_figures_of_each():
+def test_a_side_on_two_instance_types_has_figures_of_each_and_is_compared_with_no_other_run():
     study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2, 3)),
         *on_type("queue-a", "g5.xlarge", (4, 5, 6)),
@@ -252,9 +252,6 @@ def test_a_side_on_two_instance_types_has_figures_of_each():
     ]
     assert not any(one.problem for one in second.figures)
     assert len(study.duels) == 6  # of any two of three, by time and by one metric
-
-
-def test_a_side_on_two_instance_types_is_compared_with_no_other_run():
     parts = on_type("queue-a", "c5.2xlarge", (1, 2)), on_type("queue-a", "g5.xlarge", (3, 4))
     run = build_run(*parts[0], *parts[1], *GPU.jobs())
     with pytest.raises(CollectError, match=r"several instance types \(c5\.2xlarge, g5\.xlarge\)"):
@@ -285,7 +282,7 @@ def test_a_job_that_failed_without_telling_its_type_splits_no_side():
 THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
 
 
-def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
+def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric_that_both_have():
     found = own_study(
         *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
     ).duels
@@ -296,6 +293,12 @@ def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
         for metric in (None, "throughput")
         for pair in pairs
     ]
+    study = own_study(
+        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
+        *CPU.jobs((SMALL, LARGE), 5),
+        CPU.job(LARGE, 6, check=failed()),
+    )
+    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
 
 
 def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatch):
@@ -325,15 +328,6 @@ def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
         "throughput": "c5.2xlarge",
         "loss": "g5.xlarge",
     }
-
-
-def test_what_one_side_alone_has_is_no_duel():
-    study = own_study(
-        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
-        *CPU.jobs((SMALL, LARGE), 5),
-        CPU.job(LARGE, 6, check=failed()),
-    )
-    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
 
 
 def test_doubts_are_told_with_how_many_jobs_they_are_of():

@@ -49,12 +49,9 @@ def test_one_rival_has_a_crossover():
     assert 200 < standing.crossover.size < 400
 
 
-def test_what_noise_explains_is_not_known():
+def test_what_noise_explains_is_not_known_and_dollars_may_turn_the_answer_round():
     answer = answer_of(jobs(G5, 1.0, repeats=1), jobs(C5, 1.1, repeats=1))
     assert answer.rows("unknown") == answer.rows() == 1
-
-
-def test_dollars_may_turn_the_answer_round():
     targets = jobs(G5, 1.0), jobs(C5, 1.5)  # at about three times the price
     assert answer_of(*targets).rows("gpu") == 1
     assert answer_of(*targets, measure="dollars").rows("cpu") == 1

@@ -74,7 +74,7 @@ def test_no_crossover_is_found_beyond_the_sizes_measured(cases):
     assert outcomes == ["cpu_ahead"] * cases
 
 
-def test_a_crossing_of_two_powers_is_found_exactly():
+def test_a_crossing_of_two_powers_is_found_exactly_but_between_two_sizes_it_may_be_anywhere():
     """Straight lines in log-log: 4 + log(n) against 2 log(n) cross at n = 1000."""
     sizes = [100.0, 400.0, 2000.0, 8000.0]
     found = break_even(sizes, curve(*[1e3 * n for n in sizes]), curve(*[n**2 for n in sizes]))
@@ -82,9 +82,6 @@ def test_a_crossing_of_two_powers_is_found_exactly():
     assert (found.low, found.high) == pytest.approx((1000, 1000))
     assert (found.cpu_ahead, found.gpu_ahead) == ((100, 400), (2000, 8000))
     assert found.monotonic
-
-
-def test_between_two_sizes_alone_the_crossing_may_be_anywhere():
     found = break_even([10, 1000], curve(5, 6), curve(1, 100))
     assert 10 <= found.low < found.size < found.high <= 1000
 
@@ -109,15 +106,12 @@ def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, word
     assert report_words.break_even(found, "g5", "c5") == (words, "")
 
 
-def test_of_several_crossings_the_last_counts_and_it_says_so():
+def test_of_several_crossings_the_last_counts_whoever_wins_from_there_on():
     found = break_even([10, 20, 40, 80], curve(1, 3, 1, 3), curve(2, 2, 0.5, 9))
     assert not found.monotonic
     assert 40 < found.size < 80
     assert found.gpu_ahead == (10, 80)
     assert found.cpu_ahead == (20, 40)
-
-
-def test_where_the_cpu_wins_from_a_size_on_that_is_the_crossover():
     found = break_even([10, 20, 40], curve(1, 2, 9), curve(2, 4, 4.5))
     assert found.ahead_above == "cpu"
     assert 20 < found.size < 40

@@ -116,7 +116,7 @@ def test_a_row_keeps_each_targets_own_noise():
     assert (row.noise.gpu.source, row.noise.gpu.degrees) == ("repeats", 5)
 
 
-def test_whole_jobs_by_hand():
+def test_whole_jobs_by_hand_which_did_the_same_work():
     gpu = [
         build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=n, batch_seconds=b, total_seconds=t)
         for n, (b, t) in enumerate([(50, 30), (60, 40), (70, 90)], start=1)
@@ -128,9 +128,6 @@ def test_whole_jobs_by_hand():
     assert batch_job.gpu_seconds.value == 60
     assert batch_job.speedup.value == pytest.approx(3.0)
     assert batch_job.speedup.interval is None
-
-
-def test_whole_jobs_that_did_different_work_are_not_compared():
     extra = build_row(CPU_SAMPLES, workload="fft")
     pair = pair_of(*two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES), extra]))
     for total in pair.totals:
@@ -138,7 +135,7 @@ def test_whole_jobs_that_did_different_work_are_not_compared():
         assert total.reason.startswith("c5.2xlarge measured a row that g5.xlarge did not")
 
 
-def test_an_interrupted_job_gives_rows_but_no_total():
+def test_a_job_that_was_interrupted_or_took_no_time_gives_no_total():
     stop = {"status": MeasurementStatus.INTERRUPTED, "reason": "SIGTERM", "workload": "fft"}
     pair = pair_of(
         build_job("g5.xlarge", [build_row(GPU_SAMPLES), build_row(**stop)], status="interrupted"),
@@ -148,9 +145,6 @@ def test_an_interrupted_job_gives_rows_but_no_total():
     assert "interrupted: SIGTERM" in pair.uncompared[0].reason
     assert pair.totals[0].gpu_seconds is None
     assert pair.totals[0].reason == "a target has no complete job"
-
-
-def test_a_job_that_took_no_time_gives_no_total():
     gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
     gpu = gpu.model_copy(update={"stopped_at": gpu.started_at})
     assert pair_of(gpu, cpu).totals[1].speedup is None

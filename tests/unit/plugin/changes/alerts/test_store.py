@@ -50,6 +50,10 @@ def test_an_object_is_created_once_and_replaced_only_as_it_was_read(store):
     assert store.swap("alerts/a.json", "second", version) is True
     assert store.swap("alerts/a.json", "third", version) is False
     assert store.read("alerts/a.json") == b"second"
+    # What is not there is not replaced and not read.
+    assert store.read_if_there("alerts/b.json") is None
+    assert store.read_version("alerts/b.json") is None
+    assert store.swap("alerts/b.json", "text", '"0"') is False
 
 
 def test_objects_are_listed_in_order_and_folders_by_name(store, bucket):
@@ -61,12 +65,6 @@ def test_objects_are_listed_in_order_and_folders_by_name(store, bucket):
     assert store.keys("alerts/") == []
     store.remove("history/suite=sam/b")
     assert history.suites() == ["blog"]
-
-
-def test_what_is_not_there_is_not_replaced_and_not_read(store):
-    assert store.read_if_there("alerts/a.json") is None
-    assert store.read_version("alerts/a.json") is None
-    assert store.swap("alerts/a.json", "text", '"0"') is False
 
 
 def test_other_errors_of_a_conditional_write_are_not_swallowed(store):
