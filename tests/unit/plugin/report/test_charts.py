@@ -141,13 +141,10 @@ def test_a_crossover_is_marked_with_who_stays_ahead():
     assert text in texts(chart.svg())
 
 
-def test_what_has_one_size_or_none_has_no_chart():
+def test_what_has_one_size_or_none_has_no_chart_and_a_page_has_only_so_many():
     assert charts_of({"size": 64}) == []
     assert charts_of({"kind": "a"}, {"kind": "b"}) == []
     assert charts_of({"size": 0}, {"size": 64}) == []
-
-
-def test_a_page_has_only_so_many():
     kinds = range(MOST_CHARTS + 1)
     grid = [{"size": size, "kind": f"the {kind}."} for kind in kinds for size in (64, 128)]
     assert len(charts_of(*grid)) == MOST_CHARTS

@@ -50,9 +50,6 @@ def test_what_failed_otherwise_stands_apart_and_the_commonest_is_first():
     many = terminal(report(*(failed("g5.xlarge", [str(n)], repeat=n) for n in range(1, 9))))
     assert many.count("1 job on g5.xlarge failed") == failures.MOST_KINDS
     assert "3 more kinds of failure: see their logs." in many
-
-
-def test_a_run_in_which_nothing_failed_says_nothing_of_it():
     assert "What failed" not in render_html(report(build_job("g5.xlarge", [])))
 
 

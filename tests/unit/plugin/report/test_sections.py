@@ -9,13 +9,13 @@ from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories
 from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
+from tests.builders.pairs import two_jobs
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
     PRICES,
     build_full_job,
-    build_job,
     build_lost,
     build_row,
     build_rows,
@@ -53,30 +53,20 @@ def test_noise_and_the_smallest_change_are_ranges_over_rows():
 
 
 def test_disturbed_rows_are_counted_as_rows():
-    waiting = Conditions(cpu_wait_share=0.5)
-    jobs = [
-        build_job(target, [build_row((0.1,) * 8, conditions_during=waiting)])
-        for target in ("g5.xlarge", "c5.2xlarge")
-    ]
-    found = dict(trust(report_of(build_run(*jobs))))
+    rows = [build_row((0.1,) * 8, conditions_during=Conditions(cpu_wait_share=0.5))]
+    found = dict(trust(report_of(build_run(*two_jobs(rows, rows)))))
     assert found["Disturbed samples"].endswith("other work took CPU time from 1 of 1 row.")
 
 
-def test_what_one_job_can_not_tell_is_not_known():
+def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
     found = dict(trust(report(jobs=1)))
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
         found["Smallest change that shows"]
         == "Not known: there were too few jobs; use at least 6 repeats."
     )
-
-
-def test_what_noisy_jobs_can_not_tell_wants_more_than_six_of_them():
-    jobs = [
-        build_job(target, [build_row((10.0**n,) * 8)], repeat=n)
-        for target in ("g5.xlarge", "c5.2xlarge")
-        for n in range(1, 7)
-    ]
+    rows = [[build_row((10.0**n,) * 8)] for n in range(1, 7)]
+    jobs = [job for n, row in enumerate(rows, start=1) for job in two_jobs(row, row, repeat=n)]
     found = dict(trust(report_of(build_run(*jobs))))
     assert found["Smallest change that shows"].startswith("Not known: the jobs differ too much;")
 
@@ -97,7 +87,7 @@ def test_unsettled_rows_share_a_reason(status, said):
         )
     ]
     cpu = [build_row([0.1] * 8, parameters={"size": n}) for n in (1, 2)]
-    run = build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", cpu))
+    run = build_run(*two_jobs(rows, cpu))
     assert f"2 rows not compared{said}" in dict(trust(report_of(run)))["Correctness"]
 
 
@@ -111,8 +101,8 @@ def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled
         Ceiling(kind="compute", dtype="float32", rate_per_second=1e12, description="torch.mm"),
         Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
     )
-    jobs = [build_job(name, [row], ceilings=ceilings) for name in ("g5.xlarge", "c5.2xlarge")]
-    found = dict(trust(report_of(build_run(*jobs))))["Share of what the machines can do"]
+    run = build_run(*two_jobs([row], [row], ceilings=ceilings))
+    found = dict(trust(report_of(run)))["Share of what the machines can do"]
     assert found.endswith(f"; above 100 %: 1 row {why}.")
 
 
@@ -129,17 +119,13 @@ def test_lost_jobs_are_named():
     assert found["Correctness"] == "No row was measured."
 
 
-def test_costs_by_target_add_up():
+def test_costs_by_target_add_up_and_spot_savings_are_against_on_demand():
     one = report()
     found = told_costs(one)
     assert found["g5.xlarge"].endswith("for 6 jobs.")
     assert "container time of all attempts" in found["This run"]
     assert "g5.xlarge" in found["Cold start, from submission to the end of warm-up"]
-
-
-def test_spot_savings_are_against_on_demand():
-    assert "Spot" not in told_costs(report())
-    one = report()
+    assert "Spot" not in found
     jobs = tuple(
         job.model_copy(update={"purchase_option": "spot", "usd": job.usd / 4})
         for job in one.cost.jobs

@@ -117,9 +117,14 @@ def test_an_alert_says_all_there_is_to_know():
     assert [one.channel for one in message.deliveries] == ["sns", "apprise:chat"]
 
 
-def test_a_run_with_nothing_new_has_no_message():
+def test_a_run_with_nothing_new_has_no_message_and_what_came_and_went_is_told_as_recovered_only():
     assert build() is None
     assert build(change(), alerts=opened()) is None
+    message = build(change(), change(point(26, 0.012, 0.010)))
+    assert message.subject.startswith("Batchmark lab: recovered: Slower on g5.xlarge: matmul")
+    assert "SLOWER" not in message.text
+    assert message.new_alerts == ()
+    assert len(message.opened) == 1
 
 
 def test_kinds_stand_in_groups_the_worst_first():
@@ -173,14 +178,6 @@ def test_a_partial_recovery_says_how_many_series_are_back():
     assert message.attributes["state"] == ("partly recovered",)
 
 
-def test_what_came_and_went_is_told_as_recovered_only():
-    message = build(change(), change(point(26, 0.012, 0.010)))
-    assert message.subject.startswith("Batchmark lab: recovered: Slower on g5.xlarge: matmul")
-    assert "SLOWER" not in message.text
-    assert message.new_alerts == ()
-    assert len(message.opened) == 1
-
-
 def test_an_environment_is_one_entry_with_its_number_of_series():
     of = some_series(15)
     points = [
@@ -228,16 +225,12 @@ def test_what_does_not_fit_is_counted():
     message = build(*(change(point(of=one)) for one in some_series(1000)))
     assert 0.9 * TEXT_BYTES < size(message.text) <= TEXT_BYTES
     shown = message.text.count("\n* ")
-    assert (
-        f"\n\nAnd {1000 - shown} more; see the report for all of them.\n\nReport: https://"
-        in message.text
-    )
+    more = f"And {1000 - shown} more; see the report for all of them."
+    assert f"\n\n{more}\n\nReport: https://" in message.text
     assert shown > 50
     assert message.subject == "Batchmark lab: 1000 slower"
     assert len(message.opened) == 1000
-
-
-def test_text_that_json_makes_long_fits_too():
+    # Text that JSON makes long fits, too.
     of = [series(workload="µ" * 100, dtype=f"{number}") for number in range(300)]
     message = build(*(change(point(of=one)) for one in of))
     assert size(message.text) <= TEXT_BYTES
@@ -297,20 +290,17 @@ def test_a_line_says_what_changed_where_and_since_when():
     assert (dearer.state, dearer.note) == ("acknowledged", "new price list")
     assert dearer.title == "Dearer: g5.xlarge, $1 an hour → $1.2 an hour, +20 %"
     assert f'"alert_id": "{SLOWER.id}"' in board.how_to_change
+    # Without an address of Airflow there is no link, but the command.
+    board = alert_board([SLOWER], None, None)
+    assert board.lines[0].change_url is None
+    assert "airflow dags trigger change_alert" in board.how_to_change.splitlines()[-1]
 
 
 def test_what_is_closed_or_came_back_is_not_listed_but_counts_as_judged():
     alerts = [in_state(SLOWER, state) for state in ("invalid", "fixed", "recovered")]
     board = alert_board(alerts, precision(alerts), None)
-    assert board.lines == ()
-    assert board.how_to_change == ""
+    assert (board.lines, board.how_to_change) == ((), "")
     assert board.precision == Rate.of(2, 3)
-
-
-def test_without_an_address_of_airflow_there_is_no_link_but_the_command():
-    board = alert_board([SLOWER], None, None)
-    assert board.lines[0].change_url is None
-    assert "airflow dags trigger change_alert" in board.how_to_change.splitlines()[-1]
 
 
 def test_a_metric_is_worse_in_its_unit_below_a_heading_of_its_own():

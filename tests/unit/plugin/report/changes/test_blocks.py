@@ -143,16 +143,15 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             assert expected in text, expected
 
 
-def test_the_section_is_valid_accessible_and_near_the_top(compared, changes):
-    html = render_html(report_of(compared, changes=changes, alerts=AlertBoard(lines=())))
+def test_the_section_is_valid_accessible_near_the_top_and_folds_rows_beyond_the_first(
+    compared, changes
+):
+    report = report_of(compared, changes=changes, alerts=AlertBoard(lines=()))
+    html = render_html(report)
     Page(html).check()
     assert html.index('id="changes"') < html.index('id="pair-1"')
     assert html.count('<svg class="history') == 11  # not the speedup, which its time explains
-
-
-def test_rows_beyond_the_first_are_folded(compared, changes):
-    report = report_of(compared, changes=changes)
-    assert "<summary>4 more<span" in render_html(report)
+    assert "<summary>4 more<span" in html
     assert "and 4 more, listed on the report page" in terminal(report)
 
 
@@ -328,10 +327,13 @@ def test_a_trace_leaves_out_what_has_no_figure_and_takes_what_was_recorded_later
     assert SeriesTrace.of(history, build_point(build_key(), run=99)) is None
 
 
+def chart_of(key, values, point):
+    return history_chart(SeriesTrace.of(build_history(key, values), point), point)
+
+
 @pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8]])
 def test_a_chart_of_any_values_stays_within_its_frame(values):
-    point = build_point(build_key(), run=len(values) - 1)
-    chart = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    chart = chart_of(build_key(), values, build_point(build_key(), run=len(values) - 1))
     placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
     assert all(0 <= one <= 100 for one in placed)
     assert len(chart.dots) == len(values)
@@ -339,15 +341,10 @@ def test_a_chart_of_any_values_stays_within_its_frame(values):
 
 def test_a_metric_is_told_and_drawn_in_its_unit():
     """Its samples are 1 / value, of which less is better."""
-    samples = [1 / 120] * 20 + [1 / 96] * 3
-    point = build_point(RATE, 0.25).model_copy(
-        update={
-            "before": Level(median=1 / 120, spread=0.01, runs=20),
-            "after": Level(median=1 / 96, spread=0.01, runs=3),
-        }
-    )
+    before, after = (Level(median=1 / value, spread=0.01, runs=20) for value in (120, 96))
+    point = build_point(RATE, 0.25, before=before, after=after)
     assert change_words.movement(point) == "120 images/s → 96.0 images/s, −20 %"
-    chart = history_chart(SeriesTrace.of(build_history(RATE, samples), point), point)
+    chart = chart_of(RATE, [before.median] * 20 + [after.median] * 3, point)
     assert chart.before[2] < chart.after[2]  # from the top: it fell
     assert (chart.low, chart.high) == ("96.0 images/s", "120 images/s")
     found = build_confirmation(RATE, expected=1 / 120, suspect=1 / 96, reruns=(1 / 100,))
@@ -386,9 +383,9 @@ def test_an_own_job_costs_dollars_per_job():
 def test_a_wild_run_does_not_flatten_a_chart():
     point = build_point(build_key(), 0.1)
     values = [0.1] * 20 + [0.11] * 3
-    calm = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    calm = chart_of(build_key(), values, point)
     values[5] = 1e8
-    wild = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    wild = chart_of(build_key(), values, point)
     assert calm.before[2] - calm.after[2] == wild.before[2] - wild.after[2]
     assert calm.before[2] - calm.after[2] > 50
 

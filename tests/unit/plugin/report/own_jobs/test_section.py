@@ -60,16 +60,6 @@ def test_each_figure_stands_below_its_heading():
     assert second["Over the fastest"] == "2.0× [1.9, 2.1]"
 
 
-def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
-    found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
-    (table,) = tables(found)
-    assert table.title == "Time"
-    assert table.headings[:2] == ["Target", "Time"]
-    assert "A job" not in table.headings
-    assert "On-Demand" not in table.caption
-    assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
-
-
 def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
     sides = (side(CPU, {64: 8.0, 256: 40.0}), side(GPU, {64: 16.0, 256: 20.0}))
     table = next(tables(study(*sides)))
@@ -81,10 +71,17 @@ def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
     ]
 
 
-def test_an_axis_may_have_the_name_of_another_column():
+def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_none():
     table = next(tables(two_sides(axis="jobs")))
     assert (table.headings[0], table.headings[-1]) == ("jobs", "Jobs")
     assert [str(cell) for cell in table.rows[0]][::8] == ["64", "6"]
+    found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
+    (table,) = tables(found)
+    assert table.title == "Time"
+    assert table.headings[:2] == ["Target", "Time"]
+    assert "A job" not in table.headings
+    assert "On-Demand" not in table.caption
+    assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
 
 
 def test_a_command_of_which_nobody_told_is_a_dash():
@@ -166,9 +163,7 @@ def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
     both = found["Dollars over time: lower left is better"]
     assert "c5.2xlarge, size 64, 16.0 s [15.5, 16.5], $0.00151 [0.00147, 0.00156]" in both
     assert "c5.2xlarge, size 1024, 90.0 s [87.3, 92.7], $0.0085 [0.0082, 0.0088]" in both
-
-
-def test_without_an_axis_there_is_one_chart_and_without_prices_none():
+    # Without an axis there is one, and without prices none.
     times = {GPU: {None: 8.0}, CPU: {None: 16.0}}
     (chart,) = job_charts(two_sides(times, axis=None))
     assert chart.title.startswith("Dollars over time")
@@ -221,7 +216,7 @@ def test_intervals_are_spoken_of_only_where_there_are_any(jobs, has):
     assert any("upper end of its interval" in text for text in captions) is has
 
 
-def test_a_reason_that_several_share_is_told_once():
+def test_reasons_and_doubts_that_several_share_are_told_once_whether_jobs_count_or_not():
     problems = {64: "killed", 256: "killed"}
     cpu = side(CPU, {64: None, 256: None}, problems=problems)
     warnings = {"warnings": ("gather around two values",)}
@@ -233,9 +228,6 @@ def test_a_reason_that_several_share_is_told_once():
         "Not compared: c5.2xlarge at size 64, 256: killed",
         "Caution: g5.xlarge at size 64, 256: gather around two values",
     ]
-
-
-def test_doubts_of_jobs_are_told_whether_they_count_or_not():
     doubts = {"doubts": ("2 of 6 jobs: its log is incomplete",)}
     gpu = side(GPU, {64: 8.0}, each=doubts)
     cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
@@ -337,8 +329,7 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
 
 def test_few_jobs_are_told_once():
     report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
-    text = terminal(report)
-    assert text.count("Use at least 6 repeats") == 1
+    assert terminal(report).count("Use at least 6 repeats") == 1
     assert render_html(report).count("cover differences between jobs") == 0
 
 

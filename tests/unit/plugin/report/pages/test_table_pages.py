@@ -23,25 +23,13 @@ def check(name, status, remedy=""):
 
 
 def environment(*checks):
-    return page_html(
-        environment_page(
-            EnvironmentCheck(installation="lab", region="us-east-1", checked_at=NOON, checks=checks)
-        )
-    )
+    at = {"installation": "lab", "region": "us-east-1", "checked_at": NOON}
+    return page_html(environment_page(EnvironmentCheck(**at, checks=checks)))
 
 
 def guard(*resources, unread=()):
-    return page_html(
-        guard_page(
-            GuardReport(
-                installation="lab",
-                region="us-east-1",
-                looked_at=NOON,
-                resources=resources,
-                unread=unread,
-            )
-        )
-    )
+    at = {"installation": "lab", "region": "us-east-1", "looked_at": NOON}
+    return page_html(guard_page(GuardReport(**at, resources=resources, unread=unread)))
 
 
 def resource(verdict, what="blog"):

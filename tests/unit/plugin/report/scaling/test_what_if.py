@@ -53,15 +53,12 @@ def test_a_wrong_model_says_so_and_shows_what_it_missed():
     assert re.search(r"\+2\d\d %", page)
 
 
-def test_noise_and_single_jobs_are_said():
+def test_noise_and_single_jobs_and_processes_on_cpus_are_said():
     noisy = Cluster(hidden=0.02, spread=0.3)
     page = page_of(*sweep(noisy, NUMBERS))
     assert "<strong>Too noisy to tell.</strong>" in page
     assert "too noisy to tell</" in page
     assert "run each job at least 3 times" in page
-
-
-def test_processes_on_cpus_are_no_gpus():
     on_cpu = {"target": "c5.2xlarge", "environment": LAPTOP_ENVIRONMENT}
     page = page_of(*sweep(Cluster(backend="gloo"), NUMBERS, **on_cpu))
     assert "on 160 processes" in page

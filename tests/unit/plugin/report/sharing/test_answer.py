@@ -43,10 +43,7 @@ def test_the_first_screen_is_about_sharing_with_its_figures():
         assert "Nothing to compare" not in shown
     assert "<title>Batchmark: sharing: g5.xlarge," in page
     assert page.index("Up to 4 replicas") < page.index("What did it cost?")
-
-
-def test_the_list_of_runs_has_the_answer_and_its_targets():
-    found = report(*saturating())
+    # The list of runs has the same answer.
     summary = summarize(found)
     assert (summary.verdict, summary.suites) == ("Up to 4 replicas", ("sharing",))
     assert (summary.gpus, summary.cpus) == ((GPU,), ())

@@ -34,6 +34,11 @@ def on_terminal(found):
     return console.file.getvalue()
 
 
+def of_rows(found, *rows):
+    """The comparison of these rows alone."""
+    return Comparison("new", "old", [found.suites[0].model_copy(update={"rows": rows})])
+
+
 @pytest.fixture(scope="module")
 def found():
     return comparison()
@@ -150,8 +155,7 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     rows[1:] = [
         row.model_copy(update={"noise": row.noise.model_copy(update=noisy)}) for row in rows[1:]
     ]
-    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
-    barred = Comparison("new", "old", [one])
+    barred = of_rows(found, *rows)
     assert barred.answer.endswith("; not known yet in 2; not comparable in 1.")
     assert "Not comparable in 1 row: both targets ran on the same CPU, EPYC." in barred.remedy
     assert "Not known yet in 2 rows" in barred.remedy
@@ -164,8 +168,7 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     rows[2] = rows[2].model_copy(
         update={"speedup": rows[2].speedup.model_copy(update={"interval": None})}
     )
-    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
-    gate = Gate(Comparison("new", "old", [one]), [], 0, "6 jobs", 5.0)
+    gate = Gate(of_rows(found, *rows), [], 0, "6 jobs", 5.0)
     assert "2 undecided" in gate.last_line
     assert "at most" not in gate.last_line
 
@@ -183,10 +186,9 @@ def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, 
     row = found.rows[0]
     noise = row.noise.model_copy(update={"floor": floor, "smallest_detectable_change": 9.0})
     row = row.model_copy(update={"verdict": "undecided", "noise": noise})
-    one = found.suites[0].model_copy(update={"rows": (row,)})
-    assert Comparison("new", "old", [one]).next_step.startswith(step)
-    assert "longer jobs" not in Comparison("new", "old", [one]).next_step
+    told = of_rows(found, row).next_step
+    assert told.startswith(step)
+    assert "longer jobs" not in told
     seconds = row.cpu.median_seconds.model_copy(update={"value": 1.9})
     short = row.model_copy(update={"cpu": row.cpu.model_copy(update={"median_seconds": seconds})})
-    one = one.model_copy(update={"rows": (short,)})
-    assert "use a quieter machine or longer jobs" in Comparison("new", "old", [one]).next_step
+    assert "use a quieter machine or longer jobs" in of_rows(found, short).next_step
