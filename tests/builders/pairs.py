@@ -10,8 +10,8 @@ GPU_SAMPLES = (0.5, 0.1, 0.2, 0.7, 0.3, 0.6, 0.4)  # median 0.4
 CPU_SAMPLES = (1.0, 3.0, 2.0, 9.0, 2.0, 1.5, 2.5, 1.0)  # median 2.0
 
 
-def pair_of(*jobs, lost=()):
-    (pair,) = compare(build_run(*jobs, lost=lost), PRICES).pairs
+def pair_of(*jobs):
+    (pair,) = compare(build_run(*jobs), PRICES).pairs
     return pair
 
 

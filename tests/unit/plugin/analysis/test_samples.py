@@ -152,7 +152,7 @@ def test_throttled_samples_are_left_out_only_where_enough_remain():
     assert any("fewer than 6" in text for text in row.warnings)
 
 
-def test_flags_are_counted_over_the_jobs():
+def test_flags_and_why_sampling_ended_are_counted_over_the_jobs():
     rows = [
         build_row([0.1] * 8, outlier_samples=(1, 2), multimodal=True),
         build_row([0.1] * 8, outlier_samples=(5,), multimodal=False),
@@ -164,9 +164,6 @@ def test_flags_are_counted_over_the_jobs():
         "g5.xlarge: the samples of 1 of 2 jobs cluster around more than one value"
         in (row.warnings[0])
     )
-
-
-def test_why_sampling_ended_is_counted_by_job():
     side = row_of(*(build_row([0.1] * 8) for _ in range(2)), build=build_full_job).gpu
     assert side.stopping == {"precise": 2}
     assert [one.outcome for one in side.trials] == ["chosen", "slower", "refused"]

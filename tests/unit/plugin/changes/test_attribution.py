@@ -127,7 +127,11 @@ def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause()
     assert (dearer.version_before, dearer.version, dearer.causes) == (Version(), Version(), ())
 
 
-def test_a_commit_of_each_run_hides_no_new_driver_nearby():
+def test_a_cause_one_run_off_is_named_with_its_run_though_each_run_has_its_commit():
+    runs = runs_of(GPU, since=19, image_digest=NEW_IMAGE)
+    point = build_point(build_key(), run=20, near_run_ids=("run-18", "run-19"))
+    (change,) = changes_of(point, runs=runs)
+    assert [(cause.name, cause.run_id) for cause in change.causes] == [("image digest", "run-19")]
     runs = {
         (run_id(number), GPU): build_conditions(
             number, commit=(f"c{number}",), driver_version=("590.1" if number >= 21 else "580.95",)
@@ -141,32 +145,22 @@ def test_a_commit_of_each_run_hides_no_new_driver_nearby():
     ]
 
 
-def test_a_cause_one_run_off_is_named_with_its_run():
-    runs = runs_of(GPU, since=19, image_digest=NEW_IMAGE)
-    point = build_point(build_key(), run=20, near_run_ids=("run-18", "run-19"))
-    (change,) = changes_of(point, runs=runs)
-    assert [(cause.name, cause.run_id) for cause in change.causes] == [("image digest", "run-19")]
-
-
-def test_rows_of_another_implementation_are_told_by_row():
+@pytest.mark.parametrize(
+    ("versions", "threads", "told"),
+    [
+        (("4.10", "4.12"), (8, 8), [("implementation", "opencv 4.10", "opencv 4.12")]),
+        (("4.12", "4.12"), (2, 1), []),  # a job chooses its number of threads
+    ],
+)
+def test_rows_of_another_implementation_are_told_by_row(versions, threads, told):
     keys = sizes(CPU, "blur", 2)
     runs = {}
-    opencv = {"implementation_name": "opencv", "implementation_threads": 8}
-    for number, version in ((19, "4.10"), (20, "4.12")):
-        fields = opencv | {"implementation_version": version}
-        runs |= run_conditions([build_history_row(key, number, **fields) for key in keys])
+    for number, version, count in zip((19, 20), versions, threads, strict=True):
+        opencv = {"name": "opencv", "version": version, "threads": count}
+        code = {f"implementation_{name}": value for name, value in opencv.items()}
+        runs |= run_conditions([build_history_row(key, number, **code) for key in keys])
     (change,) = changes_of(*map(build_point, keys), runs=runs)
-    (cause,) = change.causes
-    assert cause.difference == ("implementation", "opencv 4.10", "opencv 4.12")
-
-
-def test_a_number_of_threads_that_a_job_chose_is_no_cause():
-    key, runs = build_key(), {}
-    for number, threads in ((19, 2), (20, 1)):
-        fields = {"implementation_name": "opencv", "implementation_threads": threads}
-        runs |= run_conditions([build_history_row(key, number, **fields)])
-    (change,) = changes_of(build_point(key), runs=runs)
-    assert change.causes == ()
+    assert [cause.difference for cause in change.causes] == told
 
 
 def test_a_workloads_sizes_belong_together_and_workloads_do_not():
@@ -380,19 +374,13 @@ def test_an_own_jobs_image_is_said_once():
     ]
 
 
-def test_all_rows_of_an_own_job_are_one_workload():
+def test_all_rows_of_an_own_job_are_one_workload_and_a_metric_has_no_part_in_the_dollars():
     rows = list(map(thumbnails, ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)))
     (change,) = changes_of(*map(build_point, rows), measured=rows)
     assert not change.environment
     assert len(change.points) == 4
-
-
-def test_a_metric_has_no_part_in_the_dollars():
     time, told = map(thumbnails, ('{"size":1}', TOLD))
     (change,) = changes_of(build_point(time, 0.1), build_point(told, 0.5))
     assert change.usd_per_month == pytest.approx(730 * 1.006 * 0.1)
     (alone,) = changes_of(build_point(told, 0.5))
-    assert (alone.usd_per_month, alone.usd_reason) == (
-        None,
-        "the cost of a metric is unknown",
-    )
+    assert (alone.usd_per_month, alone.usd_reason) == (None, "the cost of a metric is unknown")

@@ -22,11 +22,10 @@ def normal(count, log_sd=0.02, seed=0):
     return log_sd * np.random.default_rng(seed).standard_normal(count)
 
 
-def evidence(noise, *logs, shift=None):
-    """Log likelihood ratio of a shift, by default that of the logs' median."""
+def evidence(noise, *logs):
+    """Log likelihood ratio of a shift, that of the logs' median."""
     later = (np.array(logs) - noise.center[0])[None, :]
-    size = np.median(later) if shift is None else shift
-    return float(np.sum(noise.log_density(later - size) - noise.log_density(later)))
+    return float(np.sum(noise.log_density(later - np.median(later)) - noise.log_density(later)))
 
 
 def tail(noise, log_value):

@@ -259,12 +259,9 @@ def test_fewer_runs_or_slow_ones_are_none(slower, factors):
     assert list(recoveries(after_slower(*factors), [slower])) == []
 
 
-def test_an_alert_of_a_series_that_is_gone_never_recovers(slower):
+def test_an_alert_of_a_series_that_is_gone_or_moved_with_others_is_not_back_by_three_runs(slower):
     assert list(recoveries([], [slower])) == []
     assert list(recoveries([history(noisy(5))], [slower])) == []
-
-
-def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three_runs(slower):
     back = after_slower(1.0, 1.0, 1.0)
     assert list(recoveries(back, [slower]))
     assert list(recoveries(back, [slower.model_copy(update={"common": True})])) == []

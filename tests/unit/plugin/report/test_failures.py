@@ -17,9 +17,9 @@ TRACEBACK = (
 )
 
 
-def failed(target, lines=TRACEBACK, *, how=HOW, **fields):
+def failed(target, lines=TRACEBACK, **fields):
     job = build_job(target, [], **fields)
-    return job.model_copy(update={"ending": Ending.of(how, lines), "failure": how})
+    return job.model_copy(update={"ending": Ending.of(HOW, lines), "failure": HOW})
 
 
 def not_run(target, repeat):
@@ -53,7 +53,7 @@ def test_what_failed_otherwise_stands_apart_and_the_commonest_is_first():
     assert "What failed" not in render_html(report(build_job("g5.xlarge", [])))
 
 
-def test_what_was_not_run_is_told_once_and_costs_nothing():
+def test_what_was_not_run_is_told_once_and_costs_nothing_and_lost_jobs_keep_their_costs():
     lost = [not_run(target, n) for target in ("g5.xlarge", "c5.2xlarge") for n in (2, 3)]
     found = report(failed("g5.xlarge"), failed("c5.2xlarge"), lost=lost)
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found, 400)):
@@ -61,9 +61,6 @@ def test_what_was_not_run_is_told_once_and_costs_nothing():
         assert shown.count(text) == 1
         assert "Lost jobs" not in shown
     assert len(found.cost.jobs) == 2
-
-
-def test_lost_jobs_keep_their_own_costs_beside_those_that_were_not_run():
     gone = build_lost("g5.xlarge", "the log is gone").model_copy(update={"seconds": 7.0})
     text = terminal(report(failed("c5.2xlarge"), lost=[not_run("c5.2xlarge", 2), gone]), 300)
     assert [line for line in text.splitlines() if "the log is gone" in line and "7.00 s" in line]

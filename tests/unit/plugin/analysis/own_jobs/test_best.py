@@ -36,9 +36,7 @@ def test_the_cheapest_side_changes_with_the_deadline():
     assert (first.jobs, first.rivals, second.rivals) == (6, (), ())
     assert study.deadline_seconds == 16
     assert best.within == first
-
-
-def test_a_side_that_is_slower_and_dearer_is_no_step():
+    # A side that is slower and dearer is no step.
     dear = JobOn("g6.xlarge", start_up=300.0)
     (best,) = study_of(GPU, dear, sizes=(SMALL,)).best
     assert [step.target for step in best.deadlines] == ["g5.xlarge"]

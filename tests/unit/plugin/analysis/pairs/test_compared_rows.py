@@ -86,7 +86,7 @@ def test_rows_of_one_side_are_listed_and_never_compared():
     assert only_cpu.reason == "g5.xlarge: not among its rows"
 
 
-def test_a_row_that_failed_in_one_repeat_says_so():
+def test_a_row_that_failed_in_one_repeat_or_spreads_widely_says_so():
     failed = build_row(status=MeasurementStatus.FAILED, reason="relative error 0.3")
     pair = pair_of(
         build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=1),
@@ -95,9 +95,6 @@ def test_a_row_that_failed_in_one_repeat_says_so():
     )
     assert "g5.xlarge: 1 of 2 jobs failed: relative error 0.3" in pair.rows[0].warnings
     assert pair.rows[0].gpu.jobs == 1
-
-
-def test_a_wide_spread_warns():
     steady = build_row(noisy(0.1, spread=0.01))
     wild = build_row(noisy(1.0, spread=0.3))
     row = pair_of(*two_jobs([steady], [wild])).rows[0]

@@ -110,15 +110,12 @@ def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
 
-def test_each_targets_curve_has_its_own_noise():
-    """A noisy GPU does not make a calibrated CPU as noisy."""
+def test_each_targets_curve_has_its_own_noise_and_its_own_number_of_jobs():
+    # A noisy GPU does not make a calibrated CPU as noisy.
     both, one, none = warm_width(0.1, 0.1), warm_width(0.1, 0.001), warm_width(0.001, 0.001)
     assert none < 0.5 * one
     assert one < 0.9 * both
-
-
-def test_own_jobs_too_few_to_tell_their_scatter_widen_the_interval():
-    """Student's t of 3 jobs, 12 times as wide as in 20: 4.3 / sqrt(3) against 2.1 / sqrt(20)."""
+    # Student's t of 3 jobs, 12 times as wide as in 20: 4.3 / sqrt(3) against 2.1 / sqrt(20).
     few = warm_width(0.05, 0.05, jobs=3, source="repeats", degrees=2)
     many = warm_width(0.05, 0.05, jobs=20, source="repeats", degrees=19)
     assert few > 3 * many
@@ -173,8 +170,7 @@ def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
         truth = (4e-3 / per_pixel / one.parameters["batch"]) ** 0.5
         assert one.warm_seconds.low < truth < one.warm_seconds.high
 
-
-def test_a_batch_is_the_axis_where_nothing_else_varies():
+    # A batch is the axis where nothing else varies.
     def rows(seconds):
         return [
             build_row(noisy(seconds * batch), workload="resnet50", parameters={"batch": batch})

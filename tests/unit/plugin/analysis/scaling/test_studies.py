@@ -131,7 +131,7 @@ def test_a_step_splits_into_parts_with_shares_of_their_sum():
     assert split.shares["data"] == pytest.approx(0.04 / cluster.step(4))
 
 
-def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
+def test_bus_bandwidth_is_what_each_link_carries_and_a_rank_alone_has_nothing_to_reduce():
     cluster = Cluster(latency=0.0, devices=2)
     points = scaling_study(*sweep(cluster, NUMBERS)).all_reduces
     assert [(one.nodes, one.size_bytes // 2**20) for one in points] == [
@@ -139,9 +139,7 @@ def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
     ]
     for point in points:
         assert point.bus_bytes_per_second.value == pytest.approx(1.2e9)
-
-
-def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
+    # A rank alone has nothing to reduce, and that is no gap.
     alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
     study = scaling_study(job_of(Cluster().training(1), alone))
     assert (study.all_reduces, study.unmeasured) == ((), ())

@@ -263,18 +263,24 @@ def disturbed(others, disturbance="crash", outcome="crashed", ended=None, **fiel
     )
 
 
-def experiment(row, usual=200.0, **fields):
-    usual_row = shared_row("time_slicing", 4, usual, replicas=equal_replicas(4, usual))
-    (found,) = task_of(alone(), usual_row, row, **fields).experiments
+def experiment(row):
+    usual = shared_row("time_slicing", 4, 200.0, replicas=equal_replicas(4, 200.0))
+    (found,) = task_of(alone(), usual, row).experiments
     return found
 
 
-def test_nobody_suffers_where_the_others_made_as_many_steps():
+def test_nobody_suffers_where_the_others_made_as_many_steps_and_all_where_none_is_made():
     found = experiment(disturbed(160.0))
     assert found.first.outcome == "crashed"
     assert found.ended == ()
     assert found.others.value == pytest.approx(160 / 150)  # three quarters of the 200
     assert found.suffered == "nobody"
+    sharing = disturbed(1.0, "hang", "hung").sharing
+    row = unshared_row("time_slicing", 4, "no replica made a step any more")
+    named = row.parameters | {"disturbance": "hang"}
+    found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
+    assert (found.suffered, found.others) == ("others", None)
+    assert found.reason == "skipped: no replica made a step any more"
 
 
 @pytest.mark.parametrize(
@@ -289,24 +295,13 @@ def test_others_suffer_by_fewer_steps_or_by_ending_early(row, suffered):
     assert experiment(row).suffered == suffered
 
 
-def test_others_suffer_that_make_no_step_any_more():
-    sharing = disturbed(1.0, "hang", "hung").sharing
-    row = unshared_row("time_slicing", 4, "no replica made a step any more")
-    named = row.parameters | {"disturbance": "hang"}
-    found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
-    assert (found.suffered, found.others) == ("others", None)
-    assert found.reason == "skipped: no replica made a step any more"
-
-
 def test_an_experiment_without_its_undisturbed_row_is_not_known_and_on_no_curve():
     task = task_of(alone(), disturbed(160.0))
     (found,) = task.experiments
     assert found.suffered == "not_known"
     assert found.reason == "the same replicas were not measured without the disturbance"
     assert [one.mode for one in task.curves] == ["exclusive"]
-
-
-def test_an_experiment_that_can_not_be_made_there_is_none():
+    # One that can't be made there is none.
     row = unshared_row("mps", 4, "no GPU")
     named = row.parameters | {"disturbance": "hang"}
     assert task_of(alone(), row.model_copy(update={"parameters": named})).experiments == ()

@@ -82,15 +82,12 @@ def test_what_somebody_has_to_look_at_stands_first():
     assert "EC2 did not answer" in UNREAD
 
 
-def test_noise_is_told_as_a_range():
+def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
     page = noise(6)
     assert re.fullmatch(
         r"Depending on the row, identical jobs differ by .* on 1 target\.", answer(page)
     )
     assert "not known" not in page
-
-
-def test_noise_that_two_jobs_can_not_tell_is_not_known():
     page = noise(2)
     assert "not known" in page
     assert "2 jobs per target were too few" in unescape(page)
