@@ -321,6 +321,14 @@ def build_rows(medians, *, seed):
     ]
 
 
+def build_repeats(target, medians, *, repeats=6, build=build_job, **fields):
+    """A job for each repeat, with noise of its own."""
+    return [
+        build(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
+        for repeat in range(1, repeats + 1)
+    ]
+
+
 GPU_MEDIANS = {
     ("matmul", "size", 1000): 0.00021,
     ("matmul", "size", 5000): 0.0129,

@@ -18,7 +18,7 @@ from batchmark.analysis.cost import (
 )
 from batchmark.core.config import Target
 from batchmark.core.intervals import Estimate, Interval
-from batchmark.core.prices import PriceTable, SpotPrice
+from batchmark.core.prices import SpotPrice
 from batchmark.core.run import purchase_option
 from tests.builders.installations import target
 from tests.builders.runs import (
@@ -29,6 +29,7 @@ from tests.builders.runs import (
     build_row,
     build_run,
 )
+from tests.builders.runs import PRICES as ON_DEMAND
 
 GPU = PriceBasis(instance_type="g5.xlarge", usd_per_hour=1.006, measured_on_it=True)
 CPU = PriceBasis(instance_type="c5.2xlarge", usd_per_hour=0.34, measured_on_it=True)
@@ -36,17 +37,15 @@ UNPRICED = PriceBasis(
     instance_type="x9.huge", usd_per_hour=None, measured_on_it=True, note="No price of x9.huge."
 )
 TEN = Estimate(value=10, interval=Interval(low=8, high=12))
-PRICES = PriceTable(
-    region="us-east-1",
-    as_of="2026-11-20",
-    source="a test",
-    on_demand={"c5.2xlarge": 0.34, "g5.xlarge": 1.006},
-    spot={
-        "c5.2xlarge": SpotPrice(
-            zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
-            changed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
-        )
-    },
+PRICES = ON_DEMAND.model_copy(
+    update={
+        "spot": {
+            "c5.2xlarge": SpotPrice(
+                zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
+                changed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
+            )
+        }
+    }
 )
 
 

@@ -6,26 +6,19 @@ from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.change_records import ChangesSection
+from tests.builders.pairs import SIZES
+from tests.builders.pairs import at_sizes as jobs
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
     build_job,
+    build_repeats,
     build_row,
-    build_rows,
     build_run,
     noisy,
 )
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"  # at 1.006 and 0.34 USD an hour
-SIZES = (100, 200, 400, 800)
-
-
-def jobs(target, *seconds, repeats=6, **fields):
-    medians = {("matmul", "size", size): one for size, one in zip(SIZES, seconds, strict=False)}
-    return [
-        build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
-        for repeat in range(1, repeats + 1)
-    ]
 
 
 def asked(report):
@@ -110,12 +103,7 @@ def test_a_cell_says_in_words_what_its_colour_says():
         }
         for side in (0, 1)
     ]
-    report = report_on(
-        *(
-            [build_job(target, build_rows(of, seed=n), repeat=n) for n in range(1, 7)]
-            for target, of in zip((GPU, CPU), medians, strict=True)
-        )
-    )
+    report = report_on(*map(build_repeats, (GPU, CPU), medians))
     _, story = asked(report)
     matrix = story.matrices[0]
     cells = {workload: cell for workload, (cell,) in matrix.rows}

@@ -10,6 +10,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report.charts import MOST_CHARTS, Point, SizeChart, log_ticks, size_charts
+from tests.builders.pairs import at_sizes
 from tests.builders.reports import render_html
 from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
 
@@ -118,25 +119,10 @@ def test_first_calls_are_drawn_beside_warm_ones():
 
 
 def test_a_crossover_is_marked_with_who_stays_ahead():
-    medians = {
-        GPU: {1000: 0.02, 2000: 0.021, 4000: 0.022},
-        CPU: {1000: 0.002, 2000: 0.02, 4000: 0.2},
-    }
-    jobs = [
-        build_job(
-            target,
-            [
-                build_row(noisy(seconds, seed=n), parameters={"size": size})
-                for size, seconds in of.items()
-            ],
-            repeat=n,
-        )
-        for target, of in medians.items()
-        for n in range(1, 7)
-    ]
+    jobs = [*at_sizes(GPU, 0.02, 0.021, 0.022), *at_sizes(CPU, 0.002, 0.02, 0.2)]
     (chart,) = size_charts(compare(build_run(*jobs), PRICES).pairs)
     ((size, text),) = chart.crossovers["time"]
-    assert 1000 < size < 4000
+    assert 100 < size < 400
     assert text.startswith(f"{GPU} from ")
     assert text in texts(chart.svg())
 

@@ -27,8 +27,9 @@ from tests.builders.own_job_studies import (
     telling,
     throughput,
 )
+from tests.builders.pairs import at_sizes
 from tests.builders.reports import NOON, report_of
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
 from tests.paths import ROOT
@@ -54,15 +55,10 @@ ELSEWHERE = {
 }
 
 
-def pairs(seconds=1.0, *, repeats=6, **fields):
-    def job(target, median, repeat):
-        rows = build_rows({("matmul", "size", 100): median}, seed=repeat)
-        return build_job(target, rows, repeat=repeat, **(fields if target == CPU else {}))
-
-    numbers = range(1, repeats + 1)
-    return report_of(
-        build_run(*(job(name, s, n) for name, s in ((GPU, 1.0), (CPU, seconds)) for n in numbers))
-    )
+def pairs(repeats=6, **fields):
+    """Of two targets whose jobs take as long."""
+    gpu, cpu = at_sizes(GPU, 1.0, repeats=repeats), at_sizes(CPU, 1.0, repeats=repeats, **fields)
+    return report_of(build_run(*gpu, *cpu))
 
 
 def own(*sides, **fields):

@@ -17,8 +17,8 @@ from tests.builders.runs import (
     PRICES,
     build_full_job,
     build_lost,
+    build_repeats,
     build_row,
-    build_rows,
     build_run,
 )
 from tests.builders.scaling_runs import Cluster, sweep
@@ -28,17 +28,10 @@ def told_costs(report):
     return dict(costs(report, stories(report)))
 
 
-def report(jobs=6, **fields):
-    medians = {"g5.xlarge": GPU_MEDIANS, "c5.2xlarge": CPU_MEDIANS}
-    return report_of(
-        build_run(
-            *(
-                build_full_job(target, build_rows(of, seed=n), repeat=n, **fields)
-                for target, of in medians.items()
-                for n in range(1, jobs + 1)
-            )
-        )
-    )
+def report(repeats=6):
+    fields = {"repeats": repeats, "build": build_full_job}
+    gpu = build_repeats("g5.xlarge", GPU_MEDIANS, **fields)
+    return report_of(build_run(*gpu, *build_repeats("c5.2xlarge", CPU_MEDIANS, **fields)))
 
 
 def test_noise_and_the_smallest_change_are_ranges_over_rows():
@@ -59,7 +52,7 @@ def test_disturbed_rows_are_counted_as_rows():
 
 
 def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
-    found = dict(trust(report(jobs=1)))
+    found = dict(trust(report(repeats=1)))
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
         found["Smallest change that shows"]
@@ -107,7 +100,7 @@ def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled
 
 
 def test_the_detector_is_left_out_until_there_is_an_alert():
-    one = report(jobs=1).model_copy(update={"alerts": AlertBoard(lines=())})
+    one = report(repeats=1).model_copy(update={"alerts": AlertBoard(lines=())})
     assert "The detector" not in dict(trust(one))
     rated = AlertBoard(lines=(), precision=Rate.of(1, 2))
     assert "The detector" in dict(trust(one.model_copy(update={"alerts": rated})))

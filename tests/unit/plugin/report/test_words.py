@@ -3,17 +3,12 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.core.prices import PriceTable
 from batchmark.report import words
 from batchmark_job.result.document import MetricSummary, Phases
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
+from tests.builders.runs import PRICES as TABLE
 
-PRICES = PriceTable(
-    region="us-east-1",
-    as_of="2026-11-20",
-    source="a test",
-    on_demand={"c5.2xlarge": 0.34, "g5.12xlarge": 5.672},
-)
+PRICES = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34, "g5.12xlarge": 5.672}})
 
 
 def pair_with(gpus, **changes):

@@ -4,18 +4,10 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.pairs.answer import find_answer
-from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_job, build_rows, build_run
+from tests.builders.pairs import at_sizes as jobs
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 
-SIZES = (100, 200, 400, 800)
 G4, G5, C5, C9 = "g4dn.xlarge", "g5.xlarge", "c5.2xlarge", "c5.9xlarge"
-
-
-def jobs(target, *seconds, repeats=6, **fields):
-    medians = {("matmul", "size", size): one for size, one in zip(SIZES, seconds, strict=False)}
-    return [
-        build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
-        for repeat in range(1, repeats + 1)
-    ]
 
 
 def answer_of(*of_targets, measure="time"):
@@ -41,10 +33,8 @@ def test_the_best_gpu_stands_for_all_of_them():
 
 
 def test_one_rival_has_a_crossover():
-    ((standing,),) = (
-        workload.standings
-        for workload in answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
-    )
+    (workload,) = answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
+    (standing,) = workload.standings
     assert standing.axis == "size"
     assert 200 < standing.crossover.size < 400
 

@@ -12,10 +12,10 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_html
 from batchmark.report.pages.table_pages import environment_page, guard_page, noise_page, plan_page
-from tests.builders.runs import build_job, build_rows, build_run
+from tests.builders.pairs import at_sizes
+from tests.builders.runs import build_run
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-SIZES = {("matmul", "size", 1000): 0.001}
 
 
 def check(name, status, remedy=""):
@@ -36,12 +36,9 @@ def resource(verdict, what="blog"):
     return Resource(kind="job", id="job-1", what=what, since=NOON, verdict=verdict, reason="why")
 
 
-def noise(jobs, medians=SIZES):
-    repeats = [
-        build_job("c5.2xlarge", build_rows(medians, seed=repeat), repeat=repeat)
-        for repeat in range(1, jobs + 1)
-    ]
-    return page_html(noise_page(calibrate(build_run(*repeats), region="us-east-1")))
+def noise(repeats):
+    jobs = at_sizes("c5.2xlarge", 0.001, repeats=repeats)
+    return page_html(noise_page(calibrate(build_run(*jobs), region="us-east-1")))
 
 
 FAILED = environment(check("queue", "ok"), check("image", "fail", "push it"))
