@@ -11,14 +11,11 @@ def study_of(*sides, sizes=(SMALL, LARGE), repeats=6):
     return own_study(*(job for side in sides for job in side.jobs(sizes, repeats)))
 
 
-def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side():
+def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side_and_a_tie_is_not_known():
     dear = JobOn("g6.xlarge", start_up=40.0)
     small, large = study_of(GPU, CPU, dear).best
     assert (small.place.size, small.fastest, small.cheapest) == (SMALL, "c5.2xlarge", "c5.2xlarge")
     assert (large.place.size, large.fastest, large.cheapest) == (LARGE, "g5.xlarge", "g5.xlarge")
-
-
-def test_a_tie_is_not_known():
     study = study_of(GPU, JobOn("g4dn.xlarge", start_up=12.0, each=0.01), sizes=(SMALL,))
     (best,) = study.best
     assert best.fastest is None

@@ -32,12 +32,6 @@ def figure_of(study, target, size=SMALL, start="warm"):
     return found
 
 
-def test_a_comparison_is_known_as_one():
-    existing = JobOn("c5.2xlarge", plan={"existing": True})
-    assert own_study(*existing.jobs()).existing
-    assert not own_study(*CPU.jobs()).existing
-
-
 def test_a_study_has_a_figure_for_each_side_and_size():
     study = own_study(*own_run().jobs)
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
@@ -71,10 +65,13 @@ def test_sides_have_the_one_order_of_targets_whatever_that_of_the_jobs():
     assert [side.target.target for side in study.sides] == in_order
 
 
-def test_a_job_without_an_axis_has_one_place():
+def test_a_study_knows_its_axis_and_if_it_compares_jobs_on_batch_already():
     study = own_study(*GPU.jobs((None,)), *CPU.jobs((None,)))
     assert study.axis is None
     assert [best.place.size for best in study.best] == [None]
+    existing = JobOn("c5.2xlarge", plan={"existing": True})
+    assert own_study(*existing.jobs()).existing
+    assert not own_study(*CPU.jobs()).existing
 
 
 def test_cold_and_warm_instances_are_never_mixed():
@@ -247,7 +244,7 @@ def test_a_side_on_two_instance_types_has_figures_of_each_and_is_compared_with_n
         side_by_side(Chosen(run, "queue-a", PRICES), Chosen(run, "g5.xlarge", PRICES))
 
 
-def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
+def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all_and_splits_none():
     study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2)),
         *on_type("queue-a", "g5.xlarge", (3,)),
@@ -256,9 +253,7 @@ def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
     for side in study.sides:
         problem = "1 of 4 jobs failed: its check ended with 1"
         assert [figure.problem for figure in side.figures] == [problem]
-
-
-def test_a_job_that_failed_without_telling_its_type_splits_no_side():
+    # A job that failed without telling its type splits no side.
     (bad,) = on_type("queue-a", None, (3,), check=failed())
     jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
     assert [side.target.target for side in own_study(bad, *jobs).sides] == ["queue-a"]

@@ -15,6 +15,10 @@ def curve(*values):
     return Curve(exact, np.repeat(exact[:, None], 101, axis=1))
 
 
+def said(found):
+    return report_words.break_even(found, "g5", "c5")
+
+
 def measured(costs, *, noise, jobs, rng, name):
     """A curve from samples with right-skewed noise, half of it shared by a job's samples."""
     medians = []
@@ -103,7 +107,7 @@ def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, word
     found = break_even([10, 20, 40], curve(*gpu), curve(*cpu))
     assert found.outcome == outcome
     assert found.size is found.low is found.high is None
-    assert report_words.break_even(found, "g5", "c5") == (words, "")
+    assert said(found) == (words, "")
 
 
 def test_of_several_crossings_the_last_counts_whoever_wins_from_there_on():
@@ -115,7 +119,7 @@ def test_of_several_crossings_the_last_counts_whoever_wins_from_there_on():
     found = break_even([10, 20, 40], curve(1, 2, 9), curve(2, 4, 4.5))
     assert found.ahead_above == "cpu"
     assert 20 < found.size < 40
-    assert report_words.break_even(found, "g5", "c5").value.startswith("c5 ahead from ")
+    assert said(found).value.startswith("c5 ahead from ")
 
 
 def uncertain(low, high):
@@ -131,7 +135,7 @@ def test_an_end_beyond_the_sizes_is_open():
     assert (found.outcome, found.ahead_above, found.high) == ("crossover", "gpu", None)
     assert (found.cpu_ahead, found.gpu_ahead, found.undecided) == ((5, 10), (20,), (40,))
     assert 10 < found.low < 20
-    assert report_words.break_even(found, "g5", "c5").interval.endswith("above 40]")
+    assert said(found).interval.endswith("above 40]")
 
 
 @pytest.mark.parametrize("unclear", [0, 1, 2])
@@ -147,10 +151,7 @@ def test_where_one_side_alone_is_ever_surely_ahead_there_is_no_crossover(unclear
     assert found.outcome == ahead
     assert found.undecided == ([10, 20, 40][unclear],)
     assert found.size is found.low is found.high is None
-    assert report_words.break_even(found, "g5", "c5") == (
-        f"none seen: {name} is ahead wherever the result is known",
-        "",
-    )
+    assert said(found) == (f"none seen: {name} is ahead wherever the result is known", "")
 
 
 def test_the_rows_verdicts_decide_where_there_are_any():
@@ -173,16 +174,13 @@ def test_without_draws_there_is_a_guess_but_nothing_is_sure():
     assert (found.outcome, found.undecided) == ("undecided", (10, 20, 40))
     assert found.interval_reason == "3 samples"
     words = f"about {found.size:.0f}"
-    assert report_words.break_even(found, "g5", "c5") == (
-        f"not known yet; by point estimates only, {words}",
-        "",
-    )
-    mirrored = report_words.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
+    assert said(found) == (f"not known yet; by point estimates only, {words}", "")
+    mirrored = said(break_even([10, 20, 40], cpu, gpu))
     assert mirrored == (f"not known yet; by point estimates only, c5 ahead from {words}", "")
     # A lead of 1 % between two points may be chance, so nobody is ahead throughout.
     found = break_even([10, 20, 40], guessed(1, 2, 3), guessed(1.01, 2.1, 3.1))
     assert (found.outcome, found.gpu_ahead) == ("undecided", ())
-    assert report_words.break_even(found, "g5", "c5") == ("not known yet", "")
+    assert said(found) == ("not known yet", "")
 
 
 def test_sizes_are_printed_alike_however_large():
@@ -190,7 +188,7 @@ def test_sizes_are_printed_alike_however_large():
     sizes = [100_000, 1_000_000, 10_000_000]
     found = break_even(sizes, curve(1.5, 1.5, 4), Curve(values, draws.T))
     low = f"{round(found.low, -3):.0f}"
-    assert report_words.break_even(found, "g5", "c5").interval == f"[{low}, above 10000000]"
+    assert said(found).interval == f"[{low}, above 10000000]"
 
 
 @pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])

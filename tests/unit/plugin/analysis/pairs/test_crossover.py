@@ -63,24 +63,18 @@ def test_time_and_dollars_warm_and_cold():
     assert found.cold_reason is None
 
 
-def test_a_single_job_widens_the_interval_by_the_assumed_noise():
+def test_few_jobs_widen_the_interval_and_make_a_crossover_no_surer_than_the_rows():
     one = pair_report(rows_of(GPU), rows_of(CPU), jobs=1).crossovers[0].warm_seconds
     many = pair_report(rows_of(GPU), rows_of(CPU), jobs=3).crossovers[0].warm_seconds
     assert one.high / one.low > 1.2 * many.high / many.low
     assert one.low < TRUTH < one.high
-
-
-def test_a_crossover_is_no_surer_than_the_rows():
-    """One job a side: twice as fast is undecided in each row, so nobody is surely ahead."""
+    # One job a side: twice as fast is undecided in each row, so nobody is surely ahead.
     cpu = {size: 2.2 * seconds for size, seconds in GPU.items()}
     pair = pair_report(rows_of(GPU), rows_of(cpu), jobs=1)
     assert {row.verdict for row in pair.rows} == {"undecided"}
     (found,) = pair.crossovers
     assert found.warm_seconds.outcome == "undecided"
     assert found.warm_seconds.gpu_ahead == found.warm_seconds.cpu_ahead == ()
-
-
-def test_one_call_of_few_jobs_leads_nowhere_for_sure():
     (found,) = pair_report(rows_of(GPU), rows_of(CPU), jobs=5).crossovers
     assert (found.cold_seconds.outcome, found.cold_seconds.cpu_ahead) == ("undecided", ())
     assert found.cold_seconds.interval_reason == "as it takes 6 jobs and there are 5"

@@ -162,7 +162,7 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
     assert holds(found.points[-1].efficiency, Cluster(hidden=-0.02).efficiency(160))
 
 
-def test_parts_that_are_longer_than_their_step_predict_nothing():
+def test_parts_longer_than_their_step_and_an_exchange_that_does_not_show_predict_nothing():
     jobs = []
     for nodes in NUMBERS:
         row = Cluster(spread=0.3).training(nodes, gradient_bytes=2**60)
@@ -170,6 +170,13 @@ def test_parts_that_are_longer_than_their_step_predict_nothing():
         jobs.append(job_of(otherwise(row, split={"communication_seconds": 1e3}), *exchanges))
     found = prediction_of(*jobs)
     assert (found.outcome, found.points) == ("not_known", ())
+    # Nor does an exchange that does not show, without all-reduces.
+    cluster = Cluster(latency=1e-3, per_byte=1 / 2.5e9)
+    assert cluster.efficiency(8) == 1
+    assert cluster.efficiency(160) < 0.4
+    found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
+    assert (found.outcome, found.points) == ("not_known", ())
+    assert found.reason.endswith("on 2 nodes it is hidden by computation")
 
 
 def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
@@ -182,15 +189,6 @@ def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
     slower = sweep(Cluster(per_byte=1 / 3e9, congested_from=8), (8,))
     found = prediction_of(*sweep(fast, (1, 2, 4)), *slower)
     assert (found.outcome, found.checked[0].error > 0) == ("wrong", True)
-
-
-def test_without_all_reduces_an_exchange_that_does_not_show_predicts_nothing():
-    cluster = Cluster(latency=1e-3, per_byte=1 / 2.5e9)
-    assert cluster.efficiency(8) == 1
-    assert cluster.efficiency(160) < 0.4
-    found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
-    assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.endswith("on 2 nodes it is hidden by computation")
 
 
 @pytest.mark.parametrize("levels", [(0.69, 1.13), (0.16, 0.24, 0.32)])

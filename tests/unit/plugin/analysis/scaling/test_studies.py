@@ -185,15 +185,12 @@ def test_jobs_in_different_environments_or_without_any_result_are_refused():
     assert study.refused == f"{GPU} has no result: no capacity"
 
 
-def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
+def test_nodes_outside_ec2_on_loopback_or_not_alike_are_told():
     training = training_of(*sweep(Cluster(), (1, 2), environment=LAPTOP_ENVIRONMENT))
     assert training.points[0].usd_per_epoch is None
     row = otherwise(Cluster().training(2), {"host": "127.0.0.2"}, {"host": "127.0.0.3"})
     assert scaling_study(job_of(row)).loopback
     assert not scaling_study(*sweep(Cluster(), (2,))).loopback
-
-
-def test_nodes_that_are_not_alike_are_told():
     row = otherwise(Cluster().training(2), {}, {"device_model": "NVIDIA T4"})
     training = training_of(job_of(row))
     assert training.points[0].remarks == (

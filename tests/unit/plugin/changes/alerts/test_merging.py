@@ -98,7 +98,7 @@ def test_of_what_begins_at_once_the_worse_comes_first(order):
     assert [one.closes for one in found.recoveries] == [False]
 
 
-def test_series_join_the_alert_of_their_change_and_none_that_is_closed():
+def test_series_join_the_alert_of_their_change_unless_it_is_closed_or_they_are_mute():
     of = some_series(3)
     other, mine = opened(change(point(20, of=series(dtype="int8"))), moved(20, 0.01, 0.012, of[:1]))
     later = moved(21, 0.010, 0.012, of)
@@ -107,9 +107,6 @@ def test_series_join_the_alert_of_their_change_and_none_that_is_closed():
     for state in ("invalid", "recovered"):
         found = merged([later], [other, in_state(mine, state)])
         assert (states(found), found.joined) == ((0, 0, 0), ())
-
-
-def test_series_that_are_mute_join_no_alert():
     mute = [{"match": {"parameters": "*1001*"}, "mute": True}]
     of = some_series(3)
     alerts = opened(moved(20, 0.010, 0.012, of[:1]))

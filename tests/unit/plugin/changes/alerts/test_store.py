@@ -100,11 +100,14 @@ def test_applying_again_leaves_what_a_person_said_meanwhile(alerts):
     assert [one.state for one in alerts.alerts()] == ["acknowledged"]
 
 
-def test_alerts_are_listed_in_the_order_of_their_beginning_without_what_lies_beside(alerts):
+def test_alerts_and_messages_are_listed_the_oldest_first_without_what_lies_beside(alerts):
     late = [one.model_copy() for one in merged([change(point(of=series(dtype="int8")))]).opened]
     alerts.apply(message(opened=(*late, *opened())))
     alerts.create(message())
     assert [alert.id for alert in alerts.alerts()] == [opened()[0].id, late[0].id]
+    for run, day in (("a-late", 19), ("b-early", 10)):
+        alerts.create(message(run, created_at=NOW.replace(day=day)))
+    assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late", "run-30"]
 
 
 def test_a_message_is_created_once_and_the_first_one_stays(alerts):
@@ -136,12 +139,6 @@ def test_what_is_no_message_keeps_no_run_from_having_one(alerts, store):
     assert alerts.create(ours) == alerts.message(ours.run_id) == ours
 
 
-def test_messages_are_listed_the_oldest_first(alerts):
-    for run, day in (("a-late", 20), ("b-early", 10)):
-        alerts.create(message(run, created_at=NOW.replace(day=day)))
-    assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late"]
-
-
 def test_two_who_change_an_alert_at_once_both_do(alerts, store):
     decided = message()
     alerts.apply(decided)
@@ -167,7 +164,7 @@ def test_who_is_always_too_late_gives_up(alerts, monkeypatch, store):
         alerts.change_alert(opened()[0].id, acknowledged)
 
 
-def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
+def test_what_is_no_alert_is_refused_by_its_name_or_with_those_that_are_open(alerts, store):
     with pytest.raises(AlertError, match="no alert 'nothing'; open or acknowledged alerts: none"):
         alerts.change_alert("nothing", acknowledged)
     alerts.apply(message())
@@ -176,9 +173,6 @@ def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
         with pytest.raises(AlertError, match=f"no alert 'nothing'; open or .* alerts: {alert.id}"):
             alerts.change_alert("nothing", acknowledged)
         alerts.change_alert(alert.id, acknowledged)
-
-
-def test_what_is_no_alert_is_named_and_not_taken_for_none(alerts, store):
     store.put("alerts/0123456789.json", '{"id": "0123456789"}')
     with pytest.raises(AlertError, match=r"alerts/0123456789\.json can't be read: change: Field"):
         alerts.alerts()

@@ -402,12 +402,11 @@ def test_hostile_names_stay_text(compared):
     assert "\x1b" not in terminal(report)
 
 
-def test_a_report_with_changes_survives_as_json(compared, changes):
+def test_a_report_with_changes_survives_as_json_and_version_2_is_still_read(
+    compared, changes
+):
     report = report_of(compared, changes=changes, alerts=AlertBoard(lines=(build_alert(),)))
     assert Report.model_validate_json(render_json(report)) == report
-
-
-def test_a_report_of_version_2_is_still_read(compared):
     document = json.loads(render_json(report_of(compared)))
     del document["changes"], document["alerts"]
     old = Report.model_validate(document | {"report_version": 2})

@@ -120,10 +120,13 @@ def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
     assert str(usd_per_unit(estimate(usd, jobs=1), unit, usd)) == told
 
 
-def test_dollars_of_all_sides_are_for_the_same_number_of_units():
+def test_dollars_of_all_sides_are_for_the_same_number_of_units_and_a_loss_has_none():
     found = telling([throughput(600.0, 1.3e-5)], [throughput(600.0, 9e-6)])
     dollars = [row["Dollars"].split(" [")[0] for row in rows(by_title(found)["Its metrics"])]
     assert dollars == ["$13.0 per million images", "$9.0 per million images"]
+    told = [metric("loss", 0.3, "nats", higher=False), throughput(600.0, 1e-6)]
+    loss, *_ = rows(by_title(telling(told, told))["Its metrics"])
+    assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
 def test_rivals_share_their_last_digit():
@@ -132,12 +135,6 @@ def test_rivals_share_their_last_digit():
         "1.90 images/s [1.86, 1.94]",
         "2.04 images/s [1.22, 2.86]",
     ]
-
-
-def test_a_metric_without_a_price_has_no_dollars():
-    told = [metric("loss", 0.3, "nats", higher=False), throughput(600.0, 1e-6)]
-    loss, *_ = rows(by_title(telling(told, told))["Its metrics"])
-    assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
 def test_deadlines_are_steps():

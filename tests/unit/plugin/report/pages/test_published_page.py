@@ -40,13 +40,10 @@ def test_all_ratios_are_rounded_alike(page):
     assert [ratio for ratio in ratios if ratio != float(f"{ratio:.2g}")] == []
 
 
-def test_defective_rows_are_not_judged_and_the_whole_job_is(page):
+def test_defective_rows_are_not_judged_and_each_defect_is_named_with_its_figure(page):
     assert page.count(">not judged<") == 4  # the start-up's and the repeated one's, twice each
     total = page[page.index("Total job time") :]
     words = re.findall(r"<span>(faster|slower|cheaper|dearer|not known yet)", total)
     assert words == ["faster", "not known yet"]
-
-
-def test_every_defect_is_named_with_its_figure(page):
     for figure in ("0.88 s", "33 to 100×", "7.78 s and 1.63 s", "5.3", "16 vCPUs", "44", "2 to 17"):
         assert figure in page
