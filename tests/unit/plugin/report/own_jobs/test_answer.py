@@ -348,6 +348,7 @@ def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
         "Spot, c5.2xlarge is 0.400× that."
     )
     assert told in answer(found).cautions
+    assert told in terminal(own_job_report(found))
     assert "c5.2xlarge: 0.34 USD per hour, On-Demand (0.136 on Spot), bought on Spot; g5" in prices(
         found
     )
@@ -370,6 +371,7 @@ def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
         "and c"
     )
     assert any(one.startswith(line) for one in answer(found).cautions) == said
+    assert (line in terminal(own_job_report(found))) == said
 
 
 def test_a_comparison_has_sides_and_queues_that_others_use():

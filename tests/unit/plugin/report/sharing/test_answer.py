@@ -122,6 +122,8 @@ def test_a_part_of_a_gpu_is_no_whole_one():
     found = report(*saturating(mig_enabled=True))
     said = "g5.xlarge: the GPU is partitioned by MIG. Figures are for one of its partitions."
     assert answers(found)[0].cautions == [said]
+    for shown in (render_html(found), terminal(found)):
+        assert said in shown
 
 
 def test_gpus_that_are_paid_for_and_idle_are_told():
