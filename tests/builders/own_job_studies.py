@@ -115,6 +115,15 @@ def side(target, times, *, at=place, jobs=MINIMUM_SAMPLES, priced=True, metrics=
     return JobSide(**found | fields)
 
 
+def side_by_start(target, cold, warm, *, jobs=(MINIMUM_SAMPLES, MINIMUM_SAMPLES)):
+    """A side at size 64 with so many seconds, of so many jobs, on cold and on warm instances."""
+    found = [
+        side(target, {64: seconds}, at=lambda size, start=start: place(size, start), jobs=number)
+        for start, seconds, number in zip(("cold", "warm"), (cold, warm), jobs, strict=True)
+    ]
+    return found[0].model_copy(update={"figures": tuple(one.figures[0] for one in found)})
+
+
 def target_record(target, jobs=1, *, build=build_full_job, **fields):
     environment = GPU_ENVIRONMENT if target[0] == "g" else CPU_ENVIRONMENT
     own = environment.model_copy(update={"instance_type": target, "image": "thumbnails:3"})

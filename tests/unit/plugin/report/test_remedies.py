@@ -21,8 +21,8 @@ from tests.builders.own_job_studies import (
     CPU,
     GPU,
     own_job_report,
-    place,
     side,
+    side_by_start,
     study,
     telling,
     throughput,
@@ -70,16 +70,7 @@ def two_at_64(gpu, cpu, **fields):
 
 
 def started():
-    def at(start):
-        return lambda size: place(size, start)
-
-    warm = [side(name, {64: s}, at=at("warm")) for name, s in ((GPU, 8.0), (CPU, 16.0))]
-    cold = [side(name, {64: s}, at=at("cold")) for name, s in ((GPU, 8.0), (CPU, 8.0))]
-    both = [
-        one.model_copy(update={"figures": (*one.figures, *other.figures)})
-        for one, other in zip(warm, cold, strict=True)
-    ]
-    return own(*both)
+    return own(side_by_start(GPU, cold=8.0, warm=8.0), side_by_start(CPU, cold=8.0, warm=16.0))
 
 
 def shared(spread):

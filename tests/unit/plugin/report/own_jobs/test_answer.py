@@ -20,6 +20,7 @@ from tests.builders.own_job_studies import (
     own_jobs_of,
     place,
     side,
+    side_by_start,
     study,
     telling,
     throughput,
@@ -259,24 +260,14 @@ def test_a_lone_side_was_measured_alone_and_nothing_measured_is_not_known():
 
 
 def test_cold_and_warm_jobs_are_told_apart():
-    def started(start, times):
-        return [side(name, of, at=lambda size: place(size, start)) for name, of in times.items()]
-
-    warm = started("warm", {GPU: {64: 8.0}, CPU: {64: 16.0}})
-    cold = started("cold", {GPU: {64: 30.0}, CPU: {64: 20.0}})
-    sides = [
-        one.model_copy(update={"figures": (*other.figures, *one.figures)})
-        for one, other in zip(warm, cold, strict=True)
-    ]
-    few = [figure.model_copy(update={"jobs": 6}) for figure in sides[0].figures]
-    few[0] = few[0].model_copy(update={"jobs": 5})
-    sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
-    report = own_job_report(study(*sides))
+    gpu = side_by_start(GPU, cold=30.0, warm=8.0, jobs=(6, 8))
+    cpu = side_by_start(CPU, cold=20.0, warm=16.0, jobs=(7, 7))
+    report = own_job_report(study(gpu, cpu))
     (found,) = answers(report)
     assert found.question == "Which target runs thumbnails best on warm instances?"
     assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
+        "13 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
         "(1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
@@ -284,14 +275,9 @@ def test_cold_and_warm_jobs_are_told_apart():
     assert "Time and price, on warm instances" in text
 
 
-@pytest.mark.parametrize(("cold", "warm", "main"), [(6, 6, "warm"), (7, 6, "cold"), (5, 6, "warm")])
-def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(cold, warm, main):
-    sides = [
-        side(GPU, {64: 8.0}, at=lambda size, start=start: place(size, start), jobs=jobs)
-        for start, jobs in (("cold", cold), ("warm", warm))
-    ]
-    figures = tuple(figure for one in sides for figure in one.figures)
-    found = study(sides[0].model_copy(update={"figures": figures}))
+@pytest.mark.parametrize(("jobs", "main"), [((6, 6), "warm"), ((7, 6), "cold"), ((5, 6), "warm")])
+def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(jobs, main):
+    found = study(side_by_start(GPU, cold=8.0, warm=8.0, jobs=jobs))
     assert main_places(found) == [place(64, main)]
 
 
