@@ -9,6 +9,7 @@ from tests.builders.changed_series import (
     build_conditions,
     build_confirmation,
     build_key,
+    build_own_key,
     build_point,
     moment,
     run_id,
@@ -19,7 +20,7 @@ from tests.builders.changed_series import (
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 SPOT = {"purchase_option": ("spot",)}
-TOLD = '{"better":"higher","metric":"throughput","size":1,"unit":"images/s"}'
+RATE = build_own_key(better="higher", metric="throughput", size=1, unit="images/s")
 
 
 def changes_of(*points, runs=None, measured=None, **fields):
@@ -353,11 +354,6 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
     assert change.fell_back == (GPU,)
 
 
-def thumbnails(parameters):
-    suite, name = "job-thumbnails", "thumbnails"
-    return build_key(suite=suite, workload=name, dtype="none", parameters=parameters)
-
-
 def test_an_own_jobs_image_is_said_once():
     """Its digest and its implementation, which is the same image, tell nothing more."""
     row = build_key()
@@ -375,12 +371,11 @@ def test_an_own_jobs_image_is_said_once():
 
 
 def test_all_rows_of_an_own_job_are_one_workload_and_a_metric_has_no_part_in_the_dollars():
-    rows = list(map(thumbnails, ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)))
+    rows = [*(build_own_key(size=size) for size in (1, 2, 3)), RATE]
     (change,) = changes_of(*map(build_point, rows), measured=rows)
     assert not change.environment
     assert len(change.points) == 4
-    time, told = map(thumbnails, ('{"size":1}', TOLD))
-    (change,) = changes_of(build_point(time, 0.1), build_point(told, 0.5))
+    (change,) = changes_of(build_point(rows[0], 0.1), build_point(RATE, 0.5))
     assert change.usd_per_month == pytest.approx(730 * 1.006 * 0.1)
-    (alone,) = changes_of(build_point(told, 0.5))
+    (alone,) = changes_of(build_point(RATE, 0.5))
     assert (alone.usd_per_month, alone.usd_reason) == (None, "the cost of a metric is unknown")

@@ -122,16 +122,12 @@ def test_a_cell_says_in_words_what_its_colour_says():
 
 
 def test_ratios_of_gpus_beside_each_other_share_their_last_digit():
-    noisy_gpu = [
-        build_job("g6.xlarge", [build_row(noisy(1.05, spread=0.1, seed=n))], repeat=n)
-        for n in range(1, 7)
-    ]
-    one_size = [
-        build_job(target, [build_row(noisy(seconds, spread=0.001, seed=n))], repeat=n)
-        for target, seconds in ((GPU, 1.0), (CPU, 2.04))
-        for n in range(1, 7)
-    ]
-    _, story = asked(report_on(one_size, noisy_gpu))
+    def noisily(target, seconds, spread=0.001):
+        rows = [build_row(noisy(seconds, spread=spread, seed=n)) for n in range(1, 7)]
+        return [build_job(target, [row], repeat=n) for n, row in enumerate(rows, start=1)]
+
+    gpus = noisily(GPU, 1.0), noisily("g6.xlarge", 1.05, spread=0.1)
+    _, story = asked(report_on(*gpus, noisily(CPU, 2.04)))
     ((_, cells),) = story.matrices[0].rows
     assert [len(cell.ratio.partition("×")[0]) for cell in cells] == [5, 5]  # 2.039 and 1.943
 

@@ -40,30 +40,16 @@ SPOT_PRICES = PRICES.model_copy(
 
 def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_bought():
     """The GPU's job on Spot, two of the CPU's on Spot and one On-Demand after two reclaims."""
-    zone = "us-east-1a"
-    gpu, cpu = (
-        one.model_copy(update={"availability_zone": zone})
-        for one in (GPU_ENVIRONMENT, CPU_ENVIRONMENT)
-    )
-    spot = {"purchase_option": "spot", "batch_seconds": 1800.0}
-    report = report_of(
-        build_run(
-            build_job("g5.xlarge", [build_row((0.1,) * 8)], environment=gpu, **spot),
-            *(
-                build_job("c5.2xlarge", [build_row((1.0,) * 8)], repeat=n, environment=cpu, **spot)
-                for n in (1, 2)
-            ),
-            build_job(
-                "c5.2xlarge",
-                [build_row((1.0,) * 8)],
-                repeat=3,
-                purchase_option="on_demand",
-                batch_seconds=1800.0,
-                earlier_seconds=900.0,
-            ),
-        ),
-        prices=SPOT_PRICES,
-    )
+
+    def job(environment, repeat=1, option="spot", **fields):
+        here = environment.model_copy(update={"availability_zone": "us-east-1a"})
+        rows = [build_row((0.1 if here.gpu_count else 1.0,) * 8)]
+        bought = {"purchase_option": option, "batch_seconds": 1800.0, **fields}
+        return build_job(here.instance_type, rows, environment=here, repeat=repeat, **bought)
+
+    cpu = [job(CPU_ENVIRONMENT, repeat=n) for n in (1, 2)]
+    cpu.append(job(CPU_ENVIRONMENT, repeat=3, option="on_demand", earlier_seconds=900.0))
+    report = report_of(build_run(job(GPU_ENVIRONMENT), *cpu), prices=SPOT_PRICES)
     (pair,) = report.pairs
     assert pair.rows[0].efficiency.estimate.value == pytest.approx(10 * 0.34 / 1.006)
     assert pair.rows[0].cpu_usd_per_million_calls.value == pytest.approx(1e6 / 3600 * 0.34)

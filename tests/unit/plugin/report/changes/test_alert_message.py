@@ -29,7 +29,7 @@ from tests.builders.alerts import (
     series,
     some_series,
 )
-from tests.builders.changed_series import build_confirmation
+from tests.builders.changed_series import build_confirmation, build_own_key
 
 RUN = "suite blog, 2026-11-20 09:30"
 CONTEXT = MessageContext(
@@ -299,17 +299,10 @@ def test_what_is_closed_or_came_back_is_not_listed_but_counts_as_judged():
 
 def test_a_metric_is_worse_in_its_unit_below_a_heading_of_its_own():
     """Channels still filter by the kind that all changes of figures have."""
-    told = series(
-        suite="job-thumbnails",
-        workload="thumbnails",
-        parameters='{"better":"higher","metric":"throughput","unit":"images/s"}',
-        dtype="none",
-    )
-    metric = change(point(of=told, before=1 / 120, after=1 / 95))
-    message = build(metric, change(point()))
+    rate = build_own_key(better="higher", metric="throughput", unit="images/s")
+    message = build(change(point(of=rate, before=1 / 120, after=1 / 95)), change(point()))
     assert message.subject == "Batchmark lab: 1 slower, 1 worse"
-    assert (
-        "\nWORSE\n* Worse on g5.xlarge: thumbnails throughput (images/s), −21 %\n" in message.text
-    )
+    worse = "Worse on g5.xlarge: thumbnails throughput (images/s), −21 %"
+    assert f"\nWORSE\n* {worse}\n" in message.text
     assert "120 images/s → 95.0 images/s, −21 %" in message.text
     assert message.attributes["kind"] == ("slower",)

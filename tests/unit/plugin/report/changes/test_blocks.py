@@ -30,6 +30,7 @@ from tests.builders.changed_series import (
     build_confirmation,
     build_history,
     build_key,
+    build_own_key,
     build_point,
     run_id,
     runs_of,
@@ -39,15 +40,9 @@ from tests.builders.reports import NOON, Page, render_html, terminal
 from tests.builders.runs import PRICES
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
-OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
-WHOLE, RATE, LOSS = (
-    build_key(GPU, **OWN, parameters=text)
-    for text in (
-        '{"size":64}',
-        '{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
-        '{"better":"lower","metric":"loss","size":64,"unit":""}',
-    )
-)
+WHOLE = build_own_key(size=64)
+RATE = build_own_key(better="higher", metric="throughput", size=64, unit="images/s")
+LOSS = build_own_key(better="lower", metric="loss", size=64, unit="")
 AMIS = {"before": "ami-1", "after": "ami-2"}
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 
@@ -373,7 +368,7 @@ def test_an_own_job_costs_dollars_per_job():
     (change,) = group_changes(points, runs_of(GPU), measured=[])
     assert change_words.cost(change)[1].endswith("per job")
     assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
-    points.append(build_point(build_key(CPU, **OWN, parameters='{"size":64}'), 0.1))
+    points.append(build_point(build_own_key(CPU, size=64), 0.1))
     (change,) = group_changes(points[1:], runs_of(GPU, CPU, image_digest=NEW_IMAGE), measured=[])
     assert change_words.cost(change)[1].startswith(f"{change.points[0].series.target}, thumbnails ")
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
@@ -402,9 +397,7 @@ def test_hostile_names_stay_text(compared):
     assert "\x1b" not in terminal(report)
 
 
-def test_a_report_with_changes_survives_as_json_and_version_2_is_still_read(
-    compared, changes
-):
+def test_a_report_with_changes_survives_as_json_and_version_2_is_still_read(compared, changes):
     report = report_of(compared, changes=changes, alerts=AlertBoard(lines=(build_alert(),)))
     assert Report.model_validate_json(render_json(report)) == report
     document = json.loads(render_json(report_of(compared)))

@@ -322,11 +322,9 @@ def test_trust_is_the_owners_word_and_the_noise():
 
 def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
     def bought(name, option):
-        found = side(name, {64: 10.0})
-        jobs = [job.model_copy(update={"purchase_option": option}) for job in found.target.jobs]
-        target = found.target.model_copy(update={"jobs": tuple(jobs)})
+        found = side(name, {64: 10.0}, job={"purchase_option": option})
         price = found.price.model_copy(update={"spot_usd_per_hour": 0.136})
-        return found.model_copy(update={"target": target, "price": price})
+        return found.model_copy(update={"price": price})
 
     found = study(bought(CPU, "spot"), bought(GPU, "on_demand"))
     told = (

@@ -10,18 +10,21 @@ from batchmark_job.result.document import Device
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from tests.builders.reports import answers, render_html, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
-from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row
+from tests.builders.scaling_runs import (
+    SETTINGS,
+    Cluster,
+    otherwise,
+    scaling_job,
+    sweep,
+    unscaled_row,
+)
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 NUMBERS = (1, 2, 4, 8)
 
 
 def on_loopback(row):
-    nodes = [
-        node.model_copy(update={"host": f"127.0.1.{node.index + 1}"}) for node in row.scaling.nodes
-    ]
-    scaling = row.scaling.model_copy(update={"nodes": tuple(nodes)})
-    return row.model_copy(update={"scaling": scaling})
+    return otherwise(row, *({"host": f"127.0.1.{node.index + 1}"} for node in row.scaling.nodes))
 
 
 def report(cluster=None, numbers=NUMBERS, **fields):

@@ -7,8 +7,8 @@ from batchmark.report.page import page_html
 from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
-from tests.builders.scaling_runs import Cluster, scaling_job, sweep
-from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS
+from tests.builders.scaling_runs import Cluster, sweep
+from tests.unit.plugin.report.scaling.test_answer import NUMBERS
 
 
 def page_of(*jobs):
@@ -67,21 +67,11 @@ def test_noise_and_single_jobs_and_processes_on_cpus_are_said():
 
 
 def test_a_training_that_can_not_be_predicted_says_why_beside_one_that_can():
-    cluster = Cluster()
-    jobs = [
-        scaling_job(
-            GPU,
-            nodes,
-            [
-                cluster.training(nodes),
-                cluster.training(nodes, data="files", split=None),
-                *(cluster.all_reduces(nodes) if nodes > 1 else ()),
-            ],
-        )
-        for nodes in NUMBERS
-    ]
-    page = page_of(*jobs)
+    unsplit = {"data": "files", "split": None}
+    other = sweep(Cluster(), NUMBERS, training=unsplit, all_reduce=False, repeat=2)
+    page = page_of(*sweep(Cluster(), NUMBERS), *other)
     assert "At one node count, no job reported how its steps split." in page
+    assert "<strong>The model holds.</strong>" in page
 
 
 def test_without_any_prediction_there_is_no_page():

@@ -10,14 +10,9 @@ from batchmark.changes.standing import standings
 from batchmark.changes.suspects import LEAST_HISTORY, runs_missing
 from batchmark.report.site import trends as module
 from batchmark.report.site.drawings import series_svg
-from tests.builders.changed_series import build_history, build_key
+from tests.builders.changed_series import build_history, build_key, build_own_key
 
-RATE = build_key(
-    suite="job-thumbnails",
-    workload="thumbnails",
-    dtype="none",
-    parameters='{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
-)
+RATE = build_own_key(better="higher", metric="throughput", size=64, unit="images/s")
 
 
 def trend_of(history):
