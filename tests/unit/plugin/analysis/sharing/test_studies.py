@@ -75,19 +75,16 @@ def test_limits_of_mps_belong_to_the_mode_and_not_to_the_task():
 
 def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
     def point(*levels):
-        jobs = [
-            sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
-            for n, level in enumerate(levels, start=1)
-        ]
+        rows = [shared_row("time_slicing", 2, one, seed=n) for n, one in enumerate(levels, 1)]
+        jobs = [sharing_job(GPU, [row], repeat=n) for n, row in enumerate(rows, start=1)]
         return shared_task(*jobs).curves[0].points[0]
-
-    equal, apart = point(100, 100, 100), point(90, 100, 110)
-    assert (equal.jobs, equal.samples) == (3, 45)
 
     def width(point):
         return point.throughput.interval.high - point.throughput.interval.low
 
-    assert width(apart) > 3 * width(equal)
+    equal = point(100, 100, 100)
+    assert (equal.jobs, equal.samples) == (3, 45)
+    assert width(point(90, 100, 110)) > 3 * width(equal)
 
 
 def test_sharing_is_advised_at_the_knee_with_what_it_gives_against_one_alone():
@@ -173,8 +170,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
 
 def in_a_job_each(*rows):
     """As on a shared target: each number of replicas has a job, which chooses its own code."""
-    jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
-    return shared_task(*jobs)
+    return shared_task(*(sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)))
 
 
 def test_another_implementations_gain_is_no_gain_of_sharing():
@@ -182,22 +178,18 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
         Implementation(name=name, version="2.13.0", threads=4)
         for name in ("torch, channels-last", "torch, CUDA graph")
     )
-    numbers = {1: (100.0, eager), 2: (190.0, eager), 4: (800.0, graph)}
     rows = [
         shared_row("time_slicing", count, one, form="jobs", implementation=code)
-        for count, (one, code) in numbers.items()
+        for count, one, code in ((1, 100.0, eager), (2, 190.0, eager), (4, 800.0, graph))
     ]
     task = in_a_job_each(*rows)
     (found,) = task.curves
     assert [point.replicas for point in found.points] == [1, 2]
     (missing,) = found.unmeasured
-    assert (missing.replicas, missing.reason) == (
-        4,
-        (
-            "its implementation differs from that of the task alone: torch, CUDA graph 2.13.0 "
-            "instead of torch, "
-            "channels-last 2.13.0"
-        ),
+    assert missing.replicas == 4
+    assert missing.reason == (
+        "its implementation differs from that of the task alone: torch, CUDA graph 2.13.0 "
+        "instead of torch, channels-last 2.13.0"
     )
     assert found.knee.replicas == 2
     assert task.codes == (eager, graph)
@@ -243,11 +235,8 @@ def test_without_the_priced_machine_there_are_gains_but_no_dollars():
 
 def test_jobs_of_different_environments_are_refused():
     other = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
-    jobs = [
-        sharing_job(GPU, [alone()], repeat=n, environment=environment)
-        for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
-    ]
-    task = shared_task(*jobs)
+    one, two = (sharing_job(GPU, [alone()], environment=of) for of in (GPU_ENVIRONMENT, other))
+    task = shared_task(one, two)
     assert "driver major" in task.refused
     assert task.curves == ()
 
@@ -313,23 +302,21 @@ def test_rows_of_other_suites_share_nothing():
     assert found.studies == {}
 
 
-def lost_array(count, reason, mode="time_slicing", repeat=1, form="jobs"):
-    plan = SharingOptions(
-        form=form, modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
-    )
-    return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
-
-
 def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
+    def lost(count, reason, mode="time_slicing", repeat=1, form="jobs"):
+        own = {"task": "cnn_training_step", "axes": {"batch": 32}, "form": form}
+        plan = SharingOptions(modes=(mode,), replicas=(count,), **own)
+        return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
+
     rows = curve_rows("time_slicing", {1: 100, 2: 110}, form="jobs")
-    lost = [
-        lost_array(20, "1 of 20 children failed.\n3: exit code 1"),
-        lost_array(5, "Host EC2 terminated"),
-        lost_array(2, "a repeat that another makes up for", repeat=2),
-        lost_array(10, "another mode's", mode="mps"),
-        lost_array(8, "of processes", repeat=2, form="processes"),
+    gone = [
+        lost(20, "1 of 20 children failed.\n3: exit code 1"),
+        lost(5, "Host EC2 terminated"),
+        lost(2, "a repeat that another makes up for", repeat=2),
+        lost(10, "another mode's", mode="mps"),
+        lost(8, "of processes", repeat=2, form="processes"),
     ]
-    task = shared_task(sharing_job(GPU, rows), lost=lost)
+    task = shared_task(sharing_job(GPU, rows), lost=gone)
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
         (20, "its job left no result: 1 of 20 children failed"),

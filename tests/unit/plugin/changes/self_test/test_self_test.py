@@ -96,16 +96,11 @@ def test_few_series_have_a_step_at_a_time_and_none_sees_a_later_run():
 
 
 def test_alarms_of_untouched_histories_are_counted_once_with_their_interval():
-    calm, moved, passing = (build_key(workload=name) for name in ("calm", "moved", "passing"))
-    values = np.full(30, 0.1)
-    steady, wild = values.copy(), values.copy()
-    steady[20:] = 0.12
-    wild[15] = 0.3
-    histories = [
-        build_history(calm, values),
-        build_history(moved, steady),
-        build_history(passing, wild),
-    ]
+    calm, moved, passing = np.full((3, 30), 0.1)
+    moved[20:] = 0.12
+    passing[15] = 0.3
+    keys = [build_key(workload=name) for name in ("calm", "moved", "passing")]
+    histories = list(map(build_history, keys, (calm, moved, passing)))
     alarms = only_part(try_suite("blog", histories, Threshold(), steps=1)).alarms
     assert alarms.series_runs == 3 * (30 - RUNS_BEFORE_ALARMS)
     assert (alarms.alarms, alarms.withdrawn) == (2, 1)
