@@ -8,6 +8,7 @@ from tests.builders.runs import PRICES, build_job, build_repeats, build_row, bui
 
 GPU_SAMPLES = (0.5, 0.1, 0.2, 0.7, 0.3, 0.6, 0.4)  # median 0.4
 CPU_SAMPLES = (1.0, 3.0, 2.0, 9.0, 2.0, 1.5, 2.5, 1.0)  # median 2.0
+GPU_ROWS, CPU_ROWS = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
 SIZES = (100, 200, 400, 800)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark_job.result.document import Device
-from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
+from tests.builders.pairs import CPU_ROWS, GPU_ROWS, calibration, two_jobs
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     PRICES,
@@ -48,9 +48,9 @@ def test_same_samples_give_the_same_comparison_whoever_the_rival():
 
 
 def test_a_gpu_target_on_the_cpu_is_flagged():
-    fallen = build_job("g4dn.xlarge", [build_row(GPU_SAMPLES)], actual_device=Device.CPU)
-    real = build_job("g5.xlarge", [build_row(GPU_SAMPLES)])
-    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)])
+    fallen = build_job("g4dn.xlarge", GPU_ROWS, actual_device=Device.CPU)
+    real = build_job("g5.xlarge", GPU_ROWS)
+    cpu = build_job("c5.2xlarge", CPU_ROWS)
 
     comparison = compare(build_run(fallen, cpu), PRICES)
     assert comparison.pairs[0].cpu_fallback
@@ -67,26 +67,22 @@ def test_a_gpu_target_on_the_cpu_is_flagged():
 
 def test_figures_of_a_laptop_are_no_instances_of_any_target():
     here = CPU_ENVIRONMENT.model_copy(update={"instance_type": None})
-    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], environment=here)
+    cpu = build_job("c5.2xlarge", CPU_ROWS, environment=here)
     note, *_ = compare(build_run(cpu), PRICES).notices
     assert note.startswith(f"The target ran on one machine ({here.cpu_model}, ")
     assert note.endswith(", not on EC2: none of the figures here describe a c5.2xlarge.")
-    other = build_job("c7i.2xlarge", [build_row(CPU_SAMPLES)])
+    other = build_job("c7i.2xlarge", CPU_ROWS)
     assert "not on EC2" not in " ".join(compare(build_run(cpu, other), PRICES).notices)
 
 
 def test_a_target_whose_jobs_were_lost_is_refused_with_the_reason():
     lost = build_lost("c5.2xlarge", "exit code 3")
-    run = build_run(build_job("g5.xlarge", [build_row(GPU_SAMPLES)]), lost=[lost])
+    run = build_run(build_job("g5.xlarge", GPU_ROWS), lost=[lost])
     comparison = compare(run, PRICES)
     assert comparison.pairs[0].refused == "c5.2xlarge has no result: exit code 3"
     assert comparison.lost == (lost,)
 
 
 def test_suites_are_paired_apart():
-    jobs = [
-        build_job(target, [build_row(samples)], suite=suite)
-        for suite in ("blog", "sam")
-        for target, samples in (("g5.xlarge", GPU_SAMPLES), ("c5.2xlarge", CPU_SAMPLES))
-    ]
+    jobs = [job for suite in ("blog", "sam") for job in two_jobs(GPU_ROWS, CPU_ROWS, suite=suite)]
     assert [pair.suite for pair in compare(build_run(*jobs), PRICES).pairs] == ["blog", "sam"]

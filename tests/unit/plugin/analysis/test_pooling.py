@@ -3,10 +3,8 @@
 import pytest
 
 from batchmark_job.result.document import Device, Implementation
-from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of
+from tests.builders.pairs import CPU_ROWS, CPU_SAMPLES, GPU_ROWS, pair_of
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
-
-GPU_ROWS, CPU_ROWS = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
 
 
 def pair_with(**second):

@@ -175,11 +175,9 @@ def test_jobs_of_two_images_are_not_pooled():
 )
 def test_what_a_job_did_not_tell_is_no_difference(lacking):
     known = GPU.job(repeat=1)
-    unknown = known.document.environment.model_copy(update=lacking)
-    assert (
-        own_study(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
-        is None
-    )
+    silent = JobOn("g5.xlarge", environment=known.document.environment.model_copy(update=lacking))
+    (side,) = own_study(known, silent.job(repeat=2)).sides
+    assert side.refused is None
 
 
 def test_a_cold_start_is_of_cold_instances_only():
@@ -205,15 +203,13 @@ def test_two_sides_of_one_device_are_compared_without_a_pair():
 def on_type(side, instance_type, repeats, **fields):
     """A side's jobs on a type that its queue chose."""
     environment = CPU_ENVIRONMENT.model_copy(update={"cpu_model": f"of {instance_type}"})
-    jobs = [JobOn(side, environment=environment).job(repeat=n, **fields) for n in repeats]
-    return [_moved(job, instance_type) for job in jobs]
-
-
-def _moved(job, instance_type):
-    environment = job.document.environment.model_copy(update={"instance_type": instance_type})
-    document = job.document.model_copy(update={"environment": environment})
-    planned = job.planned.model_copy(update={"instance_type": instance_type})
-    return job.model_copy(update={"document": document, "planned": planned})
+    here = {"instance_type": instance_type}
+    for repeat in repeats:
+        job = JobOn(side, environment=environment).job(repeat=repeat, **fields)
+        own = job.document.environment.model_copy(update=here)
+        document = job.document.model_copy(update={"environment": own})
+        planned = job.planned.model_copy(update=here)
+        yield job.model_copy(update={"document": document, "planned": planned})
 
 
 def test_a_side_on_two_instance_types_has_figures_of_each_and_is_compared_with_no_other_run():
@@ -255,7 +251,7 @@ def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all_and_splits
         assert [figure.problem for figure in side.figures] == [problem]
     # A job that failed without telling its type splits no side.
     (bad,) = on_type("queue-a", None, (3,), check=failed())
-    jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
+    jobs = [*on_type("queue-a", "c5.2xlarge", (1, 2))]
     assert [side.target.target for side in own_study(bad, *jobs).sides] == ["queue-a"]
     more = on_type("queue-a", "g5.xlarge", (4,))
     assert len(own_study(bad, *jobs, *more).sides) == 2

@@ -37,13 +37,8 @@ TRUTH = 1e8 ** (1 / 3)
 
 
 def run_of(gpu_rows, cpu_rows, *, jobs=1, build=build_job):
-    return build_run(
-        *(
-            build(target, rows, repeat=repeat)
-            for repeat in range(1, jobs + 1)
-            for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
-        )
-    )
+    sides = ("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows)
+    return build_run(*(build(*side, repeat=n) for n in range(1, jobs + 1) for side in sides))
 
 
 def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_full_job):
@@ -138,16 +133,9 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
 
 
 def image_rows(seconds, **fields):
-    return [
-        build_row(
-            noisy(seconds(size, batch)),
-            workload="image_convolution",
-            parameters={"size": size, "batch": batch},
-            **fields,
-        )
-        for size in (512, 1024, 2048)
-        for batch in (1, 2)
-    ]
+    grid = [{"size": size, "batch": batch} for size in (512, 1024, 2048) for batch in (1, 2)]
+    fields |= {"workload": "image_convolution"}
+    return [build_row(noisy(seconds(**one)), parameters=one, **fields) for one in grid]
 
 
 def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
