@@ -268,35 +268,20 @@ def test_an_alert_of_a_series_that_is_gone_or_moved_with_others_is_not_back_by_t
 
 
 @pytest.mark.parametrize(
-    ("runs", "needed", "how_long"),
+    ("runs", "needed", "days", "weeks"),
     [
-        (1, "10 more, or 7 if", "That takes 10 days with daily runs or 10 weeks with weekly runs."),
-        (
-            LEAST_BEFORE,
-            "4 more, or 1 if",
-            "That takes 4 days with daily runs or 4 weeks with weekly runs.",
-        ),
-        (
-            LEAST_BEFORE + 1,
-            "3 more, or none if",
-            "That takes 3 days with daily runs or 3 weeks with weekly runs.",
-        ),
-        (
-            LEAST_HISTORY - 1,
-            "1 more, or none if",
-            "That takes 1 day with daily runs or 1 week with weekly runs.",
-        ),
+        (1, "10 more, or 7 if", "10 days", "10 weeks"),
+        (LEAST_BEFORE, "4 more, or 1 if", "4 days", "4 weeks"),
+        (LEAST_BEFORE + 1, "3 more, or none if", "3 days", "3 weeks"),
+        (LEAST_HISTORY - 1, "1 more, or none if", "1 day", "1 week"),
     ],
 )
-def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):
+def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, days, weeks):
     assert too_early(runs) == (
         f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An "
-        f"alert needs {needed} a slow run is measured again and stays slow. {how_long} "
-        "More repeats reveal smaller changes."
+        f"alert needs {needed} a slow run is measured again and stays slow. That takes {days} "
+        f"with daily runs or {weeks} with weekly runs. More repeats reveal smaller changes."
     )
-
-
-def test_a_history_that_is_long_enough_needs_no_more():
     assert too_early(LEAST_HISTORY) is None
 
 
