@@ -81,6 +81,9 @@ LAPTOP_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
         "kernel": "6.1.0-41-amd64",
     }
 )
+# What jobs are given whose figures are none of a GPU.
+ON_LAPTOP = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
+SIMULATED = {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "simulated T4"})}
 
 
 def build_row(samples=(), **fields):

@@ -214,20 +214,17 @@ def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
     assert (cost.usd, cost.reason) == (0, None)
 
 
+ELSEWHERE = "No cost is shown for c5.2xlarge: its time was measured on"
+UNENDED = (
+    "The run time of a c5.2xlarge job is unknown: it left no result, and Batch reports no end time."
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        (
-            {"instance_type": "c5.2xlarge"},
-            (
-                "The run time of a c5.2xlarge job is unknown: it left no result, and Batch "
-                "reports no end time."
-            ),
-        ),
-        (
-            {"seconds": 9.0},
-            "No cost is shown for c5.2xlarge: its time was measured on a machine outside EC2.",
-        ),
+        ({"instance_type": "c5.2xlarge"}, UNENDED),
+        ({"seconds": 9.0}, f"{ELSEWHERE} a machine outside EC2."),
     ],
 )
 def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, reason):
@@ -249,7 +246,7 @@ def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, re
 def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environment, place):
     record = target_record("c5.2xlarge", {"environment": environment})
     basis = price_basis(record, PRICES)
-    reason = f"No cost is shown for c5.2xlarge: its time was measured on {place}."
+    reason = f"{ELSEWHERE} {place}."
     assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
     assert efficiency(TEN, GPU, basis).reason == reason
     assert usd_per_million_calls(TEN, basis) is None

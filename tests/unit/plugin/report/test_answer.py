@@ -33,31 +33,19 @@ def report_on(*of_targets, **fields):
 
 
 @pytest.mark.parametrize(
-    ("gpu", "cpu", "verdict", "sentence"),
+    ("cpu", "verdict", "cheaper", "dearer"),
     [
-        (
-            [1.0, 1.0],
-            [4.0, 5.0],
-            "Yes",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 2, dearer in 0.",
-        ),
-        (
-            [1.0, 1.0],
-            [2.0, 2.0],
-            "No, not in dollars",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 0, dearer in 2.",
-        ),
-        (
-            [1.0, 1.0],
-            [2.0, 5.0],
-            "It depends",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 1, dearer in 1.",
-        ),
+        ([4.0, 5.0], "Yes", 2, 0),
+        ([2.0, 2.0], "No, not in dollars", 0, 2),
+        ([2.0, 5.0], "It depends", 1, 1),
     ],
 )
-def test_the_word_is_by_dollars_and_the_sentence_counts_both(gpu, cpu, verdict, sentence):
-    report = report_on(jobs(GPU, *gpu), jobs(CPU, *cpu))
+def test_the_word_is_by_dollars_and_the_sentence_counts_both(cpu, verdict, cheaper, dearer):
+    report = report_on(jobs(GPU, 1.0, 1.0), jobs(CPU, *cpu))
     answer, _ = asked(report)
+    sentence = (
+        f"Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in {cheaper}, dearer in {dearer}."
+    )
     assert (answer.verdict, answer.sentence, answer.cautions) == (verdict, sentence, [])
     assert f"Does the GPU pay off? {verdict}. {sentence}" in terminal(report)
 
