@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE
-from batchmark_job.result.document import Device
 from tests.builders.pairs import pair_of
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
+    ON_LAPTOP,
     START,
     build_full_job,
     build_job,
@@ -79,7 +79,7 @@ def test_dollars_count_from_where_the_instance_is_known_to_run(
 
 
 def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
-    found = cold_start(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
+    found = cold_start(told(**ON_LAPTOP))
     assert next(iter(steps(found))) == "STARTING"
     assert "device ready" in steps(found)  # nothing of CUDA started
     assert found.seconds == pytest.approx(67 - 28)  # submission and RUNNABLE

@@ -4,11 +4,11 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.report.sharing import words
-from batchmark_job.result.document import Conditions, Device, Implementation
+from batchmark_job.result.document import Conditions, Implementation
 from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
-    LAPTOP_ENVIRONMENT,
+    ON_LAPTOP,
     PRICES,
     build_job,
     build_lost,
@@ -227,7 +227,7 @@ def test_forms_have_curves_and_ones_alone_of_their_own():
 
 def test_without_the_priced_machine_there_are_gains_but_no_dollars():
     rows = [alone(), *curve_rows("time_slicing", SATURATING)]
-    task = task_of(*rows, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    task = task_of(*rows, **ON_LAPTOP)
     assert curve(task).points[0].usd_per_1000_steps is None
     assert "a machine outside EC2" in task.price.note
     assert task.advice.choice.price.value == pytest.approx(1 / 2.1)

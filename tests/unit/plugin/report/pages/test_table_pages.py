@@ -42,6 +42,7 @@ def noise(repeats):
 
 
 QUEUE = check("queue", "ok")
+WARNED = environment(QUEUE, check("quota", "warn", "raise it"))
 FAILED = environment(QUEUE, check("image", "fail", "push it"))
 LEAKED = guard(resource("in use", "second"), resource("leaked", "first"))
 UNREAD = guard(unread=("EC2 did not answer",))
@@ -56,10 +57,7 @@ def answer(page):
     [
         (environment(QUEUE, check("image", "ok")), "All 2 checks passed: jobs can run."),
         (FAILED, "1 of 2 checks failed, so no job is submitted: image of g5.xlarge."),
-        (
-            environment(QUEUE, check("quota", "warn")),
-            "No check failed; 1 of 2 checks need attention.",
-        ),
+        (WARNED, "No check failed; 1 of 2 checks need attention."),
         (guard(), "No leak: nothing runs."),
         (guard(resource("in use")), "No leak: 1 in use."),
         (LEAKED, "1 leak: something that no run needs is costing money."),
