@@ -99,11 +99,6 @@ def test_a_ceiling_is_the_median_over_the_rows_jobs():
     assert uncounted.gpu.roofline is None
 
 
-def test_an_energy_that_no_counter_could_read_gives_no_efficiency():
-    row = row_of(build_row([0.001] * 8, flops=FLOPS, energy_joules=5e-324))
-    assert row.gpu.flops_per_joule is None
-
-
 def test_energy_memory_and_steal_over_the_jobs():
     rows = [
         build_row(
@@ -130,6 +125,9 @@ def test_energy_memory_and_steal_over_the_jobs():
         "g5.xlarge: other work on the machine: the job's threads waited 34 % of their time for a "
         "CPU",
     )
+    # An energy that no counter could read gives no efficiency.
+    row = row_of(build_row([0.001] * 8, flops=FLOPS, energy_joules=5e-324))
+    assert row.gpu.flops_per_joule is None
 
 
 def test_throttled_samples_are_left_out_only_where_enough_remain():

@@ -57,24 +57,22 @@ def causes_of(before, after, row=None):
     return change.causes
 
 
-def test_one_point_is_one_change_that_says_if_nothing_differs():
+def test_one_point_is_one_change_that_names_nothing_that_is_unknown():
     point = build_point(build_key())
     (change,) = changes_of(point)
     assert (change.kind, change.points, change.environment) == ("slower", (point,), False)
     assert change.causes == change.confirmations == change.fell_back == ()
-
-
-def test_conditions_are_wanted_of_the_runs_about_each_point():
-    points = [build_point(build_key(), run=20), build_point(build_key(CPU), run=30)]
-    assert runs_around(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
-
-
-def test_unknown_conditions_are_no_cause_no_version_and_no_price():
+    # Unknown conditions are no cause, no version and no price.
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
     assert change.version_before == change.version == Version()
     assert change.usd_per_month is None
     assert change.usd_reason == "no cost for g5.xlarge: the history has no price for it"
+
+
+def test_conditions_are_wanted_of_the_runs_about_each_point():
+    points = [build_point(build_key(), run=20), build_point(build_key(CPU), run=30)]
+    assert runs_around(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
 
 
 def test_image_and_driver_that_both_changed_are_both_named_image_first():
@@ -208,7 +206,7 @@ def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
     assert len(changes_of(*first, *later)) == 2
 
 
-def test_targets_that_moved_together_with_one_new_image_are_one_change():
+def test_what_moved_on_several_targets_for_one_cause_is_one_change():
     targets = (GPU, "g6.xlarge", CPU)
     points = [
         build_point(key, 0.1 + n / 100) for of in targets for n, key in enumerate(workloads(4, of))
@@ -220,6 +218,14 @@ def test_targets_that_moved_together_with_one_new_image_are_one_change():
     assert [cause.name for cause in change.causes] == ["image digest"]
     assert change.points[0].change == pytest.approx(0.13)
     assert len(changes_of(*points, runs=runs_of(*targets))) == 3  # nothing in common but the run
+    # One workload alone is no environment.
+    targets = (CPU, "m5.2xlarge")
+    others = [build_key(target, f"w{n}") for target in targets for n in range(9)]
+    points = [build_point(build_key(target, "blur")) for target in targets]
+    measured = [*others, *(point.series for point in points)]
+    runs = runs_of(*targets, torch_version=("2.14.0",))
+    (change,) = changes_of(*points, runs=runs, measured=measured)
+    assert (change.environment, len(change.targets)) == (False, 2)
 
 
 def test_targets_of_two_images_that_share_new_code_name_the_code_once():
@@ -237,16 +243,6 @@ def test_targets_of_two_images_that_share_new_code_name_the_code_once():
         "image digest of c5.2xlarge",
         "image digest of g5.xlarge",
     ]
-
-
-def test_one_workload_slower_everywhere_for_one_cause_is_one_change():
-    targets = (CPU, "m5.2xlarge")
-    others = [build_key(target, f"w{n}") for target in targets for n in range(9)]
-    points = [build_point(build_key(target, "blur")) for target in targets]
-    measured = [*others, *(point.series for point in points)]
-    runs = runs_of(*targets, torch_version=("2.14.0",))
-    (change,) = changes_of(*points, runs=runs, measured=measured)
-    assert (change.environment, len(change.targets)) == (False, 2)
 
 
 def test_slower_faster_noisier_and_dearer_are_never_mixed():

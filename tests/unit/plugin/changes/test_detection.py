@@ -238,14 +238,11 @@ def test_the_histories_given_stay_as_they_were():
 # The figures of a change
 
 
-def test_a_level_of_one_run_has_no_spread():
+def test_a_level_has_a_spread_and_a_p_value_is_the_smaller_the_surer():
     assert level(np.log([0.5]), 1).spread is None
     found = level(np.log([0.9, 1.0, 1.1]), 3)
     assert found.median == pytest.approx(1)
     assert found.spread == pytest.approx(0.15, abs=0.02)
-
-
-def test_a_p_value_is_the_smaller_the_surer_and_one_outlier_hardly_moves_it():
     logs = 0.01 * np.random.default_rng(0).standard_normal(30)
     same, small, large = (p_value(logs[:20], logs[20:] + shift) for shift in (0, 0.02, 0.1))
     assert large < small < same <= 1

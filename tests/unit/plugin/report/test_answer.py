@@ -120,7 +120,7 @@ def test_ratios_of_gpus_beside_each_other_share_their_last_digit():
     assert [len(cell.ratio.partition("×")[0]) for cell in cells] == [5, 5]  # 2.039 and 1.943
 
 
-def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
+def test_a_laptop_measured_no_gpu_and_one_side_alone_is_no_answer(report_of_laptop):
     answer, story = asked(report_of_laptop)
     assert (answer.verdict, answer.cautions, story.matrices) == ("Not known", [], [])
     on_cpu = "No GPU was measured: all jobs ran on a CPU. Run it on a machine with a GPU."
@@ -128,9 +128,6 @@ def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
     first, *_, cost = answer_lines(first_screen(report_of_laptop))
     assert first == f"Does the GPU pay off? Not known. {on_cpu}"
     assert cost == "What did it cost? No cost in dollars: the jobs ran on a machine outside EC2."
-
-
-def test_one_side_alone_is_no_answer():
     answer, _ = asked(report_on(jobs(GPU, 1.0)))
     assert answer.verdict == "Not known"
     compared = "No GPU target was compared with a CPU target. Run it on at least one of each."

@@ -77,15 +77,12 @@ def test_prices_of_another_month_are_called_stale(run_of_gpu):
     assert "These prices are" not in render_html(report_of(run_of_gpu))
 
 
-def test_the_fallback_is_said_before_anything_else(report_of_laptop, report_of_gpu):
+def test_the_fallback_is_said_first_and_no_figure_is_called_a_gpus(report_of_laptop, report_of_gpu):
     assert terminal(report_of_laptop).splitlines()[0] == NOTICE
     assert Page(render_html(report_of_laptop)).texts[0] == NOTICE
     assert "ran on the CPU" in terminal(report_of_laptop, width=80)
     for text in (terminal(report_of_gpu), render_html(report_of_gpu), render_json(report_of_gpu)):
         assert "ran on the CPU" not in text
-
-
-def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
     page = Page(render_html(report_of_laptop))
     headings = [
         attributes["data-label"]

@@ -15,15 +15,12 @@ def answer_of(*of_targets, measure="time"):
     return find_answer(compare(build_run(*found), PRICES).pairs, measure)
 
 
-def test_a_gpu_is_held_against_the_cpu_target_that_is_best_at_each_row():
+def test_each_gpu_is_held_against_the_best_cpu_target_of_each_row_and_the_best_one_stands_for_all():
     (workload,) = answer_of(jobs(G5, 1.0, 1.0), jobs(C5, 0.5, 9.0), jobs(C9, 2.0, 3.0)).workloads
     (standing,) = workload.standings
     assert [(duel.cpu, duel.winner) for duel in standing.duels] == [(C5, "cpu"), (C9, "gpu")]
     assert [duel.ratio.value for duel in standing.duels] == pytest.approx([0.5, 3.0], rel=0.02)
     assert standing.crossover is None, "its rivals differ, and so would the crossovers"
-
-
-def test_the_best_gpu_stands_for_all_of_them():
     answer = answer_of(jobs(G4, 2.0, 2.0), jobs(G5, 1.0, 4.0), jobs(C5, 1.5, 3.0))
     assert answer.gpus == (G4, G5)
     (workload,) = answer.workloads

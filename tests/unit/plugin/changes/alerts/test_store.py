@@ -110,11 +110,14 @@ def test_alerts_and_messages_are_listed_the_oldest_first_without_what_lies_besid
     assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late", "run-30"]
 
 
-def test_a_message_is_created_once_and_the_first_one_stays(alerts):
+def test_a_message_is_created_once_whatever_else_lies_there_and_the_first_one_stays(alerts, store):
     first = alerts.create(message(text="first"))
     assert alerts.create(message(text="second")) == first
     assert alerts.message("run-30") == first
     assert alerts.message("run-31") is None
+    ours = message("scheduled__2026-11-20T03:00:00+00:00")
+    store.put(f"{MESSAGES}{url_safe(ours.run_id)}.json", "{}")
+    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
 
 
 def test_a_message_that_release_0_1_wrote_stays_where_it_is(alerts, store):
@@ -131,12 +134,6 @@ def test_a_message_that_release_0_1_wrote_stays_where_it_is(alerts, store):
     assert sorted(alerts.message_key(one.run_id) for one in (ours, other)) == sorted(
         store.keys(MESSAGES)
     )
-
-
-def test_what_is_no_message_keeps_no_run_from_having_one(alerts, store):
-    ours = message("scheduled__2026-11-20T03:00:00+00:00")
-    store.put(f"{MESSAGES}{url_safe(ours.run_id)}.json", "{}")
-    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
 
 
 def test_two_who_change_an_alert_at_once_both_do(alerts, store):

@@ -43,7 +43,7 @@ def rows(table):
     return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
 
 
-def test_each_figure_stands_below_its_heading():
+def test_each_figure_stands_below_its_heading_and_what_nobody_told_is_a_dash():
     first, second, *_ = rows(by_title(two_sides())["Time and price"])
     assert first == {
         "size": "64",
@@ -58,6 +58,10 @@ def test_each_figure_stands_below_its_heading():
     }
     assert (second["Target"], second["Verdict"]) == (CPU, "cheapest")
     assert second["Over the fastest"] == "2.0× [1.9, 2.1]"
+    unknown = {"command_seconds": None, "waiting_seconds": None}
+    found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
+    row, _ = rows(by_title(found)["Time and price"])
+    assert (row["Command alone"], row["Waiting"]) == ("-", "-")
 
 
 def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
@@ -82,13 +86,6 @@ def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_no
     assert "A job" not in table.headings
     assert "On-Demand" not in table.caption
     assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
-
-
-def test_a_command_of_which_nobody_told_is_a_dash():
-    unknown = {"command_seconds": None, "waiting_seconds": None}
-    found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
-    row, _ = rows(by_title(found)["Time and price"])
-    assert (row["Command alone"], row["Waiting"]) == ("-", "-")
 
 
 def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
