@@ -8,7 +8,7 @@ from batchmark.report.answer import first_screen, summarize
 from batchmark.report.model import Report
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
 from batchmark.report.own_jobs.standings import main_places
-from batchmark.report.own_jobs.words import prices
+from batchmark.report.own_jobs.words import prices, remarks
 from batchmark_job.result.document import Device, MetricSummary
 from tests.builders.own_job_studies import (
     CPU,
@@ -332,7 +332,7 @@ def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
         "Spot, c5.2xlarge is 0.400× that."
     )
     assert told in answer(found).cautions
-    assert told in terminal(own_job_report(found))
+    assert told in remarks(found)
     assert "c5.2xlarge: 0.34 USD per hour, On-Demand (0.136 on Spot), bought on Spot; g5" in prices(
         found
     )
