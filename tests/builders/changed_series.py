@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,6 +39,12 @@ def build_key(target="g5.xlarge", workload="matmul", **fields):
         "dtype": "float32" if workload else None,
     }
     return SeriesKey(**values | fields)
+
+
+def build_own_key(target="g5.xlarge", **parameters):
+    """The key of an own job's row: of whole jobs, or of the metric that the parameters name."""
+    own = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
+    return build_key(target, **own, parameters=json.dumps(parameters, separators=(",", ":")))
 
 
 def build_point(series, change=0.1, *, run=20, metric="time", **fields):

@@ -60,6 +60,11 @@ def metric(name, value, unit, *, higher=True, usd_per_unit=None, **known):
     )
 
 
+def throughput(value, usd=None, unit="images/s", **known):
+    """A metric, with the dollars of one image if there are any."""
+    return metric("throughput", value, unit, usd_per_unit=usd and estimate(usd), **known)
+
+
 def place(size=None, start=None):
     return Place(size=size, start=start)
 
@@ -110,6 +115,15 @@ def side(target, times, *, at=place, jobs=MINIMUM_SAMPLES, priced=True, metrics=
     return JobSide(**found | fields)
 
 
+def side_by_start(target, cold, warm, *, jobs=(MINIMUM_SAMPLES, MINIMUM_SAMPLES)):
+    """A side at size 64 with so many seconds, of so many jobs, on cold and on warm instances."""
+    found = [
+        side(target, {64: seconds}, at=lambda size, start=start: place(size, start), jobs=number)
+        for start, seconds, number in zip(("cold", "warm"), (cold, warm), jobs, strict=True)
+    ]
+    return found[0].model_copy(update={"figures": tuple(one.figures[0] for one in found)})
+
+
 def target_record(target, jobs=1, *, build=build_full_job, **fields):
     environment = GPU_ENVIRONMENT if target[0] == "g" else CPU_ENVIRONMENT
     own = environment.model_copy(update={"instance_type": target, "image": "thumbnails:3"})
@@ -136,6 +150,12 @@ def study(*sides, axis="size", deadline_seconds=None, name=NAME, **fields):
 
 def two_sides(times=None, **fields):
     return study(*(side(name, of) for name, of in (times or TIMES).items()), **fields)
+
+
+def telling(gpu, cpu, **fields):
+    """A study at one size, whose sides tell these metrics."""
+    sides = side(GPU, {64: 8.0}, metrics={64: gpu}), side(CPU, {64: 16.0}, metrics={64: cpu})
+    return study(*sides, **fields)
 
 
 def own_job_report(*studies, jobs=(), **fields):

@@ -121,11 +121,11 @@ GPU = JobOn("g5.xlarge", start_up=12.0, each=0.01)
 CPU = JobOn("c5.2xlarge", start_up=4.0, each=0.08)
 
 
-def left_by_try_job(folder, *sides, run_id="run", sizes=(SMALL, 256), repeats=3):
+def left_by_try_job(folder, *sides, run_id="run", repeats=3):
     """The folder raw/ with a run's documents, of which the first of a side started its target."""
     for side in sides:
-        jobs = side.jobs(sizes, repeats, start=None)
-        for job in [side.job(sizes[0], repeats + 1, start=None), *jobs]:
+        jobs = side.jobs((SMALL, 256), repeats, start=None)
+        for job in [side.job(SMALL, repeats + 1, start=None), *jobs]:
             job_id = f"{run_id}-{job.job_id}"
             found = job.document.model_copy(update={"run_id": run_id, "job_id": job_id})
             size = found.measurements[0].parameters["size"]
@@ -179,6 +179,6 @@ def with_output(sha256):
     return OwnersCheck(kind="checksum", passed=True, output_sha256=sha256)
 
 
-def own_run(sizes=SIZES, repeats=6, sides=(GPU, CPU), **fields):
-    """Jobs of all sides at all sizes."""
-    return build_run(*(job for side in sides for job in side.jobs(sizes, repeats, **fields)))
+def own_run():
+    """Jobs of both sides at all sizes."""
+    return build_run(*(job for side in (GPU, CPU) for job in side.jobs(SIZES)))

@@ -81,6 +81,9 @@ LAPTOP_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
         "kernel": "6.1.0-41-amd64",
     }
 )
+# What jobs are given whose figures are none of a GPU.
+ON_LAPTOP = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
+SIMULATED = {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "simulated T4"})}
 
 
 def build_row(samples=(), **fields):
@@ -318,6 +321,14 @@ def build_rows(medians, *, seed):
             parameters={name: value} if name == "size" else {"size": value, "batch": 1},
         )
         for (workload, name, value), median in medians.items()
+    ]
+
+
+def build_repeats(target, medians, *, repeats=6, build=build_job, **fields):
+    """A job for each repeat, with noise of its own."""
+    return [
+        build(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
+        for repeat in range(1, repeats + 1)
     ]
 
 

@@ -8,7 +8,6 @@ from tests.builders.runs import build_job, build_row, noisy
 
 GROUPS, WINDOWS = 3, 5
 TASK = {"batch": 32}
-MEMORY = 3 * 2**30
 
 
 def replica(steps=(100,) * GROUPS, p50=0.01, outcome="ran", **fields):
@@ -58,12 +57,12 @@ def shared_row(
     return build_row([one / centre / throughput for one in samples], **values | fields)
 
 
-def unshared_row(mode, count, reason, status="skipped"):
+def unshared_row(mode, count, reason):
     """A row that could not be measured."""
     return build_row(
         workload="cnn_training_step",
         parameters={**TASK, "mode": mode, "replicas": count},
-        status=MeasurementStatus(status),
+        status=MeasurementStatus.SKIPPED,
         reason=reason,
     )
 

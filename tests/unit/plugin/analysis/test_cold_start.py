@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE
-from batchmark_job.result.document import Device
 from tests.builders.pairs import pair_of
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
+    ON_LAPTOP,
     START,
     build_full_job,
     build_job,
@@ -78,18 +78,13 @@ def test_dollars_count_from_where_the_instance_is_known_to_run(
     assert usd["imports"] == pytest.approx(2.7 * 1.006 / 3600)
 
 
-def test_no_dollars_off_the_instance_type_and_why():
-    found = cold_start(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
-    assert found.usd is None
-    assert all(step.usd is None for step in found.steps)
-    assert "device ready" in steps(found)  # nothing of CUDA started
-
-
 def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
-    found = cold_start(told(environment=LAPTOP_ENVIRONMENT))
+    found = cold_start(told(**ON_LAPTOP))
     assert next(iter(steps(found))) == "STARTING"
+    assert "device ready" in steps(found)  # nothing of CUDA started
     assert found.seconds == pytest.approx(67 - 28)  # submission and RUNNABLE
-    assert (found.billed_from, found.billed_seconds) == (None, 0)
+    assert (found.billed_from, found.billed_seconds, found.usd) == (None, 0, None)
+    assert all(step.usd is None for step in found.steps)
     assert found.notes == (NO_INSTANCE,)
 
 
@@ -114,17 +109,14 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
         }
         | FROM_INPUTS_ON
     )
+    # What one job lacks is left out of all.
+    assert "RUNNABLE, STARTING" in steps(cold_start(told(), told(repeat=2, starting_at=None)))
 
 
 def test_a_document_of_the_first_version_tells_as_far_as_batch_does():
     found = cold_start(build_job("g5.xlarge", ROWS))
     assert steps(found) == {"submission, RUNNABLE, STARTING, image pull, container start": 60.0}
     assert (found.billed_from, found.usd) == (None, None)
-
-
-def test_a_moment_that_one_job_lacks_is_left_out_of_all():
-    found = cold_start(told(), told(repeat=2, starting_at=None))
-    assert "RUNNABLE, STARTING" in steps(found)
 
 
 def test_clocks_that_differ_make_no_negative_step_and_are_named():
@@ -137,15 +129,13 @@ def test_clocks_that_differ_make_no_negative_step_and_are_named():
         "Clocks differ: in job g5-xlarge-blog-1 the step 'process start' ends 3.6 s before it "
         "begins; it counts as 0 s.",
     )  # imports end 0.9 s too early, which is within what events can tell
-
-
-def test_whole_seconds_of_events_are_no_clock_difference():
+    # Events have whole seconds, which is no difference of clocks.
     found = cold_start(told(runnable_at=START - timedelta(milliseconds=700)))
     assert steps(found)["submission"] == 0
     assert found.notes == ()
 
 
-def test_several_jobs_give_medians_and_their_range():
+def test_several_jobs_give_medians_and_their_range_without_those_retried():
     slow = build_marks(START + timedelta(minutes=3), gpu=True)
     slow = slow.model_copy(update={"imported_at": slow.imported_at + timedelta(seconds=1)})
     found = cold_start(told(), told(repeat=2), told(repeat=3, marks=slow))
@@ -153,9 +143,6 @@ def test_several_jobs_give_medians_and_their_range():
     assert (found.jobs, imports.seconds) == (3, pytest.approx(2.7))
     assert (imports.least_seconds, imports.most_seconds) == pytest.approx((2.7, 3.7))
     assert found.seconds == pytest.approx(127)
-
-
-def test_a_retried_job_is_left_out():
     found = cold_start(told(), told(repeat=2, job_attempt=2))
     assert found.jobs == 1
     assert found.notes == ("1 of 2 jobs are not included: they were retried.",)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from batchmark.analysis.comparison import Comparison, compare
+from batchmark.analysis.comparison import compare
 from batchmark_job.result.document import Device
-from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
+from tests.builders.pairs import CPU_ROWS, GPU_ROWS, calibration, two_jobs
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     PRICES,
@@ -16,7 +16,7 @@ from tests.builders.runs import (
 )
 
 
-def test_a_calibration_decides_what_assumed_noise_left_open():
+def test_a_calibration_of_its_dtype_decides_what_assumed_noise_left_open():
     jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge")]
     (pair,) = compare(build_run(*jobs), PRICES, tables).pairs
@@ -32,10 +32,6 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     assert (
         "g5.xlarge: its noise calibration from 2026-11-20 (4 jobs, run run) covers all of its rows."
     ) in pair.notes
-
-
-def test_a_calibration_of_another_dtype_is_not_used():
-    jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
     table = calibration("g5.xlarge").model_copy(update={"dtype": "bfloat16"})
     (pair,) = compare(build_run(*jobs), PRICES, [table]).pairs
     assert (pair.rows[0].noise.source, pair.calibrations) == ("assumed", ())
@@ -51,16 +47,10 @@ def test_same_samples_give_the_same_comparison_whoever_the_rival():
     assert against_g5.rows[0].cpu == against_g6.rows[0].cpu
 
 
-def test_survives_json():
-    jobs = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
-    comparison = compare(build_run(*jobs), PRICES)
-    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
-
-
 def test_a_gpu_target_on_the_cpu_is_flagged():
-    fallen = build_job("g4dn.xlarge", [build_row(GPU_SAMPLES)], actual_device=Device.CPU)
-    real = build_job("g5.xlarge", [build_row(GPU_SAMPLES)])
-    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)])
+    fallen = build_job("g4dn.xlarge", GPU_ROWS, actual_device=Device.CPU)
+    real = build_job("g5.xlarge", GPU_ROWS)
+    cpu = build_job("c5.2xlarge", CPU_ROWS)
 
     comparison = compare(build_run(fallen, cpu), PRICES)
     assert comparison.pairs[0].cpu_fallback
@@ -77,26 +67,22 @@ def test_a_gpu_target_on_the_cpu_is_flagged():
 
 def test_figures_of_a_laptop_are_no_instances_of_any_target():
     here = CPU_ENVIRONMENT.model_copy(update={"instance_type": None})
-    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], environment=here)
+    cpu = build_job("c5.2xlarge", CPU_ROWS, environment=here)
     note, *_ = compare(build_run(cpu), PRICES).notices
     assert note.startswith(f"The target ran on one machine ({here.cpu_model}, ")
     assert note.endswith(", not on EC2: none of the figures here describe a c5.2xlarge.")
-    other = build_job("c7i.2xlarge", [build_row(CPU_SAMPLES)])
+    other = build_job("c7i.2xlarge", CPU_ROWS)
     assert "not on EC2" not in " ".join(compare(build_run(cpu, other), PRICES).notices)
 
 
 def test_a_target_whose_jobs_were_lost_is_refused_with_the_reason():
     lost = build_lost("c5.2xlarge", "exit code 3")
-    run = build_run(build_job("g5.xlarge", [build_row(GPU_SAMPLES)]), lost=[lost])
+    run = build_run(build_job("g5.xlarge", GPU_ROWS), lost=[lost])
     comparison = compare(run, PRICES)
     assert comparison.pairs[0].refused == "c5.2xlarge has no result: exit code 3"
     assert comparison.lost == (lost,)
 
 
 def test_suites_are_paired_apart():
-    jobs = [
-        build_job(target, [build_row(samples)], suite=suite)
-        for suite in ("blog", "sam")
-        for target, samples in (("g5.xlarge", GPU_SAMPLES), ("c5.2xlarge", CPU_SAMPLES))
-    ]
+    jobs = [job for suite in ("blog", "sam") for job in two_jobs(GPU_ROWS, CPU_ROWS, suite=suite)]
     assert [pair.suite for pair in compare(build_run(*jobs), PRICES).pairs] == ["blog", "sam"]

@@ -18,7 +18,7 @@ from batchmark.analysis.cost import (
 )
 from batchmark.core.config import Target
 from batchmark.core.intervals import Estimate, Interval
-from batchmark.core.prices import PriceTable, SpotPrice
+from batchmark.core.prices import SpotPrice
 from batchmark.core.run import purchase_option
 from tests.builders.installations import target
 from tests.builders.runs import (
@@ -29,6 +29,7 @@ from tests.builders.runs import (
     build_row,
     build_run,
 )
+from tests.builders.runs import PRICES as ON_DEMAND
 
 GPU = PriceBasis(instance_type="g5.xlarge", usd_per_hour=1.006, measured_on_it=True)
 CPU = PriceBasis(instance_type="c5.2xlarge", usd_per_hour=0.34, measured_on_it=True)
@@ -36,17 +37,15 @@ UNPRICED = PriceBasis(
     instance_type="x9.huge", usd_per_hour=None, measured_on_it=True, note="No price of x9.huge."
 )
 TEN = Estimate(value=10, interval=Interval(low=8, high=12))
-PRICES = PriceTable(
-    region="us-east-1",
-    as_of="2026-11-20",
-    source="a test",
-    on_demand={"c5.2xlarge": 0.34, "g5.xlarge": 1.006},
-    spot={
-        "c5.2xlarge": SpotPrice(
-            zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
-            changed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
-        )
-    },
+PRICES = ON_DEMAND.model_copy(
+    update={
+        "spot": {
+            "c5.2xlarge": SpotPrice(
+                zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
+                changed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
+            )
+        }
+    }
 )
 
 
@@ -199,13 +198,10 @@ def lost(**fields):
     return build_lost("c5.2xlarge", "exit code 3").model_copy(update={"job_id": "lost", **fields})
 
 
-def test_a_job_that_left_no_result_is_paid_for_all_its_attempts():
+def test_jobs_without_a_result_or_that_others_count_instead_of_are_paid_too():
     cost = lost_cost(lost(instance_type="c5.2xlarge", seconds=1800.0), PRICES)
     assert (cost.job_id, cost.seconds, cost.usd) == ("lost", 1800.0, pytest.approx(0.17))
     assert cost.reason == UNKNOWN
-
-
-def test_jobs_that_others_count_instead_of_are_paid_too():
     run = build_run(cpu_job(batch_seconds=3600.0, purchase_option="on_demand"))
     cleared = lost(instance_type="c5.2xlarge", seconds=3600.0)
     cost = run_costs(run.model_copy(update={"superseded": (cleared,)}), PRICES)
@@ -218,20 +214,17 @@ def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
     assert (cost.usd, cost.reason) == (0, None)
 
 
+ELSEWHERE = "No cost is shown for c5.2xlarge: its time was measured on"
+UNENDED = (
+    "The run time of a c5.2xlarge job is unknown: it left no result, and Batch reports no end time."
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        (
-            {"instance_type": "c5.2xlarge"},
-            (
-                "The run time of a c5.2xlarge job is unknown: it left no result, and Batch "
-                "reports no end time."
-            ),
-        ),
-        (
-            {"seconds": 9.0},
-            "No cost is shown for c5.2xlarge: its time was measured on a machine outside EC2.",
-        ),
+        ({"instance_type": "c5.2xlarge"}, UNENDED),
+        ({"seconds": 9.0}, f"{ELSEWHERE} a machine outside EC2."),
     ],
 )
 def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, reason):
@@ -253,7 +246,7 @@ def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, re
 def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environment, place):
     record = target_record("c5.2xlarge", {"environment": environment})
     basis = price_basis(record, PRICES)
-    reason = f"No cost is shown for c5.2xlarge: its time was measured on {place}."
+    reason = f"{ELSEWHERE} {place}."
     assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
     assert efficiency(TEN, GPU, basis).reason == reason
     assert usd_per_million_calls(TEN, basis) is None
@@ -261,7 +254,7 @@ def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environme
     assert (cost.usd, cost.reason) == (None, reason)
 
 
-def test_an_instance_type_without_a_price_says_how_to_get_one():
+def test_without_a_result_or_a_price_of_its_type_it_says_why():
     environment = CPU_ENVIRONMENT.model_copy(update={"instance_type": "c99.huge"})
     basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
@@ -269,9 +262,6 @@ def test_an_instance_type_without_a_price_says_how_to_get_one():
         "The prices from 2026-11-20 include no On-Demand price for c99.huge in us-east-1: run "
         "`make prices` to add it to the committed table."
     )
-
-
-def test_without_a_result_there_is_no_price():
     record = target_record("c5.2xlarge").model_copy(update={"jobs": ()})
     basis = price_basis(record, PRICES)
     assert basis.note == "No cost is shown for c5.2xlarge: none of its jobs left a result."

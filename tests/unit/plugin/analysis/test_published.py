@@ -18,12 +18,9 @@ def row(table, workload, **parameters):
     return found
 
 
-def test_speedups_are_those_published(table):
+def test_speedups_are_those_published_and_rounding_alone_leaves_33_to_101(table):
     for one in (*table.rows, table.total):
         assert one.cpu_seconds / one.gpu_seconds == pytest.approx(one.speedup, abs=0.006)
-
-
-def test_rounding_alone_leaves_33_to_101(table):
     assert row(table, "matmul", size=5000).rounded == pytest.approx((33, 101))
 
 
@@ -42,13 +39,10 @@ def test_only_what_two_single_runs_can_carry_is_decided(table):
     }
 
 
-def test_rows_with_a_defect_are_never_judged(table):
+def test_rows_with_a_defect_are_never_judged_and_decided_ones_have_intervals_without_1(table):
     assert row(table, "convolutions", image=4096, batch=1) not in table.judged
     assert row(table, "matmul", size=1000) not in table.judged
     assert len(table.judged) == 7
-
-
-def test_an_interval_excludes_1_where_a_row_is_decided(table):
     for one in (*table.judged, table.total):
         interval = one.ratio.interval
         assert (interval.low > 1 or interval.high < 1) is (one.winner() != "unknown")

@@ -53,23 +53,17 @@ def test_roofline_by_hand():
     assert roofline.share == roofline.compute_share
 
 
-@pytest.mark.parametrize(
-    ("rate", "warnings"),
-    [
-        (
-            FLOPS / 0.001 / 1.2,
-            (
-                "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs, so one of "
-                "the two is wrong",
-            ),
-        ),
-        (FLOPS / 0.001 / 1.02, ()),
-    ],
-)
-def test_a_rate_well_above_the_ceiling_is_warned_of(rate, warnings):
-    row = build_row([0.001] * 8, flops=FLOPS, bytes_moved=MOVED)
-    ceilings = (ceiling("compute", rate, "float32"), ceiling("copy", 100e9))
-    assert row_of(row, ceilings=ceilings).warnings == warnings
+def test_a_rate_well_above_the_ceiling_is_warned_of():
+    def warnings(rate):
+        row = build_row([0.001] * 8, flops=FLOPS, bytes_moved=MOVED)
+        ceilings = (ceiling("compute", rate, "float32"), ceiling("copy", 100e9))
+        return row_of(row, ceilings=ceilings).warnings
+
+    assert warnings(FLOPS / 0.001 / 1.2) == (
+        "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs, so one of the two "
+        "is wrong",
+    )
+    assert warnings(FLOPS / 0.001 / 1.02) == ()
 
 
 def test_images_per_second_have_the_interval_of_the_time():
@@ -101,15 +95,8 @@ def test_a_ceiling_is_the_median_over_the_rows_jobs():
     assert roofline.compute_ceiling == 5e12
     assert roofline.bytes_per_second is roofline.memory_ceiling is roofline.bound is None
     assert roofline.share is None
-
-
-def test_work_that_is_not_counted_has_no_roofline():
-    assert row_of(build_row([0.001] * 8)).gpu.roofline is None
-
-
-def test_an_energy_that_no_counter_could_read_gives_no_efficiency():
-    row = row_of(build_row([0.001] * 8, flops=FLOPS, energy_joules=5e-324))
-    assert row.gpu.flops_per_joule is None
+    uncounted = row_of(build_row([0.001] * 8))
+    assert uncounted.gpu.roofline is None
 
 
 def test_energy_memory_and_steal_over_the_jobs():
@@ -138,18 +125,18 @@ def test_energy_memory_and_steal_over_the_jobs():
         "g5.xlarge: other work on the machine: the job's threads waited 34 % of their time for a "
         "CPU",
     )
+    # An energy that no counter could read gives no efficiency.
+    row = row_of(build_row([0.001] * 8, flops=FLOPS, energy_joules=5e-324))
+    assert row.gpu.flops_per_joule is None
 
 
-def test_throttled_samples_are_left_out_where_enough_remain():
+def test_throttled_samples_are_left_out_only_where_enough_remain():
     row = row_of(build_row([0.1] * 6 + [0.9] * 8, throttled_samples=tuple(range(6, 14))))
     assert row.gpu.median_seconds.value == 0.1
     assert (row.gpu.samples, row.gpu.throttled_samples, row.gpu.throttled_left_out) == (6, 8, 8)
     assert row.warnings == (
         "g5.xlarge: 8 samples left out of the median because the device was throttled",
     )
-
-
-def test_throttled_samples_stay_where_too_few_would_remain():
     row = row_of(build_row([0.1] * 5 + [0.9] * 8, throttled_samples=tuple(range(5, 13))))
     assert row.gpu.median_seconds.value == 0.9
     assert (row.gpu.throttled_samples, row.gpu.throttled_left_out) == (8, 0)
@@ -157,7 +144,7 @@ def test_throttled_samples_stay_where_too_few_would_remain():
     assert any("fewer than 6" in text for text in row.warnings)
 
 
-def test_flags_are_counted_over_the_jobs():
+def test_flags_and_why_sampling_ended_are_counted_over_the_jobs():
     rows = [
         build_row([0.1] * 8, outlier_samples=(1, 2), multimodal=True),
         build_row([0.1] * 8, outlier_samples=(5,), multimodal=False),
@@ -169,9 +156,6 @@ def test_flags_are_counted_over_the_jobs():
         "g5.xlarge: the samples of 1 of 2 jobs cluster around more than one value"
         in (row.warnings[0])
     )
-
-
-def test_why_sampling_ended_is_counted_by_job():
     side = row_of(*(build_row([0.1] * 8) for _ in range(2)), build=build_full_job).gpu
     assert side.stopping == {"precise": 2}
     assert [one.outcome for one in side.trials] == ["chosen", "slower", "refused"]
@@ -181,22 +165,19 @@ def test_an_unsettled_row_is_listed_with_its_reason_and_never_compared():
     drifting = build_row(
         [0.1] * 8, status=MeasurementStatus.UNSETTLED, reason="its second half is 9 % slower"
     )
-    gpu = build_job("g5.xlarge", [drifting])
-    pair = pair_of(gpu, CPU_JOB)
+    pair = pair_of(build_job("g5.xlarge", [drifting]), CPU_JOB)
     assert pair.rows == ()
     assert pair.uncompared[0].reason == "g5.xlarge: unsettled: its second half is 9 % slower"
 
 
-def rival_row(chosen, other):
-    implementations = [Implementation(name=name, version="1") for name in (chosen, other)]
-    return build_row(
-        [0.1] * 8,
-        implementation=implementations[0],
-        trials=tuple(
-            Trial(implementation=one, outcome=outcome, median_seconds=0.1, calls=3)
-            for one, outcome in zip(implementations, ("chosen", "slower"), strict=True)
-        ),
+def rival_row(*names):
+    """A row whose trials chose the first of these implementations."""
+    chosen, other = (Implementation(name=name, version="1") for name in names)
+    trials = tuple(
+        Trial(implementation=one, outcome=outcome, median_seconds=0.1, calls=3)
+        for one, outcome in ((chosen, "chosen"), (other, "slower"))
     )
+    return build_row([0.1] * 8, implementation=chosen, trials=trials)
 
 
 def test_jobs_whose_trials_chose_differently_are_pooled_and_say_so():

@@ -9,6 +9,7 @@ from tests.builders.changed_series import (
     build_conditions,
     build_confirmation,
     build_key,
+    build_own_key,
     build_point,
     moment,
     run_id,
@@ -19,7 +20,7 @@ from tests.builders.changed_series import (
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 SPOT = {"purchase_option": ("spot",)}
-TOLD = '{"better":"higher","metric":"throughput","size":1,"unit":"images/s"}'
+RATE = build_own_key(better="higher", metric="throughput", size=1, unit="images/s")
 
 
 def changes_of(*points, runs=None, measured=None, **fields):
@@ -43,33 +44,35 @@ def build_history_row(key, number, **fields):
     } | fields
 
 
-def causes_of(before, after, row=None):
-    """What is named for a change of a run with `after`, after one with `before`."""
-    runs = {
+def runs_with(before, after):
+    """A run with `after`, after one with `before`."""
+    return {
         (run_id(19), GPU): build_conditions(19, **before),
         (run_id(20), GPU): build_conditions(20, **after),
     }
-    (change,) = changes_of(build_point(row or build_key()), runs=runs)
+
+
+def causes_of(before, after, row=None):
+    (change,) = changes_of(build_point(row or build_key()), runs=runs_with(before, after))
     return change.causes
 
 
-def test_one_point_is_one_change_that_says_if_nothing_differs():
+def test_one_point_is_one_change_that_names_nothing_that_is_unknown():
     point = build_point(build_key())
     (change,) = changes_of(point)
     assert (change.kind, change.points, change.environment) == ("slower", (point,), False)
     assert change.causes == change.confirmations == change.fell_back == ()
+    # Unknown conditions are no cause, no version and no price.
+    (change,) = changes_of(build_point(build_key()), runs={})
+    assert change.causes == ()
+    assert change.version_before == change.version == Version()
+    assert change.usd_per_month is None
+    assert change.usd_reason == "no cost for g5.xlarge: the history has no price for it"
 
 
 def test_conditions_are_wanted_of_the_runs_about_each_point():
     points = [build_point(build_key(), run=20), build_point(build_key(CPU), run=30)]
     assert runs_around(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
-
-
-def test_unknown_conditions_are_no_cause_and_no_price():
-    (change,) = changes_of(build_point(build_key()), runs={})
-    assert change.causes == ()
-    assert change.usd_per_month is None
-    assert change.usd_reason == "no cost for g5.xlarge: the history has no price for it"
 
 
 def test_image_and_driver_that_both_changed_are_both_named_image_first():
@@ -104,28 +107,16 @@ def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
     assert [cause.name for cause in causes_of(before, after)] == named
 
 
-@pytest.mark.parametrize(
-    ("field", "before", "after", "shown"),
-    [
-        ("ami_id", ("ami-1",), ("ami-1", "ami-2"), ("ami-1", "ami-1, ami-2")),
-        ("gpu_application_clock_hz", (1.711e9,), (1.71e9,), ("1711 MHz", "1710 MHz")),
-    ],
-)
-def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz(
-    field, before, after, shown
-):
-    (cause,) = causes_of({field: before}, {field: after})
-    assert (cause.before, cause.after) == shown
-
-
-OLD, NEW = {"commit": ("8ab0c11",)}, {"commit": ("3f2a91c",), "branch": ("main",)}
+def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz():
+    (cause,) = causes_of({"ami_id": ("ami-1",)}, {"ami_id": ("ami-1", "ami-2")})
+    assert (cause.before, cause.after) == ("ami-1", "ami-1, ami-2")
+    clock = "gpu_application_clock_hz"
+    (cause,) = causes_of({clock: (1.711e9,)}, {clock: (1.71e9,)})
+    assert (cause.before, cause.after) == ("1711 MHz", "1710 MHz")
 
 
 def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause():
-    runs = {
-        (run_id(19), GPU): build_conditions(19, **OLD),
-        (run_id(20), GPU): build_conditions(20, **NEW),
-    }
+    runs = runs_with({"commit": ("8ab0c11",)}, {"commit": ("3f2a91c",), "branch": ("main",)})
     digest = "sha256:" + "9a" * 32
     (change,) = changes_of(build_point(build_key()), runs=runs)
     assert change.version_before == Version(commit="8ab0c11", image_digest=digest)
@@ -135,12 +126,11 @@ def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause()
     assert (dearer.version_before, dearer.version, dearer.causes) == (Version(), Version(), ())
 
 
-def test_runs_whose_conditions_are_unknown_have_no_versions():
-    (change,) = changes_of(build_point(build_key()), runs={})
-    assert change.version_before == change.version == Version()
-
-
-def test_a_commit_of_each_run_hides_no_new_driver_nearby():
+def test_a_cause_one_run_off_is_named_with_its_run_though_each_run_has_its_commit():
+    runs = runs_of(GPU, since=19, image_digest=NEW_IMAGE)
+    point = build_point(build_key(), run=20, near_run_ids=("run-18", "run-19"))
+    (change,) = changes_of(point, runs=runs)
+    assert [(cause.name, cause.run_id) for cause in change.causes] == [("image digest", "run-19")]
     runs = {
         (run_id(number), GPU): build_conditions(
             number, commit=(f"c{number}",), driver_version=("590.1" if number >= 21 else "580.95",)
@@ -154,32 +144,22 @@ def test_a_commit_of_each_run_hides_no_new_driver_nearby():
     ]
 
 
-def test_a_cause_one_run_off_is_named_with_its_run():
-    runs = runs_of(GPU, since=19, image_digest=NEW_IMAGE)
-    point = build_point(build_key(), run=20, near_run_ids=("run-18", "run-19"))
-    (change,) = changes_of(point, runs=runs)
-    assert [(cause.name, cause.run_id) for cause in change.causes] == [("image digest", "run-19")]
-
-
-def test_rows_of_another_implementation_are_told_by_row():
+@pytest.mark.parametrize(
+    ("versions", "threads", "told"),
+    [
+        (("4.10", "4.12"), (8, 8), [("implementation", "opencv 4.10", "opencv 4.12")]),
+        (("4.12", "4.12"), (2, 1), []),  # a job chooses its number of threads
+    ],
+)
+def test_rows_of_another_implementation_are_told_by_row(versions, threads, told):
     keys = sizes(CPU, "blur", 2)
     runs = {}
-    opencv = {"implementation_name": "opencv", "implementation_threads": 8}
-    for number, version in ((19, "4.10"), (20, "4.12")):
-        fields = opencv | {"implementation_version": version}
-        runs |= run_conditions([build_history_row(key, number, **fields) for key in keys])
+    for number, version, count in zip((19, 20), versions, threads, strict=True):
+        opencv = {"name": "opencv", "version": version, "threads": count}
+        code = {f"implementation_{name}": value for name, value in opencv.items()}
+        runs |= run_conditions([build_history_row(key, number, **code) for key in keys])
     (change,) = changes_of(*map(build_point, keys), runs=runs)
-    (cause,) = change.causes
-    assert cause.difference == ("implementation", "opencv 4.10", "opencv 4.12")
-
-
-def test_a_number_of_threads_that_a_job_chose_is_no_cause():
-    key, runs = build_key(), {}
-    for number, threads in ((19, 2), (20, 1)):
-        fields = {"implementation_name": "opencv", "implementation_threads": threads}
-        runs |= run_conditions([build_history_row(key, number, **fields)])
-    (change,) = changes_of(build_point(key), runs=runs)
-    assert change.causes == ()
+    assert [cause.difference for cause in change.causes] == told
 
 
 def test_a_workloads_sizes_belong_together_and_workloads_do_not():
@@ -226,7 +206,7 @@ def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
     assert len(changes_of(*first, *later)) == 2
 
 
-def test_targets_that_moved_together_with_one_new_image_are_one_change():
+def test_what_moved_on_several_targets_for_one_cause_is_one_change():
     targets = (GPU, "g6.xlarge", CPU)
     points = [
         build_point(key, 0.1 + n / 100) for of in targets for n, key in enumerate(workloads(4, of))
@@ -238,6 +218,14 @@ def test_targets_that_moved_together_with_one_new_image_are_one_change():
     assert [cause.name for cause in change.causes] == ["image digest"]
     assert change.points[0].change == pytest.approx(0.13)
     assert len(changes_of(*points, runs=runs_of(*targets))) == 3  # nothing in common but the run
+    # One workload alone is no environment.
+    targets = (CPU, "m5.2xlarge")
+    others = [build_key(target, f"w{n}") for target in targets for n in range(9)]
+    points = [build_point(build_key(target, "blur")) for target in targets]
+    measured = [*others, *(point.series for point in points)]
+    runs = runs_of(*targets, torch_version=("2.14.0",))
+    (change,) = changes_of(*points, runs=runs, measured=measured)
+    assert (change.environment, len(change.targets)) == (False, 2)
 
 
 def test_targets_of_two_images_that_share_new_code_name_the_code_once():
@@ -255,16 +243,6 @@ def test_targets_of_two_images_that_share_new_code_name_the_code_once():
         "image digest of c5.2xlarge",
         "image digest of g5.xlarge",
     ]
-
-
-def test_one_workload_slower_everywhere_for_one_cause_is_one_change():
-    targets = (CPU, "m5.2xlarge")
-    others = [build_key(target, f"w{n}") for target in targets for n in range(9)]
-    points = [build_point(build_key(target, "blur")) for target in targets]
-    measured = [*others, *(point.series for point in points)]
-    runs = runs_of(*targets, torch_version=("2.14.0",))
-    (change,) = changes_of(*points, runs=runs, measured=measured)
-    assert (change.environment, len(change.targets)) == (False, 2)
 
 
 def test_slower_faster_noisier_and_dearer_are_never_mixed():
@@ -372,11 +350,6 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
     assert change.fell_back == (GPU,)
 
 
-def thumbnails(parameters):
-    suite, name = "job-thumbnails", "thumbnails"
-    return build_key(suite=suite, workload=name, dtype="none", parameters=parameters)
-
-
 def test_an_own_jobs_image_is_said_once():
     """Its digest and its implementation, which is the same image, tell nothing more."""
     row = build_key()
@@ -393,19 +366,12 @@ def test_an_own_jobs_image_is_said_once():
     ]
 
 
-def test_all_rows_of_an_own_job_are_one_workload():
-    rows = list(map(thumbnails, ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)))
+def test_all_rows_of_an_own_job_are_one_workload_and_a_metric_has_no_part_in_the_dollars():
+    rows = [*(build_own_key(size=size) for size in (1, 2, 3)), RATE]
     (change,) = changes_of(*map(build_point, rows), measured=rows)
     assert not change.environment
     assert len(change.points) == 4
-
-
-def test_a_metric_has_no_part_in_the_dollars():
-    time, told = map(thumbnails, ('{"size":1}', TOLD))
-    (change,) = changes_of(build_point(time, 0.1), build_point(told, 0.5))
+    (change,) = changes_of(build_point(rows[0], 0.1), build_point(RATE, 0.5))
     assert change.usd_per_month == pytest.approx(730 * 1.006 * 0.1)
-    (alone,) = changes_of(build_point(told, 0.5))
-    assert (alone.usd_per_month, alone.usd_reason) == (
-        None,
-        "the cost of a metric is unknown",
-    )
+    (alone,) = changes_of(build_point(RATE, 0.5))
+    assert (alone.usd_per_month, alone.usd_reason) == (None, "the cost of a metric is unknown")

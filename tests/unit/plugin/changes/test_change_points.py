@@ -28,8 +28,10 @@ def test_a_clear_step_is_found_where_it_is_as_soon_as_the_runs_suffice(shift):
         assert (found.index, found.shown_after) == (20, 20 + LEAST_AFTER)
 
 
-def test_every_level_of_a_staircase_is_found():
+def test_every_level_of_a_staircase_is_found_whatever_the_level_of_the_logs():
     assert indexes(steps(0, 0.1, 0.2, 0.05)) == [20, 40, 60]
+    logs = steps(0, 0.1)
+    assert indexes(logs) == indexes(logs - 30) == indexes(logs + 600)
 
 
 def test_a_step_shows_once_it_has_the_runs_it_needs_on_both_sides():
@@ -46,16 +48,13 @@ def test_noise_alone_has_hardly_a_change(log_sd, count):
     assert sum(map(len, found)) <= 0.001 * 200 * count
 
 
-def test_lone_outliers_are_no_change_and_hide_none():
+def test_lone_outliers_and_jumps_between_two_values_are_no_change_and_hide_none():
     logs = steps(0, 0.1)
     logs[[5, 12, 24, 33]] += 0.4
     assert indexes(logs) == [20]
     logs = noise(60)
     logs[::9] += 0.4
     assert indexes(logs) == []
-
-
-def test_a_series_that_jumps_between_two_values_by_itself_has_no_change():
     rng = np.random.default_rng(4)
     assert indexes(noise(160) + np.where(rng.random(160) < 0.3, 0.08, 0)) == []
 
@@ -139,23 +138,18 @@ def test_a_drift_is_one_finding_that_says_how_fast():
     (found,) = search([logs])[0]
     assert found.drift == pytest.approx(0.001, rel=0.3)
     assert search([steps(0, 0.05, 0.1, runs=30)])[0][-1].drift is None
-
-
-def test_a_drift_without_noise_has_exactly_its_own_slope():
+    # Without noise it is exactly its own slope.
     logs = 0.001 * np.maximum(np.arange(60) - 30, 0)
     last, step = (Step(first, shift=0.01, start=0, base=0.0) for first in (39, 49))
     assert drift_of(logs, last, step, scale=0.01) == pytest.approx(0.001)
 
 
-def test_the_end_of_a_short_bump_is_found_as_fast_as_a_change():
+def test_a_step_after_a_wild_beginning_and_the_end_of_a_bump_are_found_as_fast_as_a_change():
     logs = np.r_[noise(30), 0.25 + noise(4, seed=1), noise(30, seed=2)]
     bump, end = search([logs])[0]
     assert (bump.index, bump.shown_after) == (30, 34)
     assert end.index == 34
     assert end.shown_after <= 40
-
-
-def test_a_wild_beginning_hides_no_step():
     wild = noise(12, seed=1, log_sd=0.3)
     (*_, found) = search([np.r_[wild, noise(30, seed=2), 0.26 + noise(20, seed=3)]])[0]
     assert found.index == 42
@@ -168,11 +162,6 @@ def test_a_prefix_finds_what_the_schedule_would_have_told_then():
     assert search([logs[: first.shown_after]])[0] == [first]
     assert search([logs[: first.shown_after - 1]])[0] == []
     assert second.shown_after <= logs.size
-
-
-def test_the_level_of_the_logs_does_not_matter():
-    logs = steps(0, 0.1)
-    assert indexes(logs) == indexes(logs - 30) == indexes(logs + 600)
 
 
 def test_no_series_and_short_histories_are_no_error():

@@ -47,11 +47,16 @@ def test_what_no_row_shows_by_itself_its_target_does():
     assert change.environment
 
 
-def test_rows_that_did_not_move_with_it_are_left_out():
+def test_rows_that_did_not_move_with_it_or_are_another_targets_are_left_out():
     points = detect_changes(rows_of(shifts=[0.06] * 8 + [0.0] * 4, log_sd=0.02))
 
     moved = {key.row for key in sizes("g5.xlarge", "matmul", 12)[:8]}
     assert moved == {point.series.row for point in points}
+
+    points = detect_changes(
+        rows_of(shifts=[0.04] * ROWS) + rows_of("c5.2xlarge", shifts=[0.0] * ROWS)
+    )
+    assert {point.series.target for point in points} == {"g5.xlarge"}
 
 
 def test_a_row_that_shows_it_alone_keeps_its_own_change():
@@ -66,14 +71,6 @@ def test_a_row_that_shows_it_alone_keeps_its_own_change():
 @pytest.mark.parametrize("shifts", [[0.0] * ROWS, [0.5] + [0.0] * (ROWS - 1)])
 def test_one_row_or_none_is_no_common_shift(shifts):
     assert not any(point.common for point in detect_changes(rows_of(shifts=shifts)))
-
-
-def test_another_targets_rows_did_not_move():
-    points = detect_changes(
-        rows_of(shifts=[0.04] * ROWS) + rows_of("c5.2xlarge", shifts=[0.0] * ROWS)
-    )
-
-    assert {point.series.target for point in points} == {"g5.xlarge"}
 
 
 def test_it_is_the_median_over_the_rows_of_how_far_each_is_off_its_own():
@@ -114,7 +111,7 @@ def line_of(*levels):
     return timeline(build_history(build_key(), np.exp(logs)))
 
 
-def test_a_rows_own_change_that_begins_late_is_the_same_one():
+def test_a_rows_own_change_that_begins_late_is_the_same_one_and_a_second_one_stays():
     line = line_of((20, 0), (10, 0.05))
     shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
 
@@ -124,13 +121,9 @@ def test_a_rows_own_change_that_begins_late_is_the_same_one():
     assert with_common([], line, [shift._replace(log_shift=0.2)]) == []
     assert with_common([], line, [shift._replace(log_shift=-0.05)]) == []
 
-
-def test_a_second_change_of_a_row_on_the_common_level_stays():
     line = line_of((20, 0), (15, 0.05), (10, 0.4))
     shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
-
     found = with_common([LevelChange(35, 40)], line, [shift])
-
     assert found == [LevelChange(20, 35, common=True), LevelChange(35, 40)]
 
 
@@ -161,18 +154,15 @@ def part(row, runs):
     )
 
 
-def test_rows_of_disjoint_runs_have_nothing_in_common():
-    rows = rows_of(shifts=[0.0] * 3, count=24)
-    rows = [part(row, slice(8 * number, 8 * number + 8)) for number, row in enumerate(rows)]
-
-    assert detect_changes(rows) == []
-
-
-def test_few_rows_or_few_runs_have_nothing_in_common():
+def test_few_rows_few_runs_or_disjoint_runs_have_nothing_in_common():
     rows = rows_of(shifts=[0.04] * (FEWEST_ROWS - 1))
     young = rows_of(shifts=[0.0] * ROWS, count=6)
 
     assert common_series(rows) == common_series(young) == common_series([]) == []
+
+    rows = rows_of(shifts=[0.0] * 3, count=24)
+    rows = [part(row, slice(8 * number, 8 * number + 8)) for number, row in enumerate(rows)]
+    assert detect_changes(rows) == []
 
 
 def test_runs_that_measured_few_of_the_rows_do_not_count():

@@ -52,18 +52,15 @@ def test_a_step_either_way_is_one_change_at_its_first_run(factor, kind):
     assert point.p_value < 1e-6
 
 
-def test_the_runs_near_a_change_are_those_a_later_look_may_place_it_at():
-    (point,) = changes_of(stepped())
-    assert point.near_run_ids == tuple(run_id(number) for number in range(17, 24))
-    (late,) = changes_of(stepped(after=5))
-    assert late.near_run_ids[-1] == "run-23"
-
-
-def test_a_step_and_its_end_are_two_changes():
+def test_a_step_and_its_end_are_two_changes_each_of_the_runs_a_later_look_may_place_it_at():
     there, back = changes_of(np.r_[stepped(after=12), noisy(12, seed=1)])
     assert (there.kind, back.kind) == ("slower", "faster")
     assert back.first_run_id == "run-32"
     assert there.after.runs == 12
+    (point,) = changes_of(stepped())
+    assert point.near_run_ids == tuple(run_id(number) for number in range(17, 24))
+    (late,) = changes_of(stepped(after=5))
+    assert late.near_run_ids[-1] == "run-23"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +114,7 @@ def test_a_calibration_that_knows_more_noise_asks_for_more():
 # Many series
 
 
-def test_a_change_is_found_among_many_quiet_series():
+def test_a_change_is_found_among_many_quiet_series_though_not_all_that_would_stand_alone():
     quiet = [
         build_history(build_key(parameters=f'{{"size":{size}}}'), noisy(40, seed=size))
         for size in range(300)
@@ -125,9 +122,6 @@ def test_a_change_is_found_among_many_quiet_series():
     changed = build_history(build_key("c5.2xlarge"), stepped(before=28))
     (found,) = detect_changes([*quiet, changed])
     assert found.series == changed.key
-
-
-def test_what_would_stand_alone_does_not_among_a_thousand():
     assert controlled_false_discoveries([0.01], 1, 0.05).tolist() == [True]
     assert controlled_false_discoveries([0.01], 1000, 0.05).tolist() == [False]
     assert controlled_false_discoveries([1e-5, 0.01], 1000, 0.05).tolist() == [True, False]
@@ -244,22 +238,16 @@ def test_the_histories_given_stay_as_they_were():
 # The figures of a change
 
 
-def test_a_level_of_one_run_has_no_spread():
+def test_a_level_has_a_spread_and_a_p_value_is_the_smaller_the_surer():
     assert level(np.log([0.5]), 1).spread is None
     found = level(np.log([0.9, 1.0, 1.1]), 3)
     assert found.median == pytest.approx(1)
     assert found.spread == pytest.approx(0.15, abs=0.02)
-
-
-def test_a_p_value_is_the_smaller_the_surer_and_never_above_one():
     logs = 0.01 * np.random.default_rng(0).standard_normal(30)
     same, small, large = (p_value(logs[:20], logs[20:] + shift) for shift in (0, 0.02, 0.1))
     assert large < small < same <= 1
     assert p_value(logs[:1], logs[1:2]) == 1
     assert p_value(np.zeros(5), np.full(5, 0.1)) < 1e-6
-
-
-def test_one_outlier_hardly_moves_a_p_value():
     logs = 0.01 * np.random.default_rng(0).standard_normal(40)
     after = logs[20:] + 0.05
     wild = after.copy()
@@ -273,11 +261,8 @@ def test_one_outlier_hardly_moves_a_p_value():
 # The contract of those who judge detectors
 
 
-def test_figures_that_have_no_logs_are_refused_by_their_range():
-    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: use figures above 0"):
-        detect([-1.0, -2.0])
-
-
-def test_bare_numbers_in_and_indexes_out():
+def test_bare_numbers_above_0_in_and_indexes_out():
     (index,) = detect([value * 1e6 for value in stepped()])
     assert (index, type(index)) == (20, int)
+    with pytest.raises(ValueError, match=r"the figures range from -2 to -1: use figures above 0"):
+        detect([-1.0, -2.0])

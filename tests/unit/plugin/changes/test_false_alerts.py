@@ -30,8 +30,5 @@ def test_few_series_need_the_least_evidence_and_many_need_more():
     assert evidence_of(100, 100 * promised) == EVIDENCE
     assert evidence_of(100, 1000 * promised) == EVIDENCE
 
-
-def test_a_metrics_series_are_judged_together():
     many = [build_history(build_key(parameters=f'{{"n":{n}}}'), noisy(40)) for n in range(3)]
-
-    assert evidence_needed(many, 0.01) == evidence_of(90, 0.01)
+    assert evidence_needed(many, 0.01) == evidence_of(90, 0.01)  # judged together

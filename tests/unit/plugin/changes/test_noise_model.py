@@ -22,11 +22,10 @@ def normal(count, log_sd=0.02, seed=0):
     return log_sd * np.random.default_rng(seed).standard_normal(count)
 
 
-def evidence(noise, *logs, shift=None):
-    """Log likelihood ratio of a shift, by default that of the logs' median."""
+def evidence(noise, *logs):
+    """Log likelihood ratio of a shift, that of the logs' median."""
     later = (np.array(logs) - noise.center[0])[None, :]
-    size = np.median(later) if shift is None else shift
-    return float(np.sum(noise.log_density(later - size) - noise.log_density(later)))
+    return float(np.sum(noise.log_density(later - np.median(later)) - noise.log_density(later)))
 
 
 def tail(noise, log_value):
@@ -41,12 +40,9 @@ def test_many_runs_show_their_own_level_and_noise(log_sd):
     assert noise.log_sd[0] == pytest.approx(log_sd, rel=0.35)
 
 
-def test_a_single_run_is_expected_to_scatter_as_others_do():
+def test_a_single_run_scatters_as_others_do_and_equal_runs_prove_little_noise():
     assert density([1.0]).log_sd[0] == pytest.approx(EXPECTED_LOG_SD)
     assert density([1.0], prior=Prior(0.07, 5)).log_sd[0] == pytest.approx(0.07)
-
-
-def test_equal_runs_prove_little_noise_and_never_none():
     assert LEAST_LOG_SD <= density([1.0] * 60).log_sd[0] < EXPECTED_LOG_SD / 2
     noise = density([1.0] * 60, prior=Prior(0.0, 1))
     assert (noise.log_sd[0], noise.scale[0]) == (LEAST_LOG_SD, LEAST_LOG_SD) == (0.004, 0.004)
@@ -85,17 +81,16 @@ def test_a_tail_falls_with_the_value_and_is_near_the_normal_ones():
     assert tail(noise, 50.0) > 0  # nothing is impossible
 
 
-def test_evidence_grows_with_the_runs_that_agree_and_their_distance():
+def test_evidence_grows_with_the_runs_that_agree_their_distance_and_the_window():
     noise = density(normal(60))
     assert evidence(noise, 0.1) < evidence(noise, 0.1, 0.1) < evidence(noise, 0.1, 0.1, 0.1)
     assert evidence(noise, *[0.04] * 4) < evidence(noise, *[0.08] * 4)
+    long, short = normal(60), normal(60)[:9]
+    assert evidence(density(short), *[0.1] * 6) < evidence(density(long), *[0.1] * 6)
 
 
-def test_runs_within_the_noise_are_no_evidence():
+def test_runs_within_the_noise_and_one_wild_run_are_no_evidence():
     assert evidence(density(normal(60)), *normal(8, seed=9)) < 2
-
-
-def test_one_wild_run_weighs_no_more_than_a_slow_one():
     noise = density(normal(60))
     assert evidence(noise, 20.0, 0.0, 0.0, 0.0, 0.0) < 2
 
@@ -106,8 +101,3 @@ def test_a_value_that_the_window_has_seen_is_no_news():
         density(normal(40, 0.01)), 0.08, 0.08
     )
     assert tail(density(two_speeds), 0.08) > 0.1
-
-
-def test_a_short_window_makes_less_of_the_same_runs():
-    long, short = normal(60), normal(60)[:9]
-    assert evidence(density(short), *[0.1] * 6) < evidence(density(long), *[0.1] * 6)

@@ -6,26 +6,19 @@ from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.change_records import ChangesSection
+from tests.builders.pairs import SIZES
+from tests.builders.pairs import at_sizes as jobs
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
     build_job,
+    build_repeats,
     build_row,
-    build_rows,
     build_run,
     noisy,
 )
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"  # at 1.006 and 0.34 USD an hour
-SIZES = (100, 200, 400, 800)
-
-
-def jobs(target, *seconds, repeats=6, workload="matmul", **fields):
-    medians = {(workload, "size", size): one for size, one in zip(SIZES, seconds, strict=False)}
-    return [
-        build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
-        for repeat in range(1, repeats + 1)
-    ]
 
 
 def asked(report):
@@ -40,31 +33,19 @@ def report_on(*of_targets, **fields):
 
 
 @pytest.mark.parametrize(
-    ("gpu", "cpu", "verdict", "sentence"),
+    ("cpu", "verdict", "cheaper", "dearer"),
     [
-        (
-            [1.0, 1.0],
-            [4.0, 5.0],
-            "Yes",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 2, dearer in 0.",
-        ),
-        (
-            [1.0, 1.0],
-            [2.0, 2.0],
-            "No, not in dollars",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 0, dearer in 2.",
-        ),
-        (
-            [1.0, 1.0],
-            [2.0, 5.0],
-            "It depends",
-            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 1, dearer in 1.",
-        ),
+        ([4.0, 5.0], "Yes", 2, 0),
+        ([2.0, 2.0], "No, not in dollars", 0, 2),
+        ([2.0, 5.0], "It depends", 1, 1),
     ],
 )
-def test_the_word_is_by_dollars_and_the_sentence_counts_both(gpu, cpu, verdict, sentence):
-    report = report_on(jobs(GPU, *gpu), jobs(CPU, *cpu))
+def test_the_word_is_by_dollars_and_the_sentence_counts_both(cpu, verdict, cheaper, dearer):
+    report = report_on(jobs(GPU, 1.0, 1.0), jobs(CPU, *cpu))
     answer, _ = asked(report)
+    sentence = (
+        f"Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in {cheaper}, dearer in {dearer}."
+    )
     assert (answer.verdict, answer.sentence, answer.cautions) == (verdict, sentence, [])
     assert f"Does the GPU pay off? {verdict}. {sentence}" in terminal(report)
 
@@ -110,12 +91,7 @@ def test_a_cell_says_in_words_what_its_colour_says():
         }
         for side in (0, 1)
     ]
-    report = report_on(
-        *(
-            [build_job(target, build_rows(of, seed=n), repeat=n) for n in range(1, 7)]
-            for target, of in zip((GPU, CPU), medians, strict=True)
-        )
-    )
+    report = report_on(*map(build_repeats, (GPU, CPU), medians))
     _, story = asked(report)
     matrix = story.matrices[0]
     cells = {workload: cell for workload, (cell,) in matrix.rows}
@@ -134,21 +110,17 @@ def test_a_cell_says_in_words_what_its_colour_says():
 
 
 def test_ratios_of_gpus_beside_each_other_share_their_last_digit():
-    noisy_gpu = [
-        build_job("g6.xlarge", [build_row(noisy(1.05, spread=0.1, seed=n))], repeat=n)
-        for n in range(1, 7)
-    ]
-    one_size = [
-        build_job(target, [build_row(noisy(seconds, spread=0.001, seed=n))], repeat=n)
-        for target, seconds in ((GPU, 1.0), (CPU, 2.04))
-        for n in range(1, 7)
-    ]
-    _, story = asked(report_on(one_size, noisy_gpu))
+    def noisily(target, seconds, spread=0.001):
+        rows = [build_row(noisy(seconds, spread=spread, seed=n)) for n in range(1, 7)]
+        return [build_job(target, [row], repeat=n) for n, row in enumerate(rows, start=1)]
+
+    gpus = noisily(GPU, 1.0), noisily("g6.xlarge", 1.05, spread=0.1)
+    _, story = asked(report_on(*gpus, noisily(CPU, 2.04)))
     ((_, cells),) = story.matrices[0].rows
     assert [len(cell.ratio.partition("×")[0]) for cell in cells] == [5, 5]  # 2.039 and 1.943
 
 
-def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
+def test_a_laptop_measured_no_gpu_and_one_side_alone_is_no_answer(report_of_laptop):
     answer, story = asked(report_of_laptop)
     assert (answer.verdict, answer.cautions, story.matrices) == ("Not known", [], [])
     on_cpu = "No GPU was measured: all jobs ran on a CPU. Run it on a machine with a GPU."
@@ -156,9 +128,6 @@ def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
     first, *_, cost = answer_lines(first_screen(report_of_laptop))
     assert first == f"Does the GPU pay off? Not known. {on_cpu}"
     assert cost == "What did it cost? No cost in dollars: the jobs ran on a machine outside EC2."
-
-
-def test_one_side_alone_is_no_answer():
     answer, _ = asked(report_on(jobs(GPU, 1.0)))
     assert answer.verdict == "Not known"
     compared = "No GPU target was compared with a CPU target. Run it on at least one of each."

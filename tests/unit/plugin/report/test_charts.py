@@ -10,6 +10,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report.log_axis import log_ticks
 from batchmark.report.size_charts import MOST_CHARTS, Point, SizeChart, size_charts
+from tests.builders.pairs import at_sizes
 from tests.builders.reports import render_html
 from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
 
@@ -32,7 +33,7 @@ def texts(svg):
     return [html.unescape(text) for text in re.findall(r"<text [^>]*>([^<]*)</text>", svg)]
 
 
-def test_the_axis_is_the_one_with_the_most_sizes_and_the_others_make_charts():
+def test_the_axis_is_the_one_with_the_most_sizes_and_gpu_targets_come_first():
     grid = [{"size": size, "batch": batch} for size in (64, 128, 256) for batch in (1, 2)]
     charts = charts_of(*grid)
     assert [(chart.title, chart.axis, chart.sizes) for chart in charts] == [
@@ -42,6 +43,9 @@ def test_the_axis_is_the_one_with_the_most_sizes_and_the_others_make_charts():
     shown = texts(charts[0].svg())
     assert {"64", "128", "256", "size", "time", GPU, CPU} <= set(shown)
     assert [text for text in shown if re.fullmatch(r"\d+ ms", text)]
+    targets = (CPU, "c5.9xlarge", GPU, "g6.xlarge")
+    (chart,) = charts_of({"size": 1}, {"size": 2}, targets=targets)
+    assert list(chart.targets) == [GPU, "g6.xlarge", CPU, "c5.9xlarge"]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +74,7 @@ def test_the_decades_stand_among_a_charts_labels():
     ]
 
 
-def test_gpu_targets_come_first_and_each_target_stands_once():
-    targets = (CPU, "c5.9xlarge", GPU, "g6.xlarge")
-    (chart,) = charts_of({"size": 1}, {"size": 2}, targets=targets)
-    assert list(chart.targets) == [GPU, "g6.xlarge", CPU, "c5.9xlarge"]
-
-
-def test_the_table_behind_it_has_the_same_medians():
+def test_points_tell_their_figures_and_the_table_behind_has_the_same():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
     points = [of[1000.0] for of in chart.targets.values()]
     size, cells = next(chart.rows)
@@ -86,6 +84,8 @@ def test_the_table_behind_it_has_the_same_medians():
         "first call " + formatting.seconds(points[0].cold_seconds)
     ] * 2
     assert all("per million calls" in cell.usd for cell in cells)
+    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
+    assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
 
 
 def test_it_can_be_drawn_in_dollars_where_there_are_prices():
@@ -117,42 +117,18 @@ def test_first_calls_are_drawn_beside_warm_ones():
 
 
 def test_a_crossover_is_marked_with_who_stays_ahead():
-    medians = {
-        GPU: {1000: 0.02, 2000: 0.021, 4000: 0.022},
-        CPU: {1000: 0.002, 2000: 0.02, 4000: 0.2},
-    }
-    jobs = [
-        build_job(
-            target,
-            [
-                build_row(noisy(seconds, seed=n), parameters={"size": size})
-                for size, seconds in of.items()
-            ],
-            repeat=n,
-        )
-        for target, of in medians.items()
-        for n in range(1, 7)
-    ]
+    jobs = [*at_sizes(GPU, 0.02, 0.021, 0.022), *at_sizes(CPU, 0.002, 0.02, 0.2)]
     (chart,) = size_charts(compare(build_run(*jobs), PRICES).pairs)
     ((size, text),) = chart.crossovers["time"]
-    assert 1000 < size < 4000
+    assert 100 < size < 400
     assert text.startswith(f"{GPU} from ")
     assert text in texts(chart.svg())
 
 
-def test_a_point_tells_its_figures_where_one_points_at_it():
-    (chart,) = charts_of({"size": 1000}, {"size": 2000})
-    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
-    assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
-
-
-def test_what_has_one_size_or_none_has_no_chart():
+def test_what_has_one_size_or_none_has_no_chart_and_a_page_has_only_so_many():
     assert charts_of({"size": 64}) == []
     assert charts_of({"kind": "a"}, {"kind": "b"}) == []
     assert charts_of({"size": 0}, {"size": 64}) == []
-
-
-def test_a_page_has_only_so_many():
     kinds = range(MOST_CHARTS + 1)
     grid = [{"size": size, "kind": f"the {kind}."} for kind in kinds for size in (64, 128)]
     assert len(charts_of(*grid)) == MOST_CHARTS

@@ -17,9 +17,9 @@ TRACEBACK = (
 )
 
 
-def failed(target, lines=TRACEBACK, *, how=HOW, **fields):
+def failed(target, lines=TRACEBACK, **fields):
     job = build_job(target, [], **fields)
-    return job.model_copy(update={"ending": Ending.of(how, lines), "failure": how})
+    return job.model_copy(update={"ending": Ending.of(HOW, lines), "failure": HOW})
 
 
 def not_run(target, repeat):
@@ -50,13 +50,10 @@ def test_what_failed_otherwise_stands_apart_and_the_commonest_is_first():
     many = terminal(report(*(failed("g5.xlarge", [str(n)], repeat=n) for n in range(1, 9))))
     assert many.count("1 job on g5.xlarge failed") == failures.MOST_KINDS
     assert "3 more kinds of failure: see their logs." in many
-
-
-def test_a_run_in_which_nothing_failed_says_nothing_of_it():
     assert "What failed" not in render_html(report(build_job("g5.xlarge", [])))
 
 
-def test_what_was_not_run_is_told_once_and_costs_nothing():
+def test_what_was_not_run_is_told_once_and_costs_nothing_and_lost_jobs_keep_their_costs():
     lost = [not_run(target, n) for target in ("g5.xlarge", "c5.2xlarge") for n in (2, 3)]
     found = report(failed("g5.xlarge"), failed("c5.2xlarge"), lost=lost)
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found, 400)):
@@ -64,9 +61,6 @@ def test_what_was_not_run_is_told_once_and_costs_nothing():
         assert shown.count(text) == 1
         assert "Lost jobs" not in shown
     assert len(found.cost.jobs) == 2
-
-
-def test_lost_jobs_keep_their_own_costs_beside_those_that_were_not_run():
     gone = build_lost("g5.xlarge", "the log is gone").model_copy(update={"seconds": 7.0})
     text = terminal(report(failed("c5.2xlarge"), lost=[not_run("c5.2xlarge", 2), gone]), 300)
     assert [line for line in text.splitlines() if "the log is gone" in line and "7.00 s" in line]
@@ -87,16 +81,13 @@ def test_a_log_neither_steers_a_terminal_nor_adds_to_a_page(line):
     assert all(one.isprintable() for one in told.split("\n"))
 
 
-def test_a_log_is_told_without_its_colours():
-    ending = Ending.of(HOW, ["\x1b[1;31mboom\x1b[0m\tat once\x1b[2K"])
-    assert ending.last_lines == ("boom    at once",)
-
-
-def test_of_a_log_without_end_a_few_short_lines_are_kept():
+def test_of_a_log_without_end_a_few_short_lines_are_kept_without_colours():
     ending = Ending.of(HOW, [str(n) * 10_000 for n in range(100)])
     assert len(ending.last_lines) == MOST_LINES
     assert {len(line) for line in ending.last_lines} == {LINE_CHARACTERS}
     assert ending.last_lines[-1].startswith("99")
+    coloured = Ending.of(HOW, ["\x1b[1;31mboom\x1b[0m\tat once\x1b[2K"])
+    assert coloured.last_lines == ("boom    at once",)
 
 
 def test_a_message_has_the_last_lines_of_the_commonest_failure_alone():

@@ -29,15 +29,11 @@ def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, repo
 
 def test_a_job_in_two_pairs_is_paid_once():
     cpu = build_job("c5.2xlarge", [build_row((1.0,))], batch_seconds=3600.0)
-    gpus = [
-        build_job(
-            name,
-            [build_row((0.1,))],
-            batch_seconds=3600.0,
-            environment=GPU_ENVIRONMENT.model_copy(update={"instance_type": name}),
-        )
-        for name in ("g5.xlarge", "g6.xlarge")
-    ]
+    gpus = []
+    for name in ("g5.xlarge", "g6.xlarge"):
+        own = GPU_ENVIRONMENT.model_copy(update={"instance_type": name})
+        rows = [build_row((0.1,))]
+        gpus.append(build_job(name, rows, batch_seconds=3600.0, environment=own))
     report = report_of(build_run(cpu, *gpus))
     assert len(report.pairs) == 2
     assert report.cost.usd == pytest.approx(0.34 + 1.006 + 0.8048)

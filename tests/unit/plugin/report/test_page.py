@@ -12,6 +12,7 @@ from batchmark.core.prices import SpotPrice
 from batchmark.report import words
 from batchmark.report.model import render_json
 from batchmark_job.result.document import Device, parse_document
+from tests.builders.pairs import two_jobs
 from tests.builders.reports import NOON, NOTICE, Page, render_html, report_of, terminal
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
@@ -39,30 +40,16 @@ SPOT_PRICES = PRICES.model_copy(
 
 def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_bought():
     """The GPU's job on Spot, two of the CPU's on Spot and one On-Demand after two reclaims."""
-    zone = "us-east-1a"
-    gpu, cpu = (
-        one.model_copy(update={"availability_zone": zone})
-        for one in (GPU_ENVIRONMENT, CPU_ENVIRONMENT)
-    )
-    spot = {"purchase_option": "spot", "batch_seconds": 1800.0}
-    report = report_of(
-        build_run(
-            build_job("g5.xlarge", [build_row((0.1,) * 8)], environment=gpu, **spot),
-            *(
-                build_job("c5.2xlarge", [build_row((1.0,) * 8)], repeat=n, environment=cpu, **spot)
-                for n in (1, 2)
-            ),
-            build_job(
-                "c5.2xlarge",
-                [build_row((1.0,) * 8)],
-                repeat=3,
-                purchase_option="on_demand",
-                batch_seconds=1800.0,
-                earlier_seconds=900.0,
-            ),
-        ),
-        prices=SPOT_PRICES,
-    )
+
+    def job(environment, repeat=1, option="spot", **fields):
+        here = environment.model_copy(update={"availability_zone": "us-east-1a"})
+        rows = [build_row((0.1 if here.gpu_count else 1.0,) * 8)]
+        bought = {"purchase_option": option, "batch_seconds": 1800.0, **fields}
+        return build_job(here.instance_type, rows, environment=here, repeat=repeat, **bought)
+
+    cpu = [job(CPU_ENVIRONMENT, repeat=n) for n in (1, 2)]
+    cpu.append(job(CPU_ENVIRONMENT, repeat=3, option="on_demand", earlier_seconds=900.0))
+    report = report_of(build_run(job(GPU_ENVIRONMENT), *cpu), prices=SPOT_PRICES)
     (pair,) = report.pairs
     assert pair.rows[0].efficiency.estimate.value == pytest.approx(10 * 0.34 / 1.006)
     assert pair.rows[0].cpu_usd_per_million_calls.value == pytest.approx(1e6 / 3600 * 0.34)
@@ -90,15 +77,12 @@ def test_prices_of_another_month_are_called_stale(run_of_gpu):
     assert "These prices are" not in render_html(report_of(run_of_gpu))
 
 
-def test_the_fallback_is_said_before_anything_else(report_of_laptop, report_of_gpu):
+def test_the_fallback_is_said_first_and_no_figure_is_called_a_gpus(report_of_laptop, report_of_gpu):
     assert terminal(report_of_laptop).splitlines()[0] == NOTICE
     assert Page(render_html(report_of_laptop)).texts[0] == NOTICE
     assert "ran on the CPU" in terminal(report_of_laptop, width=80)
     for text in (terminal(report_of_gpu), render_html(report_of_gpu), render_json(report_of_gpu)):
         assert "ran on the CPU" not in text
-
-
-def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
     page = Page(render_html(report_of_laptop))
     headings = [
         attributes["data-label"]
@@ -111,13 +95,19 @@ def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
     assert not any("faster" in name for name in chart_cells)
 
 
-def test_the_page_is_self_contained_and_accessible(report_of_gpu):
+def test_the_page_is_self_contained_accessible_and_named_by_suite_and_targets(report_of_gpu):
     html = render_html(report_of_gpu)
     page = Page(html)
     page.check()
     assert page.attributes("html") == [{"lang": "en"}]
     assert "prefers-color-scheme: dark" in html
     assert page.attributes("meta")[1]["content"].startswith("width=device-width")
+    heading = f"{report_of_gpu.pairs[0].suite}: g5.xlarge against c5.2xlarge"
+    at = report_of_gpu.when
+    assert f"<title>Batchmark: {heading}, {at}</title>" in html
+    assert f"<h1>{heading}</h1>" in html
+    suite = f"suite {report_of_gpu.pairs[0].suite}"
+    assert f"report of {suite}, {at}, scheduled. Run id: {report_of_gpu.run_id}." in html
 
 
 def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gpu):
@@ -171,7 +161,8 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
 
 
 def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
-    texts = " ".join(Page(render_html(report_of_full)).texts)
+    html = render_html(report_of_full)
+    texts = " ".join(Page(html).texts)
     small, row, *_ = report_of_full.pairs[0].rows
     flops = 2 * 5000**3
     for expected in (
@@ -196,16 +187,9 @@ def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
         "one call: no interval, as it takes 6 jobs and there are 3",
     ):
         assert expected in texts, expected
-
-
-def test_title_and_heading_name_suite_and_targets(report_of_gpu):
-    html = render_html(report_of_gpu)
-    heading = f"{report_of_gpu.pairs[0].suite}: g5.xlarge against c5.2xlarge"
-    at = report_of_gpu.when
-    assert f"<title>Batchmark: {heading}, {at}</title>" in html
-    assert f"<h1>{heading}</h1>" in html
-    suite = f"suite {report_of_gpu.pairs[0].suite}"
-    assert f"report of {suite}, {at}, scheduled. Run id: {report_of_gpu.run_id}." in html
+    # Rivals are folded, and named for screen readers.
+    assert html.count("<details>\n<summary>Rivals<") == 2 * 7
+    assert "<details open" not in html
 
 
 def test_what_is_known_of_the_figures_is_folded_while_there_is_no_verdict(
@@ -225,29 +209,12 @@ def test_machines_have_no_rows_without_a_value(report_of_gpu):
     assert "(&#39;" not in table
 
 
-def test_rivals_are_folded_and_named_for_screen_readers(report_of_full):
-    html = render_html(report_of_full)
-    assert html.count("<details>\n<summary>Rivals<") == 2 * 7
-    assert "<details open" not in html
-
-
-def test_crossovers_are_the_same_on_page_and_terminal(report_of_full):
-    (pair,) = report_of_full.pairs
-    matmul = pair.crossovers[0]
-    assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
-    assert matmul.warm_seconds.outcome == "gpu_ahead"
-    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
-    for text in texts:
+def test_crossovers_and_cold_starts_are_the_same_on_page_and_terminal(report_of_full):
+    gpu, _ = report_of_full.pairs[0].cold_starts
+    for text in (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full)):
         assert "none: g5.xlarge is already ahead at the smallest size and stays ahead" in text
         assert "matmul, float32" in text
         assert "size 1000, 5000, 10000" in text
-
-
-def test_the_cold_start_is_the_same_on_page_and_terminal(report_of_full):
-    gpu, cpu = report_of_full.pairs[0].cold_starts
-    assert [start.target for start in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
-    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
-    for text in texts:
         for step in gpu.steps:
             assert f"{step.name} {formatting.seconds(step.seconds)}" in text
         assert formatting.usd(gpu.usd) in text
@@ -274,7 +241,7 @@ def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():
         build_row(noisy(median, spread=0.3), parameters={"size": size})
         for size, median in ((1000, 0.01), (2000, 0.08))
     ]
-    report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
+    report = report_of(build_run(*two_jobs(rows, rows)))
     html = render_html(report)
     assert html.count("wide spread, with the middle half") == 4
     assert html.count("2 to read with care") == 2
@@ -352,45 +319,37 @@ def test_hostile_strings_stay_text():
     ],
 )
 def test_only_web_addresses_and_files_beside_the_page_are_links(address, is_link):
-    gpu = build_job("g5.xlarge", [build_row((0.1,))], log_url=address, log_stream="THE STREAM")
-    cpu = build_job("c5.2xlarge", [build_row((0.1,))])
-    html = render_html(report_of(build_run(gpu, cpu)))
+    rows = [build_row((0.1,))]
+    jobs = two_jobs(rows, rows, log_url=address, log_stream="THE STREAM")
+    html = render_html(report_of(build_run(*jobs)))
     assert bool(re.search(r"<a [^>]*>[^<]*THE STREAM</a>", html)) is is_link
-
-
-def test_a_refused_pair_says_why_and_shows_no_figure():
-    rows = [build_row(noisy(0.1))]
-    other = build_job("g5.xlarge", rows, repeat=2)
-    changed = other.document.environment.model_copy(update={"gpu_model": "Tesla T4"})
-    other = build_job("g5.xlarge", rows, repeat=2, environment=changed)
-    report = report_of(
-        build_run(build_job("g5.xlarge", rows), other, build_job("c5.2xlarge", rows))
-    )
-    for text in (" ".join(Page(render_html(report)).texts), terminal(report)):
-        assert "Not compared: the 2 jobs of g5.xlarge ran in different environments" in text
-        assert "100 ms" not in text
 
 
 def test_why_there_is_no_interval_is_said_once_for_all_rows():
     few = [build_row((0.1,) * size, parameters={"size": size}) for size in (1, 2)]
-    jobs = [build_job(name, few) for name in ("g5.xlarge", "c5.2xlarge")]
-    html = render_html(report_of(build_run(*jobs)))
+    html = render_html(report_of(build_run(*two_jobs(few, few))))
     assert html.count("A median of fewer than 6 samples has no interval.") == 1
     assert html.count('<span class="small">no interval</span>') == 4
     assert "not known yet</span>" in html
 
 
-def test_an_empty_run_still_makes_a_report():
+def test_an_empty_run_or_a_refused_pair_still_makes_a_report_without_figures():
     report = report_of(build_run())
     assert "Nothing to compare" in Page(render_html(report)).texts[0]
     assert terminal(report).startswith("Nothing to compare")
     assert report.cost.usd is None
+    rows = [build_row(noisy(0.1))]
+    changed = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "Tesla T4"})
+    other = build_job("g5.xlarge", rows, repeat=2, environment=changed)
+    report = report_of(build_run(other, *two_jobs(rows, rows)))
+    for text in (" ".join(Page(render_html(report)).texts), terminal(report)):
+        assert "Not compared: the 2 jobs of g5.xlarge ran in different environments" in text
+        assert "100 ms" not in text
 
 
 @pytest.mark.parametrize("show", [render_html, terminal])
 def test_the_sides_of_a_row_share_their_last_digit(show):
-    gpu = build_job("g5.xlarge", [build_row((1.899, 1.9, 1.901) * 4)])
-    cpu = build_job("c5.2xlarge", [build_row((1.0, 2.04, 3.1) * 4)])
-    told = show(report_of(build_run(gpu, cpu)))
+    sides = [build_row((1.899, 1.9, 1.901) * 4)], [build_row((1.0, 2.04, 3.1) * 4)]
+    told = show(report_of(build_run(*two_jobs(*sides))))
     assert "1.900 s" in told
     assert "2.040 s" in told

@@ -40,15 +40,12 @@ def test_every_document_is_read_and_stands_in_the_folder_s_list(path):
     assert f"| `{path.name}` |" in (FOLDER / "README.md").read_text()
 
 
-def test_a_row_that_never_settled_is_not_compared_and_the_others_are(report):
+def test_a_row_that_never_settled_is_not_compared_and_no_other_is_an_ec2_instances(report):
     (pair,) = report.pairs
     assert len(pair.rows) == 25
     assert all(row.speedup for row in pair.rows)
     ((workload, parameters),) = [(row.workload, row.parameters) for row in pair.uncompared]
     assert (workload, parameters) == ("cnn_training_step", {"batch": 2})
-
-
-def test_it_is_no_ec2_instance_s_figure(report):
     for said in (terminal(report), render_html(report)):
         assert "a machine outside EC2" in said
         assert "NVIDIA H200" in said

@@ -17,9 +17,19 @@ from batchmark.report.site.runs import RunLine
 from batchmark.report.studies import beside
 from batchmark.report.words import NOT_KNOWN as YET
 from tests.builders.changed_series import build_history, build_key
-from tests.builders.own_job_studies import CPU, GPU, metric, own_job_report, place, side, study
+from tests.builders.own_job_studies import (
+    CPU,
+    GPU,
+    own_job_report,
+    side,
+    side_by_start,
+    study,
+    telling,
+    throughput,
+)
+from tests.builders.pairs import at_sizes
 from tests.builders.reports import NOON, report_of
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
 from tests.paths import ROOT
@@ -45,15 +55,10 @@ ELSEWHERE = {
 }
 
 
-def pairs(seconds=1.0, *, repeats=6, **fields):
-    def job(target, median, repeat):
-        rows = build_rows({("matmul", "size", 100): median}, seed=repeat)
-        return build_job(target, rows, repeat=repeat, **(fields if target == CPU else {}))
-
-    numbers = range(1, repeats + 1)
-    return report_of(
-        build_run(*(job(name, s, n) for name, s in ((GPU, 1.0), (CPU, seconds)) for n in numbers))
-    )
+def pairs(repeats=6, **fields):
+    """Of two targets whose jobs take as long."""
+    gpu, cpu = at_sizes(GPU, 1.0, repeats=repeats), at_sizes(CPU, 1.0, repeats=repeats, **fields)
+    return report_of(build_run(*gpu, *cpu))
 
 
 def own(*sides, **fields):
@@ -64,21 +69,8 @@ def two_at_64(gpu, cpu, **fields):
     return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
-def told(cpu):
-    return {64: (metric("throughput", cpu, "images/s"),)}
-
-
 def started():
-    def at(start):
-        return lambda size: place(size, start)
-
-    warm = [side(name, {64: s}, at=at("warm")) for name, s in ((GPU, 8.0), (CPU, 16.0))]
-    cold = [side(name, {64: s}, at=at("cold")) for name, s in ((GPU, 8.0), (CPU, 8.0))]
-    both = [
-        one.model_copy(update={"figures": (*one.figures, *other.figures)})
-        for one, other in zip(warm, cold, strict=True)
-    ]
-    return own(*both)
+    return own(side_by_start(GPU, cold=8.0, warm=8.0), side_by_start(CPU, cold=8.0, warm=16.0))
 
 
 def shared(spread):
@@ -109,9 +101,7 @@ REPORTS = {
     "an own job on equal sides": (lambda: own(*two_at_64(10.0, 10.0)), OWN_JOBS),
     "an own job with few repeats": (lambda: own(*two_at_64(8.0, 9.0, jobs=3)), OWN_JOBS),
     "an own job whose metric is open": (
-        lambda: own(
-            side(GPU, {64: 8.0}, metrics=told(100.0)), side(CPU, {64: 16.0}, metrics=told(100.0))
-        ),
+        lambda: own_job_report(telling([throughput(100.0)], [throughput(100.0)])),
         OWN_JOBS,
     ),
     "an own job with cold starts": (started, OWN_JOBS),

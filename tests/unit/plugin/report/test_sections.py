@@ -9,16 +9,16 @@ from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories
 from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
+from tests.builders.pairs import two_jobs
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
     PRICES,
     build_full_job,
-    build_job,
     build_lost,
+    build_repeats,
     build_row,
-    build_rows,
     build_run,
 )
 from tests.builders.scaling_runs import Cluster, sweep
@@ -28,64 +28,40 @@ def told_costs(report):
     return dict(costs(report, stories(report)))
 
 
-def report(jobs=6, **fields):
-    medians = {"g5.xlarge": GPU_MEDIANS, "c5.2xlarge": CPU_MEDIANS}
-    return report_of(
-        build_run(
-            *(
-                build_full_job(target, build_rows(of, seed=n), repeat=n, **fields)
-                for target, of in medians.items()
-                for n in range(1, jobs + 1)
-            )
-        )
-    )
+def report(repeats=6):
+    fields = {"repeats": repeats, "build": build_full_job}
+    gpu = build_repeats("g5.xlarge", GPU_MEDIANS, **fields)
+    return report_of(build_run(*gpu, *build_repeats("c5.2xlarge", CPU_MEDIANS, **fields)))
 
 
-@pytest.fixture(scope="module")
-def trusted():
-    return dict(trust(report()))
-
-
-def test_noise_and_the_smallest_change_are_ranges_over_rows(trusted):
+def test_noise_and_the_smallest_change_are_ranges_over_rows():
+    trusted = dict(trust(report()))
     assert "over 7 rows: repeats for 7" in trusted["Noise from job to job"]
     assert trusted["Smallest change that shows"].endswith(
         ": a change of this size would be found in 95 of 100 cases."
     )
+    assert "NVIDIA A10G" in trusted["Machines"]
+    assert ", with a median of " in trusted["Share of what the machines can do"]
+    assert "7 compared rows, checked" in trusted["Correctness"]
 
 
 def test_disturbed_rows_are_counted_as_rows():
-    waiting = Conditions(cpu_wait_share=0.5)
-    jobs = [
-        build_job(target, [build_row((0.1,) * 8, conditions_during=waiting)])
-        for target in ("g5.xlarge", "c5.2xlarge")
-    ]
-    found = dict(trust(report_of(build_run(*jobs))))
+    rows = [build_row((0.1,) * 8, conditions_during=Conditions(cpu_wait_share=0.5))]
+    found = dict(trust(report_of(build_run(*two_jobs(rows, rows)))))
     assert found["Disturbed samples"].endswith("other work took CPU time from 1 of 1 row.")
 
 
-def test_what_one_job_can_not_tell_is_not_known():
-    found = dict(trust(report(jobs=1)))
+def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
+    found = dict(trust(report(repeats=1)))
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
         found["Smallest change that shows"]
         == "Not known: there were too few jobs; use at least 6 repeats."
     )
-
-
-def test_what_noisy_jobs_can_not_tell_wants_more_than_six_of_them():
-    jobs = [
-        build_job(target, [build_row((10.0**n,) * 8)], repeat=n)
-        for target in ("g5.xlarge", "c5.2xlarge")
-        for n in range(1, 7)
-    ]
+    rows = [[build_row((10.0**n,) * 8)] for n in range(1, 7)]
+    jobs = [job for n, row in enumerate(rows, start=1) for job in two_jobs(row, row, repeat=n)]
     found = dict(trust(report_of(build_run(*jobs))))
     assert found["Smallest change that shows"].startswith("Not known: the jobs differ too much;")
-
-
-def test_machines_shares_and_checks_are_told(trusted):
-    assert "NVIDIA A10G" in trusted["Machines"]
-    assert ", with a median of " in trusted["Share of what the machines can do"]
-    assert "7 compared rows, checked" in trusted["Correctness"]
 
 
 @pytest.mark.parametrize(
@@ -104,16 +80,13 @@ def test_unsettled_rows_share_a_reason(status, said):
         )
     ]
     cpu = [build_row([0.1] * 8, parameters={"size": n}) for n in (1, 2)]
-    run = build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", cpu))
+    run = build_run(*two_jobs(rows, cpu))
     assert f"2 rows not compared{said}" in dict(trust(report_of(run)))["Correctness"]
 
 
 @pytest.mark.parametrize(
     ("caches_filled", "why"),
-    [
-        (0.1, "whose data fit in a cache"),
-        (20.0, "in which a rate or its ceiling is wrong"),
-    ],
+    [(0.1, "whose data fit in a cache"), (20.0, "in which a rate or its ceiling is wrong")],
 )
 def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled, why):
     row = build_row((1e-4,) * 8, flops=1000, bytes_moved=10**8, caches_filled=caches_filled)
@@ -121,13 +94,13 @@ def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled
         Ceiling(kind="compute", dtype="float32", rate_per_second=1e12, description="torch.mm"),
         Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
     )
-    jobs = [build_job(name, [row], ceilings=ceilings) for name in ("g5.xlarge", "c5.2xlarge")]
-    found = dict(trust(report_of(build_run(*jobs))))["Share of what the machines can do"]
+    run = build_run(*two_jobs([row], [row], ceilings=ceilings))
+    found = dict(trust(report_of(run)))["Share of what the machines can do"]
     assert found.endswith(f"; above 100 %: 1 row {why}.")
 
 
 def test_the_detector_is_left_out_until_there_is_an_alert():
-    one = report(jobs=1).model_copy(update={"alerts": AlertBoard(lines=())})
+    one = report(repeats=1).model_copy(update={"alerts": AlertBoard(lines=())})
     assert "The detector" not in dict(trust(one))
     rated = AlertBoard(lines=(), precision=Rate.of(1, 2))
     assert "The detector" in dict(trust(one.model_copy(update={"alerts": rated})))
@@ -139,17 +112,13 @@ def test_lost_jobs_are_named():
     assert found["Correctness"] == "No row was measured."
 
 
-def test_costs_by_target_add_up():
+def test_costs_by_target_add_up_and_spot_savings_are_against_on_demand():
     one = report()
     found = told_costs(one)
     assert found["g5.xlarge"].endswith("for 6 jobs.")
     assert "container time of all attempts" in found["This run"]
     assert "g5.xlarge" in found["Cold start, from submission to the end of warm-up"]
-
-
-def test_spot_savings_are_against_on_demand():
-    assert "Spot" not in told_costs(report())
-    one = report()
+    assert "Spot" not in found
     jobs = tuple(
         job.model_copy(update={"purchase_option": "spot", "usd": job.usd / 4})
         for job in one.cost.jobs

@@ -3,17 +3,12 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.core.prices import PriceTable
 from batchmark.report import words
 from batchmark_job.result.document import MetricSummary, Phases
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
+from tests.builders.runs import PRICES as TABLE
 
-PRICES = PriceTable(
-    region="us-east-1",
-    as_of="2026-11-20",
-    source="a test",
-    on_demand={"c5.2xlarge": 0.34, "g5.12xlarge": 5.672},
-)
+PRICES = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34, "g5.12xlarge": 5.672}})
 
 
 def pair_with(gpus, **changes):
@@ -34,6 +29,9 @@ def test_gpus_that_no_job_used_are_named_with_their_price():
         "c5.2xlarge: 0.34 USD per hour, On-Demand; a job holds 4 GPUs and uses one: with all of "
         "them at such work, efficiency is 4 times the one shown"
     )
+    assert words.prices(pair_with(1)) == (
+        "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
+    )
 
 
 def test_one_of_a_thing_is_no_plural():
@@ -53,14 +51,6 @@ def test_one_of_a_thing_is_no_plural():
 )
 def test_a_machines_property_is_told_to_people(name, value, text):
     assert words.machine_property(name, value) == text
-
-
-def test_a_single_gpu_needs_no_word():
-    pair = pair_with(1)
-    assert pair.gpu_price.idle_gpus == 0
-    assert words.prices(pair) == (
-        "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
-    )
 
 
 def call_facts(**phases):

@@ -154,38 +154,36 @@ def test_a_single_job_without_a_calibration_gets_the_assumed_noise():
     assert noise.note == "not known yet: equal jobs may differ by up to 2.7×"
     assert judge(contestant([1.0]), contestant([2.6])).faster is None
     assert judge(contestant([1.0]), contestant([2.8])).faster == "first"
-
-
-def test_a_ratio_of_two_single_jobs_holds_what_jobs_are_assumed_to_differ_by():
     interval = judge(contestant([1.0]), contestant([1.4])).ratio.interval
     factor = math.exp(1.959964 * ASSUMED.log_sd * math.sqrt(2))
     assert interval.low == pytest.approx(1.4 / factor)
     assert interval.high == pytest.approx(1.4 * factor)
-
-
-def test_two_jobs_far_apart_are_not_assumed_to_be_close():
+    # Two that are far apart are not assumed to be close.
     noise = judge(contestant([1.0, 3.0]), contestant([9.0])).noise
     assert noise.floor == pytest.approx(math.expm1(log_spread([1.0, 3.0])))
 
 
-def test_three_jobs_a_side_tell_their_own_noise():
+def test_three_jobs_a_side_or_more_than_were_calibrated_tell_their_own_noise():
     judgement = judge(contestant([1.0, 1.01, 0.99]), contestant([1.2, 1.21, 1.19]))
     assert (judgement.faster, judgement.noise.source, judgement.noise.note) == (
         "first",
         "repeats",
         None,
     )
+    known = calibration_of(1.0, 1.01)
+    noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
+    assert noise.source == "repeats"
+    assert noise.note.startswith(
+        "c5.2xlarge: uses the noise of its own 3 jobs, because the calibration had only 2"
+    )
 
 
-def test_a_calibration_decides_between_single_jobs():
+def test_a_calibration_decides_between_single_jobs_and_the_weaker_source_is_named():
     known = calibration_of(1.0, 1.01, 0.99, 1.005, 0.995)
     judgement = judge(contestant([1.2], known), contestant([1.0], known))
     assert (judgement.faster, judgement.noise.source) == ("second", "calibration")
     assert judgement.noise.floor == pytest.approx(known.floor)
     assert judgement.noise.smallest_detectable_change == known.smallest_detectable_change[1]
-
-
-def test_the_weaker_source_is_named():
     known = calibration_of(1.0, 1.01, 0.99)
     assert judge(contestant([1.0], known), contestant([9.0])).noise.source == "assumed"
     three = contestant([9.0, 9.1, 9.2])
@@ -212,9 +210,7 @@ def test_a_calibration_of_two_jobs_makes_no_verdict_worse():
         "c5.2xlarge: judged by the assumed noise, because its calibration from 2 jobs "
         "(6.3 %) would leave more undecided"
     )
-
-
-def test_the_change_stated_for_a_quiet_calibration_of_two_jobs_is_at_most_the_assumed_one():
+    # The change stated for a quiet one is at most the assumed one.
     known = calibration_of(1.0, 1.014)
     judgement = judge(contestant([1.0], known), contestant([1.3], known))
     assert (judgement.faster, judgement.noise.source) == ("first", "calibration")
@@ -228,12 +224,3 @@ def test_more_noise_than_is_assumed_is_not_argued_away():
     noise = judge(contestant([1.0], known), contestant([9.0], known)).noise
     assert (noise.source, noise.floor) == ("calibration", pytest.approx(known.floor))
     assert noise.critical_change > math.expm1(3.97 * ASSUMED.log_sd)
-
-
-def test_more_repeats_than_were_calibrated_tell_their_own_noise():
-    known = calibration_of(1.0, 1.01)
-    noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
-    assert noise.source == "repeats"
-    assert noise.note.startswith(
-        "c5.2xlarge: uses the noise of its own 3 jobs, because the calibration had only 2"
-    )

@@ -11,14 +11,11 @@ def study_of(*sides, sizes=(SMALL, LARGE), repeats=6):
     return own_study(*(job for side in sides for job in side.jobs(sizes, repeats)))
 
 
-def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side():
+def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side_and_a_tie_is_not_known():
     dear = JobOn("g6.xlarge", start_up=40.0)
     small, large = study_of(GPU, CPU, dear).best
     assert (small.place.size, small.fastest, small.cheapest) == (SMALL, "c5.2xlarge", "c5.2xlarge")
     assert (large.place.size, large.fastest, large.cheapest) == (LARGE, "g5.xlarge", "g5.xlarge")
-
-
-def test_a_tie_is_not_known():
     study = study_of(GPU, JobOn("g4dn.xlarge", start_up=12.0, each=0.01), sizes=(SMALL,))
     (best,) = study.best
     assert best.fastest is None
@@ -36,23 +33,17 @@ def test_the_cheapest_side_changes_with_the_deadline():
     assert (first.jobs, first.rivals, second.rivals) == (6, (), ())
     assert study.deadline_seconds == 16
     assert best.within == first
-
-
-def test_a_side_that_is_slower_and_dearer_is_no_step():
+    # A side that is slower and dearer is no step.
     dear = JobOn("g6.xlarge", start_up=300.0)
     (best,) = study_of(GPU, dear, sizes=(SMALL,)).best
     assert [step.target for step in best.deadlines] == ["g5.xlarge"]
     assert best.within is None
 
 
-def test_without_an_interval_the_longest_job_must_keep_the_deadline():
+def test_a_deadline_is_kept_by_the_interval_and_by_the_longest_job():
     study = study_of(CPU, sizes=(SMALL,), repeats=3)
-    (best,) = study.best
     figure = study.sides[0].figures[0]
-    assert best.deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
-
-
-def test_a_deadline_is_no_shorter_than_the_interval():
+    assert study.best[0].deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
     figure = study_of(CPU, sizes=(SMALL,)).sides[0].figures[0]
     for longest, kept in ((1.0, figure.seconds.interval.high), (99.0, 99.0)):
         assert figure.model_copy(update={"longest_seconds": longest}).kept_seconds == kept
@@ -81,19 +72,15 @@ def test_the_cheapest_is_of_the_sides_with_a_price():
     assert [step.target for step in best.deadlines] == ["g5.xlarge"]
 
 
-def test_on_one_machine_nothing_is_known_of_a_gpu():
+def test_on_one_machine_nothing_is_known_of_a_gpu_but_of_two_cpu_sides():
     laptop = {"environment": LAPTOP_ENVIRONMENT}
     fell_back = JobOn("g5.xlarge", actual_device=Device.CPU, start_up=30.0, **laptop)
-    study = study_of(fell_back, JobOn("c5.2xlarge", start_up=4.0, **laptop), sizes=(SMALL,))
+    cpu = JobOn("c5.2xlarge", start_up=4.0, **laptop)
+    study = study_of(fell_back, cpu, sizes=(SMALL,))
     (best,) = study.best
     assert (best.fastest, best.cheapest, best.deadlines) == (None, None, ())
     assert "both ran on the same CPU" in study.duels[0].noise.note
-
-
-def test_two_cpu_sides_of_one_machine_are_compared():
-    laptop = {"environment": LAPTOP_ENVIRONMENT}
-    sides = JobOn("c5.2xlarge", start_up=4.0, **laptop), JobOn("c6i.large", **laptop)
-    (best,) = study_of(*sides, sizes=(SMALL,)).best
+    (best,) = study_of(cpu, JobOn("c6i.large", **laptop), sizes=(SMALL,)).best
     assert (best.fastest, best.cheapest) == ("c5.2xlarge", None)
 
 

@@ -10,7 +10,7 @@ from tests.builders.pairs import pair_of
 from tests.builders.runs import PRICES, build_run
 
 
-def test_whole_jobs_are_compared_and_metrics_are_not():
+def test_whole_jobs_are_compared_in_the_order_of_their_sizes_and_metrics_are_not():
     pair = pair_of(*own_run().jobs)
     assert [row.parameters for row in pair.rows] == [
         {"size": size, "start": "warm"} for size in SIZES
@@ -18,9 +18,6 @@ def test_whole_jobs_are_compared_and_metrics_are_not():
     assert pair.rows[0].verdict == "cpu_target_faster"
     assert pair.rows[-1].verdict == "gpu_target_faster"
     assert pair.uncompared == pair.totals == ()
-
-
-def test_rows_are_in_the_order_of_their_sizes_whatever_ran_first():
     jobs = [side.job(size) for size in (LARGE, SMALL) for side in (GPU, CPU)]
     assert [row.parameters["size"] for row in pair_of(*jobs).rows] == [SMALL, LARGE]
 
@@ -65,11 +62,6 @@ def test_a_gpu_job_that_failed_says_nothing_of_the_device():
     found = compare(run, PRICES)
     assert found.notices == ()
     assert not found.pairs[0].cpu_fallback
-
-
-def test_few_repeats_are_counted_by_size():
-    jobs = [*GPU.jobs(SIZES, 3), *CPU.jobs(SIZES, 3)]
-    assert any("A target has only 3 jobs" in note for note in pair_of(*jobs).notes)
 
 
 def test_a_queues_first_job_leaves_one_warm_job_less_and_that_is_said():

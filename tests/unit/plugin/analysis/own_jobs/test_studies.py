@@ -21,7 +21,6 @@ from tests.builders.own_jobs import (
     JobOn,
     failed,
     own_run,
-    with_output,
 )
 from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.studies import own_study
@@ -31,12 +30,6 @@ def figure_of(study, target, size=SMALL, start="warm"):
     (side,) = [side for side in study.sides if side.target.target == target]
     (found,) = [one for one in side.figures if (one.place.size, one.place.start) == (size, start)]
     return found
-
-
-def test_a_comparison_is_known_as_one():
-    existing = JobOn("c5.2xlarge", plan={"existing": True})
-    assert own_study(*existing.jobs()).existing
-    assert not own_study(*CPU.jobs()).existing
 
 
 def test_a_study_has_a_figure_for_each_side_and_size():
@@ -72,10 +65,13 @@ def test_sides_have_the_one_order_of_targets_whatever_that_of_the_jobs():
     assert [side.target.target for side in study.sides] == in_order
 
 
-def test_a_job_without_an_axis_has_one_place():
+def test_a_study_knows_its_axis_and_if_it_compares_jobs_on_batch_already():
     study = own_study(*GPU.jobs((None,)), *CPU.jobs((None,)))
     assert study.axis is None
     assert [best.place.size for best in study.best] == [None]
+    existing = JobOn("c5.2xlarge", plan={"existing": True})
+    assert own_study(*existing.jobs()).existing
+    assert not own_study(*CPU.jobs()).existing
 
 
 def test_cold_and_warm_instances_are_never_mixed():
@@ -137,18 +133,6 @@ def test_lost_jobs_only_reduce_the_count():
     assert {best.place.size for best in study.best} == {SMALL}
 
 
-def test_outputs_that_differ_between_sides_are_not_compared():
-    study = own_study(
-        *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
-    )
-    found = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
-    for target in ("g5.xlarge", "c5.2xlarge"):
-        assert figure_of(study, target).problem == (
-            f"the sides' outputs have different SHA-256 checksums: {found}"
-        )
-    assert study.duels == study.best == ()
-
-
 def test_metrics_are_told_in_their_unit_with_what_one_costs():
     told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("score", "fps", "higher"): (64.0,)}
     study = own_study(*GPU.jobs(told=told))
@@ -159,17 +143,6 @@ def test_metrics_are_told_in_their_unit_with_what_one_costs():
     assert rate.usd_per_unit.value == pytest.approx(1.006 / 3600 / 120)
     assert (loss.value.value, loss.usd_per_unit) == (0.25, None)
     assert (score.value.value, score.usd_per_unit) == (pytest.approx(64), None)
-
-
-def test_a_metrics_value_and_its_ratio_agree():
-    """Of an even number of values, too, of which the median lies between two."""
-    study = own_study(
-        *GPU.jobs(told={THROUGHPUT: (10.0, 40.0)}), *CPU.jobs(told={THROUGHPUT: (20.0, 20.0)})
-    )
-    ours, theirs = (figure_of(study, side.target).metrics[0].value.value for side in (GPU, CPU))
-    (duel,) = [duel for duel in study.duels if duel.metric]
-    assert duel.ratio.value == pytest.approx(ours / theirs)
-    assert ours == pytest.approx(16)  # of the median of seconds an image
 
 
 def test_bad_lines_of_all_jobs_are_listed_once():
@@ -202,11 +175,9 @@ def test_jobs_of_two_images_are_not_pooled():
 )
 def test_what_a_job_did_not_tell_is_no_difference(lacking):
     known = GPU.job(repeat=1)
-    unknown = known.document.environment.model_copy(update=lacking)
-    assert (
-        own_study(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
-        is None
-    )
+    silent = JobOn("g5.xlarge", environment=known.document.environment.model_copy(update=lacking))
+    (side,) = own_study(known, silent.job(repeat=2)).sides
+    assert side.refused is None
 
 
 def test_a_cold_start_is_of_cold_instances_only():
@@ -232,18 +203,16 @@ def test_two_sides_of_one_device_are_compared_without_a_pair():
 def on_type(side, instance_type, repeats, **fields):
     """A side's jobs on a type that its queue chose."""
     environment = CPU_ENVIRONMENT.model_copy(update={"cpu_model": f"of {instance_type}"})
-    jobs = [JobOn(side, environment=environment).job(repeat=n, **fields) for n in repeats]
-    return [_moved(job, instance_type) for job in jobs]
+    here = {"instance_type": instance_type}
+    for repeat in repeats:
+        job = JobOn(side, environment=environment).job(repeat=repeat, **fields)
+        own = job.document.environment.model_copy(update=here)
+        document = job.document.model_copy(update={"environment": own})
+        planned = job.planned.model_copy(update=here)
+        yield job.model_copy(update={"document": document, "planned": planned})
 
 
-def _moved(job, instance_type):
-    environment = job.document.environment.model_copy(update={"instance_type": instance_type})
-    document = job.document.model_copy(update={"environment": environment})
-    planned = job.planned.model_copy(update={"instance_type": instance_type})
-    return job.model_copy(update={"document": document, "planned": planned})
-
-
-def test_a_side_on_two_instance_types_has_figures_of_each():
+def test_a_side_on_two_instance_types_has_figures_of_each_and_is_compared_with_no_other_run():
     study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2, 3)),
         *on_type("queue-a", "g5.xlarge", (4, 5, 6)),
@@ -265,16 +234,13 @@ def test_a_side_on_two_instance_types_has_figures_of_each():
     ]
     assert not any(one.problem for one in second.figures)
     assert len(study.duels) == 6  # of any two of three, by time and by one metric
-
-
-def test_a_side_on_two_instance_types_is_compared_with_no_other_run():
     parts = on_type("queue-a", "c5.2xlarge", (1, 2)), on_type("queue-a", "g5.xlarge", (3, 4))
     run = build_run(*parts[0], *parts[1], *GPU.jobs())
     with pytest.raises(CollectError, match=r"several instance types \(c5\.2xlarge, g5\.xlarge\)"):
         side_by_side(Chosen(run, "queue-a", PRICES), Chosen(run, "g5.xlarge", PRICES))
 
 
-def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
+def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all_and_splits_none():
     study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2)),
         *on_type("queue-a", "g5.xlarge", (3,)),
@@ -283,11 +249,9 @@ def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
     for side in study.sides:
         problem = "1 of 4 jobs failed: its check ended with 1"
         assert [figure.problem for figure in side.figures] == [problem]
-
-
-def test_a_job_that_failed_without_telling_its_type_splits_no_side():
+    # A job that failed without telling its type splits no side.
     (bad,) = on_type("queue-a", None, (3,), check=failed())
-    jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
+    jobs = [*on_type("queue-a", "c5.2xlarge", (1, 2))]
     assert [side.target.target for side in own_study(bad, *jobs).sides] == ["queue-a"]
     more = on_type("queue-a", "g5.xlarge", (4,))
     assert len(own_study(bad, *jobs, *more).sides) == 2
@@ -298,7 +262,7 @@ def test_a_job_that_failed_without_telling_its_type_splits_no_side():
 THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
 
 
-def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
+def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric_that_both_have():
     found = own_study(
         *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
     ).duels
@@ -309,6 +273,12 @@ def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
         for metric in (None, "throughput")
         for pair in pairs
     ]
+    study = own_study(
+        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
+        *CPU.jobs((SMALL, LARGE), 5),
+        CPU.job(LARGE, 6, check=failed()),
+    )
+    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
 
 
 def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatch):
@@ -324,7 +294,7 @@ def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatc
     }
 
 
-def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
+def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric_and_agrees_with_the_values():
     told = {THROUGHPUT: (50.0,), LOSS: (0.2,)}, {THROUGHPUT: (100.0,), LOSS: (0.4,)}
     found = own_study(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1])).duels
     by_metric = {one.metric: one for one in found}
@@ -338,15 +308,14 @@ def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
         "throughput": "c5.2xlarge",
         "loss": "g5.xlarge",
     }
-
-
-def test_what_one_side_alone_has_is_no_duel():
+    # It agrees with the values, of an even number, too, whose median lies between two.
     study = own_study(
-        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
-        *CPU.jobs((SMALL, LARGE), 5),
-        CPU.job(LARGE, 6, check=failed()),
+        *GPU.jobs(told={THROUGHPUT: (10.0, 40.0)}), *CPU.jobs(told={THROUGHPUT: (20.0, 20.0)})
     )
-    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
+    ours, theirs = (figure_of(study, side.target).metrics[0].value.value for side in (GPU, CPU))
+    (duel,) = [duel for duel in study.duels if duel.metric]
+    assert duel.ratio.value == pytest.approx(ours / theirs)
+    assert ours == pytest.approx(16)  # of the median of seconds an image
 
 
 def test_doubts_are_told_with_how_many_jobs_they_are_of():

@@ -4,18 +4,10 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.pairs.answer import find_answer
-from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_job, build_rows, build_run
+from tests.builders.pairs import at_sizes as jobs
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 
-SIZES = (100, 200, 400, 800)
 G4, G5, C5, C9 = "g4dn.xlarge", "g5.xlarge", "c5.2xlarge", "c5.9xlarge"
-
-
-def jobs(target, *seconds, repeats=6, **fields):
-    medians = {("matmul", "size", size): one for size, one in zip(SIZES, seconds, strict=False)}
-    return [
-        build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
-        for repeat in range(1, repeats + 1)
-    ]
 
 
 def answer_of(*of_targets, measure="time"):
@@ -23,15 +15,12 @@ def answer_of(*of_targets, measure="time"):
     return find_answer(compare(build_run(*found), PRICES).pairs, measure)
 
 
-def test_a_gpu_is_held_against_the_cpu_target_that_is_best_at_each_row():
+def test_each_gpu_is_held_against_the_best_cpu_target_of_each_row_and_the_best_one_stands_for_all():
     (workload,) = answer_of(jobs(G5, 1.0, 1.0), jobs(C5, 0.5, 9.0), jobs(C9, 2.0, 3.0)).workloads
     (standing,) = workload.standings
     assert [(duel.cpu, duel.winner) for duel in standing.duels] == [(C5, "cpu"), (C9, "gpu")]
     assert [duel.ratio.value for duel in standing.duels] == pytest.approx([0.5, 3.0], rel=0.02)
     assert standing.crossover is None, "its rivals differ, and so would the crossovers"
-
-
-def test_the_best_gpu_stands_for_all_of_them():
     answer = answer_of(jobs(G4, 2.0, 2.0), jobs(G5, 1.0, 4.0), jobs(C5, 1.5, 3.0))
     assert answer.gpus == (G4, G5)
     (workload,) = answer.workloads
@@ -41,20 +30,15 @@ def test_the_best_gpu_stands_for_all_of_them():
 
 
 def test_one_rival_has_a_crossover():
-    ((standing,),) = (
-        workload.standings
-        for workload in answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
-    )
+    (workload,) = answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
+    (standing,) = workload.standings
     assert standing.axis == "size"
     assert 200 < standing.crossover.size < 400
 
 
-def test_what_noise_explains_is_not_known():
+def test_what_noise_explains_is_not_known_and_dollars_may_turn_the_answer_round():
     answer = answer_of(jobs(G5, 1.0, repeats=1), jobs(C5, 1.1, repeats=1))
     assert answer.rows("unknown") == answer.rows() == 1
-
-
-def test_dollars_may_turn_the_answer_round():
     targets = jobs(G5, 1.0), jobs(C5, 1.5)  # at about three times the price
     assert answer_of(*targets).rows("gpu") == 1
     assert answer_of(*targets, measure="dollars").rows("cpu") == 1

@@ -15,6 +15,10 @@ def curve(*values):
     return Curve(exact, np.repeat(exact[:, None], 101, axis=1))
 
 
+def said(found):
+    return report_words.break_even(found, "g5", "c5")
+
+
 def measured(costs, *, noise, jobs, rng, name):
     """A curve from samples with right-skewed noise, half of it shared by a job's samples."""
     medians = []
@@ -74,7 +78,7 @@ def test_no_crossover_is_found_beyond_the_sizes_measured(cases):
     assert outcomes == ["cpu_ahead"] * cases
 
 
-def test_a_crossing_of_two_powers_is_found_exactly():
+def test_a_crossing_of_two_powers_is_found_exactly_but_between_two_sizes_it_may_be_anywhere():
     """Straight lines in log-log: 4 + log(n) against 2 log(n) cross at n = 1000."""
     sizes = [100.0, 400.0, 2000.0, 8000.0]
     found = break_even(sizes, curve(*[1e3 * n for n in sizes]), curve(*[n**2 for n in sizes]))
@@ -82,9 +86,6 @@ def test_a_crossing_of_two_powers_is_found_exactly():
     assert (found.low, found.high) == pytest.approx((1000, 1000))
     assert (found.cpu_ahead, found.gpu_ahead) == ((100, 400), (2000, 8000))
     assert found.monotonic
-
-
-def test_between_two_sizes_alone_the_crossing_may_be_anywhere():
     found = break_even([10, 1000], curve(5, 6), curve(1, 100))
     assert 10 <= found.low < found.size < found.high <= 1000
 
@@ -106,22 +107,19 @@ def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, word
     found = break_even([10, 20, 40], curve(*gpu), curve(*cpu))
     assert found.outcome == outcome
     assert found.size is found.low is found.high is None
-    assert report_words.break_even(found, "g5", "c5") == (words, "")
+    assert said(found) == (words, "")
 
 
-def test_of_several_crossings_the_last_counts_and_it_says_so():
+def test_of_several_crossings_the_last_counts_whoever_wins_from_there_on():
     found = break_even([10, 20, 40, 80], curve(1, 3, 1, 3), curve(2, 2, 0.5, 9))
     assert not found.monotonic
     assert 40 < found.size < 80
     assert found.gpu_ahead == (10, 80)
     assert found.cpu_ahead == (20, 40)
-
-
-def test_where_the_cpu_wins_from_a_size_on_that_is_the_crossover():
     found = break_even([10, 20, 40], curve(1, 2, 9), curve(2, 4, 4.5))
     assert found.ahead_above == "cpu"
     assert 20 < found.size < 40
-    assert report_words.break_even(found, "g5", "c5").value.startswith("c5 ahead from ")
+    assert said(found).value.startswith("c5 ahead from ")
 
 
 def uncertain(low, high):
@@ -137,7 +135,7 @@ def test_an_end_beyond_the_sizes_is_open():
     assert (found.outcome, found.ahead_above, found.high) == ("crossover", "gpu", None)
     assert (found.cpu_ahead, found.gpu_ahead, found.undecided) == ((5, 10), (20,), (40,))
     assert 10 < found.low < 20
-    assert report_words.break_even(found, "g5", "c5").interval.endswith("above 40]")
+    assert said(found).interval.endswith("above 40]")
 
 
 @pytest.mark.parametrize("unclear", [0, 1, 2])
@@ -153,10 +151,7 @@ def test_where_one_side_alone_is_ever_surely_ahead_there_is_no_crossover(unclear
     assert found.outcome == ahead
     assert found.undecided == ([10, 20, 40][unclear],)
     assert found.size is found.low is found.high is None
-    assert report_words.break_even(found, "g5", "c5") == (
-        f"none seen: {name} is ahead wherever the result is known",
-        "",
-    )
+    assert said(found) == (f"none seen: {name} is ahead wherever the result is known", "")
 
 
 def test_the_rows_verdicts_decide_where_there_are_any():
@@ -169,29 +164,23 @@ def test_the_rows_verdicts_decide_where_there_are_any():
 
 
 def test_without_draws_there_is_a_guess_but_nothing_is_sure():
-    gpu, cpu = (Curve(np.array(values), None, "3 samples") for values in ([5, 5, 5], [1, 4, 16]))
+    def guessed(*values):
+        return Curve(np.array(values), None, "3 samples")
+
+    gpu, cpu = guessed(5, 5, 5), guessed(1, 4, 16)
     found = break_even([10, 20, 40], gpu, cpu)
     assert 20 < found.size < 40
     assert found.low is found.high is None
     assert (found.outcome, found.undecided) == ("undecided", (10, 20, 40))
     assert found.interval_reason == "3 samples"
     words = f"about {found.size:.0f}"
-    assert report_words.break_even(found, "g5", "c5") == (
-        f"not known yet; by point estimates only, {words}",
-        "",
-    )
-    mirrored = report_words.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
+    assert said(found) == (f"not known yet; by point estimates only, {words}", "")
+    mirrored = said(break_even([10, 20, 40], cpu, gpu))
     assert mirrored == (f"not known yet; by point estimates only, c5 ahead from {words}", "")
-
-
-def test_without_draws_nobody_is_ahead_throughout():
-    """A lead of 1 % between two points may be chance."""
-    curves = (
-        Curve(np.array(values), None, "3 samples") for values in ([1, 2, 3], [1.01, 2.1, 3.1])
-    )
-    found = break_even([10, 20, 40], *curves)
+    # A lead of 1 % between two points may be chance, so nobody is ahead throughout.
+    found = break_even([10, 20, 40], guessed(1, 2, 3), guessed(1.01, 2.1, 3.1))
     assert (found.outcome, found.gpu_ahead) == ("undecided", ())
-    assert report_words.break_even(found, "g5", "c5") == ("not known yet", "")
+    assert said(found) == ("not known yet", "")
 
 
 def test_sizes_are_printed_alike_however_large():
@@ -199,7 +188,7 @@ def test_sizes_are_printed_alike_however_large():
     sizes = [100_000, 1_000_000, 10_000_000]
     found = break_even(sizes, curve(1.5, 1.5, 4), Curve(values, draws.T))
     low = f"{round(found.low, -3):.0f}"
-    assert report_words.break_even(found, "g5", "c5").interval == f"[{low}, above 10000000]"
+    assert said(found).interval == f"[{low}, above 10000000]"
 
 
 @pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])

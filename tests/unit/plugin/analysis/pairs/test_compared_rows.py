@@ -8,12 +8,20 @@ import pytest
 from batchmark.analysis.pairs.compared_rows import cheaper_of_two
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Interval
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
-from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of, skipped, two_jobs
+from tests.builders.pairs import (
+    CPU_ROWS,
+    CPU_SAMPLES,
+    GPU_ROWS,
+    GPU_SAMPLES,
+    pair_of,
+    skipped,
+    two_jobs,
+)
 from tests.builders.runs import CPU_ENVIRONMENT, build_job, build_row, noisy
 
 
 def test_medians_and_speedup_by_hand():
-    row = pair_of(*two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])).rows[0]
+    row = pair_of(*two_jobs(GPU_ROWS, CPU_ROWS)).rows[0]
 
     assert row.gpu.median_seconds.value == pytest.approx(0.4)
     assert row.cpu.median_seconds.value == pytest.approx(2.0)
@@ -26,7 +34,7 @@ def test_medians_and_speedup_by_hand():
 
 
 def test_each_side_names_its_sources():
-    gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    gpu, cpu = two_jobs(GPU_ROWS, CPU_ROWS)
     pair = pair_of(gpu, cpu)
     for side, target, job in ((pair.rows[0].gpu, pair.gpu, gpu), (pair.rows[0].cpu, pair.cpu, cpu)):
         (source,) = side.provenance
@@ -52,7 +60,7 @@ def test_too_few_samples_give_no_interval_and_no_verdict(count):
     [(2, 0.9, 4, None), (2, 1.1, 4, "first"), (0.5, 0.2, 1.1, None), (0.5, 0.2, 0.9, "second")],
 )
 def test_who_is_cheaper_needs_the_whole_interval_on_one_side_of_one(value, low, high, cheaper):
-    noise = pair_of(*two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])).rows[0].noise
+    noise = pair_of(*two_jobs(GPU_ROWS, CPU_ROWS)).rows[0].noise
     noise = noise.model_copy(update={"lead": math.log(value), "critical_change": 0.1})
     weighed = Estimate(value=value, interval=Interval(low=low, high=high))
     assert cheaper_of_two(weighed, noise, weighed) == cheaper
@@ -86,18 +94,15 @@ def test_rows_of_one_side_are_listed_and_never_compared():
     assert only_cpu.reason == "g5.xlarge: not among its rows"
 
 
-def test_a_row_that_failed_in_one_repeat_says_so():
+def test_a_row_that_failed_in_one_repeat_or_spreads_widely_says_so():
     failed = build_row(status=MeasurementStatus.FAILED, reason="relative error 0.3")
     pair = pair_of(
-        build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=1),
+        build_job("g5.xlarge", GPU_ROWS, repeat=1),
         build_job("g5.xlarge", [failed], repeat=2),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)]),
+        build_job("c5.2xlarge", CPU_ROWS),
     )
     assert "g5.xlarge: 1 of 2 jobs failed: relative error 0.3" in pair.rows[0].warnings
     assert pair.rows[0].gpu.jobs == 1
-
-
-def test_a_wide_spread_warns():
     steady = build_row(noisy(0.1, spread=0.01))
     wild = build_row(noisy(1.0, spread=0.3))
     row = pair_of(*two_jobs([steady], [wild])).rows[0]
@@ -109,28 +114,25 @@ def test_a_row_keeps_each_targets_own_noise():
     jobs = []
     for repeat, factor in enumerate((0.9, 0.95, 1.0, 1.0, 1.05, 1.1), start=1):
         gpu = [build_row([factor * sample for sample in GPU_SAMPLES])]
-        jobs += two_jobs(gpu, [build_row(CPU_SAMPLES)], repeat=repeat)
+        jobs += two_jobs(gpu, CPU_ROWS, repeat=repeat)
     (row,) = pair_of(*jobs).rows
     assert row.noise.gpu.floor == row.noise.floor > 0.05
     assert row.noise.cpu.floor < 0.01
     assert (row.noise.gpu.source, row.noise.gpu.degrees) == ("repeats", 5)
 
 
-def test_whole_jobs_by_hand():
+def test_whole_jobs_by_hand_which_did_the_same_work():
     gpu = [
-        build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=n, batch_seconds=b, total_seconds=t)
+        build_job("g5.xlarge", GPU_ROWS, repeat=n, batch_seconds=b, total_seconds=t)
         for n, (b, t) in enumerate([(50, 30), (60, 40), (70, 90)], start=1)
     ]
-    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], batch_seconds=180, total_seconds=100)
+    cpu = build_job("c5.2xlarge", CPU_ROWS, batch_seconds=180, total_seconds=100)
     process, batch_job = pair_of(*gpu, cpu).totals
     assert process.gpu_seconds.value == 40
     assert process.speedup.value == pytest.approx(2.5)
     assert batch_job.gpu_seconds.value == 60
     assert batch_job.speedup.value == pytest.approx(3.0)
     assert batch_job.speedup.interval is None
-
-
-def test_whole_jobs_that_did_different_work_are_not_compared():
     extra = build_row(CPU_SAMPLES, workload="fft")
     pair = pair_of(*two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES), extra]))
     for total in pair.totals:
@@ -138,20 +140,17 @@ def test_whole_jobs_that_did_different_work_are_not_compared():
         assert total.reason.startswith("c5.2xlarge measured a row that g5.xlarge did not")
 
 
-def test_an_interrupted_job_gives_rows_but_no_total():
+def test_a_job_that_was_interrupted_or_took_no_time_gives_no_total():
     stop = {"status": MeasurementStatus.INTERRUPTED, "reason": "SIGTERM", "workload": "fft"}
     pair = pair_of(
         build_job("g5.xlarge", [build_row(GPU_SAMPLES), build_row(**stop)], status="interrupted"),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)]),
+        build_job("c5.2xlarge", CPU_ROWS),
     )
     assert len(pair.rows) == 1
     assert "interrupted: SIGTERM" in pair.uncompared[0].reason
     assert pair.totals[0].gpu_seconds is None
     assert pair.totals[0].reason == "a target has no complete job"
-
-
-def test_a_job_that_took_no_time_gives_no_total():
-    gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    gpu, cpu = two_jobs(GPU_ROWS, CPU_ROWS)
     gpu = gpu.model_copy(update={"stopped_at": gpu.started_at})
     assert pair_of(gpu, cpu).totals[1].speedup is None
     gpu = gpu.model_copy(update={"stopped_at": gpu.started_at - timedelta(seconds=1)})

@@ -37,13 +37,8 @@ TRUTH = 1e8 ** (1 / 3)
 
 
 def run_of(gpu_rows, cpu_rows, *, jobs=1, build=build_job):
-    return build_run(
-        *(
-            build(target, rows, repeat=repeat)
-            for repeat in range(1, jobs + 1)
-            for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
-        )
-    )
+    sides = ("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows)
+    return build_run(*(build(*side, repeat=n) for n in range(1, jobs + 1) for side in sides))
 
 
 def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_full_job):
@@ -63,24 +58,18 @@ def test_time_and_dollars_warm_and_cold():
     assert found.cold_reason is None
 
 
-def test_a_single_job_widens_the_interval_by_the_assumed_noise():
+def test_few_jobs_widen_the_interval_and_make_a_crossover_no_surer_than_the_rows():
     one = pair_report(rows_of(GPU), rows_of(CPU), jobs=1).crossovers[0].warm_seconds
     many = pair_report(rows_of(GPU), rows_of(CPU), jobs=3).crossovers[0].warm_seconds
     assert one.high / one.low > 1.2 * many.high / many.low
     assert one.low < TRUTH < one.high
-
-
-def test_a_crossover_is_no_surer_than_the_rows():
-    """One job a side: twice as fast is undecided in each row, so nobody is surely ahead."""
+    # One job a side: twice as fast is undecided in each row, so nobody is surely ahead.
     cpu = {size: 2.2 * seconds for size, seconds in GPU.items()}
     pair = pair_report(rows_of(GPU), rows_of(cpu), jobs=1)
     assert {row.verdict for row in pair.rows} == {"undecided"}
     (found,) = pair.crossovers
     assert found.warm_seconds.outcome == "undecided"
     assert found.warm_seconds.gpu_ahead == found.warm_seconds.cpu_ahead == ()
-
-
-def test_one_call_of_few_jobs_leads_nowhere_for_sure():
     (found,) = pair_report(rows_of(GPU), rows_of(CPU), jobs=5).crossovers
     assert (found.cold_seconds.outcome, found.cold_seconds.cpu_ahead) == ("undecided", ())
     assert found.cold_seconds.interval_reason == "as it takes 6 jobs and there are 5"
@@ -110,15 +99,12 @@ def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
 
-def test_each_targets_curve_has_its_own_noise():
-    """A noisy GPU does not make a calibrated CPU as noisy."""
+def test_each_targets_curve_has_its_own_noise_and_its_own_number_of_jobs():
+    # A noisy GPU does not make a calibrated CPU as noisy.
     both, one, none = warm_width(0.1, 0.1), warm_width(0.1, 0.001), warm_width(0.001, 0.001)
     assert none < 0.5 * one
     assert one < 0.9 * both
-
-
-def test_own_jobs_too_few_to_tell_their_scatter_widen_the_interval():
-    """Student's t of 3 jobs, 12 times as wide as in 20: 4.3 / sqrt(3) against 2.1 / sqrt(20)."""
+    # Student's t of 3 jobs, 12 times as wide as in 20: 4.3 / sqrt(3) against 2.1 / sqrt(20).
     few = warm_width(0.05, 0.05, jobs=3, source="repeats", degrees=2)
     many = warm_width(0.05, 0.05, jobs=20, source="repeats", degrees=19)
     assert few > 3 * many
@@ -147,16 +133,9 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
 
 
 def image_rows(seconds, **fields):
-    return [
-        build_row(
-            noisy(seconds(size, batch)),
-            workload="image_convolution",
-            parameters={"size": size, "batch": batch},
-            **fields,
-        )
-        for size in (512, 1024, 2048)
-        for batch in (1, 2)
-    ]
+    grid = [{"size": size, "batch": batch} for size in (512, 1024, 2048) for batch in (1, 2)]
+    fields |= {"workload": "image_convolution"}
+    return [build_row(noisy(seconds(**one)), parameters=one, **fields) for one in grid]
 
 
 def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
@@ -173,8 +152,7 @@ def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
         truth = (4e-3 / per_pixel / one.parameters["batch"]) ** 0.5
         assert one.warm_seconds.low < truth < one.warm_seconds.high
 
-
-def test_a_batch_is_the_axis_where_nothing_else_varies():
+    # A batch is the axis where nothing else varies.
     def rows(seconds):
         return [
             build_row(noisy(seconds * batch), workload="resnet50", parameters={"batch": batch})

@@ -4,12 +4,12 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs_note, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
 from batchmark_job.result.document import Ceiling
-from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
+from tests.builders.pairs import CPU_ROWS, GPU_ROWS, calibration, pair_of, two_jobs
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
 
 
 def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
-    gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    gpu, cpu = two_jobs(GPU_ROWS, CPU_ROWS)
     attempt = InterruptedAttempt(
         job_id="spot-job",
         job_attempt=2,
@@ -55,19 +55,24 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
 
 
 def test_a_run_without_a_cpu_target_says_what_is_missing():
-    comparison = compare(build_run(build_job("g5.xlarge", [build_row(GPU_SAMPLES)])), PRICES)
+    comparison = compare(build_run(build_job("g5.xlarge", GPU_ROWS)), PRICES)
     assert comparison.pairs == ()
     assert "the run has no CPU target" in comparison.notices[0]
     assert "no GPU and no CPU target" in compare(build_run(), PRICES).notices[0]
 
 
 def test_few_repeats_are_pointed_out():
-    rows = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
-    assert "only one job" in pair_of(*two_jobs(*rows)).notes[0]
-    repeats = [job for n in range(1, 7) for job in two_jobs(*rows, repeat=n)]
+    assert "only one job" in pair_of(*two_jobs(GPU_ROWS, CPU_ROWS)).notes[0]
+    repeats = [job for n in range(1, 7) for job in two_jobs(GPU_ROWS, CPU_ROWS, repeat=n)]
     assert pair_of(*repeats).notes == (f"In 1 of 1 row {WARNINGS['unsettled']}.",)
     assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
     assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]
+    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
+        "A target has only one job to go by. "
+    )
+    assert few_whole_jobs_note(5, of=6).startswith(
+        "A target has only 5 jobs to go by. Use at least 6 "
+    )
 
 
 def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once():
@@ -110,13 +115,3 @@ def test_what_limits_many_rows_is_said_once_with_their_number():
     assert [note for note in notes if note.startswith("In ")] == [
         f"In 2 of 3 rows {WARNINGS['unsettled']}."
     ]
-
-
-def test_few_whole_jobs_name_their_start_only_where_others_started_otherwise():
-    assert few_whole_jobs_note(1, of=1, start="cold").startswith(
-        "A target has only one job to go by. "
-    )
-    assert few_whole_jobs_note(5, of=6).startswith(
-        "A target has only 5 jobs to go by. Use at least 6 "
-    )
-    assert "to go by: 5 of 6 ran on warm instances. " in few_whole_jobs_note(5, of=6, start="warm")

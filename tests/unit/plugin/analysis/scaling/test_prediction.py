@@ -29,12 +29,16 @@ def drawn(value):
     return np.array([value, value])
 
 
-def test_a_ring_is_fitted_to_its_own_times():
+def test_a_ring_is_fitted_to_its_own_times_and_loads_of_one_shape_tell_nothing_apart():
     loads = [load(ranks, size) for ranks in (2, 8) for size in (1e6, 1e8)]
     ring = fit_ring(loads, [drawn(hops * 3e-5 + moved / 5e9) for hops, moved in loads])
     assert ring.latency == pytest.approx(drawn(3e-5))
     assert 1 / ring.per_byte == pytest.approx(drawn(5e9))
     assert ring.seconds(160, 1e8) == pytest.approx(drawn(318 * 3e-5 + 318 / 160 * 1e8 / 5e9))
+    assert fit_ring([load(2, 1e6)], [drawn(1.0)]) is None
+    assert fit_ring([load(2, 1e6)] * 2, [drawn(1.0)] * 2) is None
+    assert fit_ring([(2.0, 0.0), (4.0, 0.0)], [drawn(1.0), drawn(2.0)]) is None  # no bytes
+    assert fit_ring([], []) is None
 
 
 @pytest.mark.parametrize("seconds", [lambda hops, moved: hops, lambda hops, moved: moved])
@@ -47,13 +51,6 @@ def test_neither_latency_nor_the_time_of_a_byte_falls_below_zero(seconds):
     ring = fit_ring(loads, times)
     assert (ring.latency >= 0).all()
     assert (ring.per_byte >= 0).all()
-
-
-def test_loads_of_one_shape_tell_nothing_apart():
-    assert fit_ring([load(2, 1e6)], [drawn(1.0)]) is None
-    assert fit_ring([load(2, 1e6)] * 2, [drawn(1.0)] * 2) is None
-    assert fit_ring([(2.0, 0.0), (4.0, 0.0)], [drawn(1.0), drawn(2.0)]) is None  # no bytes
-    assert fit_ring([], []) is None
 
 
 @pytest.mark.parametrize(
@@ -147,11 +144,16 @@ def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
     assert "all-reduces of two sizes were not measured" in two.reason
 
 
-def test_two_numbers_of_nodes_are_not_checked():
+def test_two_numbers_of_nodes_or_a_bound_check_no_model():
     found = prediction_of(*sweep(Cluster(hidden=0.05), (1, 2)))
     assert (found.outcome, found.checked) == ("not_checked", ())
     assert found.reason == "the check requires 3 node counts, but only 2 were measured"
     assert holds(found.points[-1].efficiency, Cluster(hidden=0.05).efficiency(160))
+    # A bound checks no model that gives more than a bound.
+    found = prediction_of(*sweep(Cluster(), (1, 2, 4)))  # some of it shows on 4 nodes alone
+    assert (found.outcome, found.at_least, found.checked) == ("not_checked", False, ())
+    assert found.reason.startswith("on fewer nodes, computation hid the entire exchange")
+    assert holds(found.points[-1].efficiency, Cluster().efficiency(160))
 
 
 def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
@@ -160,7 +162,7 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
     assert holds(found.points[-1].efficiency, Cluster(hidden=-0.02).efficiency(160))
 
 
-def test_parts_that_are_longer_than_their_step_predict_nothing():
+def test_parts_longer_than_their_step_and_an_exchange_that_does_not_show_predict_nothing():
     jobs = []
     for nodes in NUMBERS:
         row = Cluster(spread=0.3).training(nodes, gradient_bytes=2**60)
@@ -168,6 +170,13 @@ def test_parts_that_are_longer_than_their_step_predict_nothing():
         jobs.append(job_of(otherwise(row, split={"communication_seconds": 1e3}), *exchanges))
     found = prediction_of(*jobs)
     assert (found.outcome, found.points) == ("not_known", ())
+    # Nor does an exchange that does not show, without all-reduces.
+    cluster = Cluster(latency=1e-3, per_byte=1 / 2.5e9)
+    assert cluster.efficiency(8) == 1
+    assert cluster.efficiency(160) < 0.4
+    found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
+    assert (found.outcome, found.points) == ("not_known", ())
+    assert found.reason.endswith("on 2 nodes it is hidden by computation")
 
 
 def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
@@ -180,22 +189,6 @@ def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
     slower = sweep(Cluster(per_byte=1 / 3e9, congested_from=8), (8,))
     found = prediction_of(*sweep(fast, (1, 2, 4)), *slower)
     assert (found.outcome, found.checked[0].error > 0) == ("wrong", True)
-
-
-def test_a_bound_checks_no_model_that_gives_more_than_a_bound():
-    found = prediction_of(*sweep(Cluster(), (1, 2, 4)))  # some of it shows on 4 nodes alone
-    assert (found.outcome, found.at_least, found.checked) == ("not_checked", False, ())
-    assert found.reason.startswith("on fewer nodes, computation hid the entire exchange")
-    assert holds(found.points[-1].efficiency, Cluster().efficiency(160))
-
-
-def test_without_all_reduces_an_exchange_that_does_not_show_predicts_nothing():
-    cluster = Cluster(latency=1e-3, per_byte=1 / 2.5e9)
-    assert cluster.efficiency(8) == 1
-    assert cluster.efficiency(160) < 0.4
-    found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
-    assert (found.outcome, found.points) == ("not_known", ())
-    assert found.reason.endswith("on 2 nodes it is hidden by computation")
 
 
 @pytest.mark.parametrize("levels", [(0.69, 1.13), (0.16, 0.24, 0.32)])

@@ -51,6 +51,10 @@ def test_too_few_samples_or_nodes_are_not_known():
         reach_of(*map(job_of, apart)).reason
         == "no two node counts had the same batch size per device"
     )
+    # Too few samples of the second number are no verdict of the third.
+    reach = reach_of(*stepping({1: 0.16, 2: 0.16, 4: 0.3}, samples={2: 4}))
+    assert (reach.verdict, reach.nodes) == ("not_known", None)
+    assert reach.reason.startswith("4 samples")
 
 
 def stepping(seconds, samples=None):
@@ -67,23 +71,16 @@ def test_it_scales_to_where_it_falls_short_for_the_first_time():
     assert (back.verdict, back.nodes, back.poor_from) == ("falls_short", 2, None)
     back = reach_of(*stepping({1: 0.16, 2: 0.161, 4: 0.25, 8: 0.162}))
     assert (back.verdict, back.nodes, back.open_ended, back.poor_from) == ("scales", 2, False, None)
-
-
-def test_numbers_that_are_undecided_end_nothing():
+    # Numbers that are undecided end nothing.
     jobs = [*stepping({1: 0.16, 2: 0.161}), *sweep(Cluster(compute=0.178, spread=0.3), (4,))]
     reach = reach_of(*jobs)
     assert (reach.verdict, reach.nodes, reach.open_ended) == ("scales", 2, True)
 
 
-def test_too_few_samples_of_the_second_number_are_no_verdict_of_the_third():
-    reach = reach_of(*stepping({1: 0.16, 2: 0.16, 4: 0.3}, samples={2: 4}))
-    assert (reach.verdict, reach.nodes) == ("not_known", None)
-    assert reach.reason.startswith("4 samples")
-
-
-def test_more_than_all_that_is_possible_is_noticed():
+def test_more_than_all_that_is_possible_is_noticed_and_nothing_lost_has_no_limit():
     assert reach_of(*stepping({1: 0.32, 2: 0.16, 4: 0.16})).above_one == 2
     assert reach_of(*sweep(Cluster(), NUMBERS)).above_one is None
+    assert reach_of(*sweep(Cluster(hidden=1.0), NUMBERS)).limit_nodes is None
 
 
 def test_repeats_that_differ_make_intervals_that_hold_the_truth():
@@ -118,13 +115,10 @@ def test_what_limits_it_is_the_part_that_grew(cluster, limit):
     assert reach.limit_share == pytest.approx(1, abs=0.02)
 
 
-def test_a_slower_node_limits_by_computing():
+def test_a_slower_node_limits_by_computing_and_strong_scaling_is_judged_too():
     slow = Cluster(compute=0.30, hidden=1.0)
     jobs = [*sweep(Cluster(hidden=1.0), (1,)), *sweep(slow, (2,))]
     assert reach_of(*jobs).limit == "compute"
-
-
-def test_strong_scaling_alone_is_judged_too():
     cluster = Cluster(hidden=0.0)
     reach = reach_of(*(job_of(cluster.training(n, 64 // n)) for n in (1, 2, 4)))
     assert (reach.verdict, reach.nodes, reach.limit) == ("falls_short", 2, "communication")
@@ -148,10 +142,6 @@ def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
     assert reach.limit_reason == (
         "communication alone grew by 60.0 ms, but the whole step grew by only 20.0 ms"
     )
-
-
-def test_nothing_is_looked_for_where_nothing_surely_is_lost():
-    assert reach_of(*sweep(Cluster(hidden=1.0), NUMBERS)).limit_nodes is None
 
 
 def test_waiting_for_data_on_the_fewest_nodes_is_said_where_it_is_much():

@@ -131,7 +131,7 @@ def test_a_step_splits_into_parts_with_shares_of_their_sum():
     assert split.shares["data"] == pytest.approx(0.04 / cluster.step(4))
 
 
-def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
+def test_bus_bandwidth_is_what_each_link_carries_and_a_rank_alone_has_nothing_to_reduce():
     cluster = Cluster(latency=0.0, devices=2)
     points = scaling_study(*sweep(cluster, NUMBERS)).all_reduces
     assert [(one.nodes, one.size_bytes // 2**20) for one in points] == [
@@ -139,9 +139,7 @@ def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
     ]
     for point in points:
         assert point.bus_bytes_per_second.value == pytest.approx(1.2e9)
-
-
-def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
+    # A rank alone has nothing to reduce, and that is no gap.
     alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
     study = scaling_study(job_of(Cluster().training(1), alone))
     assert (study.all_reduces, study.unmeasured) == ((), ())
@@ -176,29 +174,23 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
     assert study.trainings[0].reach.verdict == "not_known"
 
 
-def test_jobs_in_different_environments_are_refused():
+def test_jobs_in_different_environments_or_without_any_result_are_refused():
     other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
     one, two = sweep(Cluster(), (1,))[0], sweep(Cluster(), (2,), environment=other)[0]
     study = scaling_study(one, two)
     assert "ran in different environments" in study.refused
     assert (study.trainings, study.all_reduces) == ((), ())
-
-
-def test_a_target_without_any_result_says_why():
     lost = build_lost(GPU, "no capacity", suite="scaling")
     study = scaling_study(lost=[lost])
     assert study.refused == f"{GPU} has no result: no capacity"
 
 
-def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
+def test_nodes_outside_ec2_on_loopback_or_not_alike_are_told():
     training = training_of(*sweep(Cluster(), (1, 2), environment=LAPTOP_ENVIRONMENT))
     assert training.points[0].usd_per_epoch is None
     row = otherwise(Cluster().training(2), {"host": "127.0.0.2"}, {"host": "127.0.0.3"})
     assert scaling_study(job_of(row)).loopback
     assert not scaling_study(*sweep(Cluster(), (2,))).loopback
-
-
-def test_nodes_that_are_not_alike_are_told():
     row = otherwise(Cluster().training(2), {}, {"device_model": "NVIDIA T4"})
     training = training_of(job_of(row))
     assert training.points[0].remarks == (

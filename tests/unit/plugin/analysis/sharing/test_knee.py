@@ -10,16 +10,14 @@ from batchmark.core.intervals import Median
 from tests.builders.hostile import fuzzed
 
 
-def measured(throughputs, *, spread=0.01, seed=0, groups=3, windows=5):
+def measured(throughputs, *, spread=0.01, seed=0):
     """Seconds per step by number of replicas, with noise half of which a group shares."""
     rng = np.random.default_rng(seed)
     found = {}
     for number, throughput in throughputs.items():
-        levels = 1 + spread / 2 * rng.standard_normal((groups, 1))
-        samples = levels * (1 + spread * rng.standard_normal((groups, windows))) / throughput
-        found[number] = Median(
-            [list(samples.flat)], seed=f"{seed} {number}", turns=[[[windows]] * groups]
-        )
+        levels = 1 + spread / 2 * rng.standard_normal((3, 1))
+        samples = levels * (1 + spread * rng.standard_normal((3, 5))) / throughput
+        found[number] = Median([list(samples.flat)], seed=f"{seed} {number}", turns=[[[5]] * 3])
     return found
 
 

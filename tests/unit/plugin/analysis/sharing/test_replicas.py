@@ -26,15 +26,13 @@ def test_jains_index_of_known_schedules(shares, index):
     assert jain(shares) == (pytest.approx(index) if index else None)
 
 
-def test_the_worst_group_counts_and_a_replica_that_ended_makes_no_further_step():
+def test_the_worst_group_counts_and_of_each_job_the_slowest():
     turns = [replica((300, 100, 100)), replica((100, 100))]
     assert group_fairness(turns) == pytest.approx([0.8, 1.0, 0.5])
     figures = ReplicaFigures.of([shared(*turns)])
     assert figures.fairness_worst == pytest.approx(0.5)
     assert figures.fairness_median == pytest.approx(0.8)
-
-
-def test_the_slowest_is_of_each_job_and_the_figure_their_median():
+    # The slowest is of each job, and the figure their median.
     jobs = [shared(replica(p50=0.01), replica(p50=slow)) for slow in (0.02, 0.03, 0.07)]
     figures = ReplicaFigures.of(jobs)
     assert figures.slowest.p50 == 0.03
@@ -55,9 +53,7 @@ def test_one_that_starves_in_one_group_is_named_with_its_share():
     (one,) = starved(shared(replica((300, 300)), replica((300, 98))), "job-1")
     assert (one.replica, one.job_id, one.group) == (1, "job-1", 1)
     assert str(one) == "replica 2 made 49 % of the mean number of steps"
-
-
-def test_a_step_cut_by_a_windows_edge_starves_nobody():
+    # A step cut by a window's edge starves nobody.
     assert starved(shared(replica((4,)), replica((1,))), "job-1") == []
     (one,) = starved(shared(replica((8,)), replica((1,))), "job-1")
     assert one.share == pytest.approx(2 / 9)

@@ -4,11 +4,11 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.report.sharing import words
-from batchmark_job.result.document import Conditions, Device, Implementation
+from batchmark_job.result.document import Conditions, Implementation
 from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
-    LAPTOP_ENVIRONMENT,
+    ON_LAPTOP,
     PRICES,
     build_job,
     build_lost,
@@ -75,19 +75,16 @@ def test_limits_of_mps_belong_to_the_mode_and_not_to_the_task():
 
 def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
     def point(*levels):
-        jobs = [
-            sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
-            for n, level in enumerate(levels, start=1)
-        ]
+        rows = [shared_row("time_slicing", 2, one, seed=n) for n, one in enumerate(levels, 1)]
+        jobs = [sharing_job(GPU, [row], repeat=n) for n, row in enumerate(rows, start=1)]
         return shared_task(*jobs).curves[0].points[0]
-
-    equal, apart = point(100, 100, 100), point(90, 100, 110)
-    assert (equal.jobs, equal.samples) == (3, 45)
 
     def width(point):
         return point.throughput.interval.high - point.throughput.interval.low
 
-    assert width(apart) > 3 * width(equal)
+    equal = point(100, 100, 100)
+    assert (equal.jobs, equal.samples) == (3, 45)
+    assert width(point(90, 100, 110)) > 3 * width(equal)
 
 
 def test_sharing_is_advised_at_the_knee_with_what_it_gives_against_one_alone():
@@ -173,8 +170,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
 
 def in_a_job_each(*rows):
     """As on a shared target: each number of replicas has a job, which chooses its own code."""
-    jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
-    return shared_task(*jobs)
+    return shared_task(*(sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)))
 
 
 def test_another_implementations_gain_is_no_gain_of_sharing():
@@ -182,22 +178,18 @@ def test_another_implementations_gain_is_no_gain_of_sharing():
         Implementation(name=name, version="2.13.0", threads=4)
         for name in ("torch, channels-last", "torch, CUDA graph")
     )
-    numbers = {1: (100.0, eager), 2: (190.0, eager), 4: (800.0, graph)}
     rows = [
         shared_row("time_slicing", count, one, form="jobs", implementation=code)
-        for count, (one, code) in numbers.items()
+        for count, one, code in ((1, 100.0, eager), (2, 190.0, eager), (4, 800.0, graph))
     ]
     task = in_a_job_each(*rows)
     (found,) = task.curves
     assert [point.replicas for point in found.points] == [1, 2]
     (missing,) = found.unmeasured
-    assert (missing.replicas, missing.reason) == (
-        4,
-        (
-            "its implementation differs from that of the task alone: torch, CUDA graph 2.13.0 "
-            "instead of torch, "
-            "channels-last 2.13.0"
-        ),
+    assert missing.replicas == 4
+    assert missing.reason == (
+        "its implementation differs from that of the task alone: torch, CUDA graph 2.13.0 "
+        "instead of torch, channels-last 2.13.0"
     )
     assert found.knee.replicas == 2
     assert task.codes == (eager, graph)
@@ -235,7 +227,7 @@ def test_forms_have_curves_and_ones_alone_of_their_own():
 
 def test_without_the_priced_machine_there_are_gains_but_no_dollars():
     rows = [alone(), *curve_rows("time_slicing", SATURATING)]
-    task = task_of(*rows, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    task = task_of(*rows, **ON_LAPTOP)
     assert curve(task).points[0].usd_per_1000_steps is None
     assert "a machine outside EC2" in task.price.note
     assert task.advice.choice.price.value == pytest.approx(1 / 2.1)
@@ -243,11 +235,8 @@ def test_without_the_priced_machine_there_are_gains_but_no_dollars():
 
 def test_jobs_of_different_environments_are_refused():
     other = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
-    jobs = [
-        sharing_job(GPU, [alone()], repeat=n, environment=environment)
-        for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
-    ]
-    task = shared_task(*jobs)
+    one, two = (sharing_job(GPU, [alone()], environment=of) for of in (GPU_ENVIRONMENT, other))
+    task = shared_task(one, two)
     assert "driver major" in task.refused
     assert task.curves == ()
 
@@ -263,18 +252,24 @@ def disturbed(others, disturbance="crash", outcome="crashed", ended=None, **fiel
     )
 
 
-def experiment(row, usual=200.0, **fields):
-    usual_row = shared_row("time_slicing", 4, usual, replicas=equal_replicas(4, usual))
-    (found,) = task_of(alone(), usual_row, row, **fields).experiments
+def experiment(row):
+    usual = shared_row("time_slicing", 4, 200.0, replicas=equal_replicas(4, 200.0))
+    (found,) = task_of(alone(), usual, row).experiments
     return found
 
 
-def test_nobody_suffers_where_the_others_made_as_many_steps():
+def test_nobody_suffers_where_the_others_made_as_many_steps_and_all_where_none_is_made():
     found = experiment(disturbed(160.0))
     assert found.first.outcome == "crashed"
     assert found.ended == ()
     assert found.others.value == pytest.approx(160 / 150)  # three quarters of the 200
     assert found.suffered == "nobody"
+    sharing = disturbed(1.0, "hang", "hung").sharing
+    row = unshared_row("time_slicing", 4, "no replica made a step any more")
+    named = row.parameters | {"disturbance": "hang"}
+    found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
+    assert (found.suffered, found.others) == ("others", None)
+    assert found.reason == "skipped: no replica made a step any more"
 
 
 @pytest.mark.parametrize(
@@ -289,30 +284,16 @@ def test_others_suffer_by_fewer_steps_or_by_ending_early(row, suffered):
     assert experiment(row).suffered == suffered
 
 
-def test_others_suffer_that_make_no_step_any_more():
-    sharing = disturbed(1.0, "hang", "hung").sharing
-    row = unshared_row("time_slicing", 4, "no replica made a step any more")
-    named = row.parameters | {"disturbance": "hang"}
-    found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
-    assert (found.suffered, found.others) == ("others", None)
-    assert found.reason == "skipped: no replica made a step any more"
-
-
-def test_an_experiment_without_its_undisturbed_row_is_not_known():
-    (found,) = task_of(alone(), disturbed(160.0)).experiments
+def test_an_experiment_without_its_undisturbed_row_is_not_known_and_on_no_curve():
+    task = task_of(alone(), disturbed(160.0))
+    (found,) = task.experiments
     assert found.suffered == "not_known"
     assert found.reason == "the same replicas were not measured without the disturbance"
-
-
-def test_an_experiment_that_can_not_be_made_there_is_none():
+    assert [one.mode for one in task.curves] == ["exclusive"]
+    # One that can't be made there is none.
     row = unshared_row("mps", 4, "no GPU")
     named = row.parameters | {"disturbance": "hang"}
     assert task_of(alone(), row.model_copy(update={"parameters": named})).experiments == ()
-
-
-def test_a_disturbed_row_is_on_no_curve():
-    task = task_of(alone(), disturbed(160.0))
-    assert [one.mode for one in task.curves] == ["exclusive"]
 
 
 def test_rows_of_other_suites_share_nothing():
@@ -321,23 +302,21 @@ def test_rows_of_other_suites_share_nothing():
     assert found.studies == {}
 
 
-def lost_array(count, reason, mode="time_slicing", repeat=1, form="jobs"):
-    plan = SharingOptions(
-        form=form, modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
-    )
-    return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
-
-
 def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
+    def lost(count, reason, mode="time_slicing", repeat=1, form="jobs"):
+        own = {"task": "cnn_training_step", "axes": {"batch": 32}, "form": form}
+        plan = SharingOptions(modes=(mode,), replicas=(count,), **own)
+        return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
+
     rows = curve_rows("time_slicing", {1: 100, 2: 110}, form="jobs")
-    lost = [
-        lost_array(20, "1 of 20 children failed.\n3: exit code 1"),
-        lost_array(5, "Host EC2 terminated"),
-        lost_array(2, "a repeat that another makes up for", repeat=2),
-        lost_array(10, "another mode's", mode="mps"),
-        lost_array(8, "of processes", repeat=2, form="processes"),
+    gone = [
+        lost(20, "1 of 20 children failed.\n3: exit code 1"),
+        lost(5, "Host EC2 terminated"),
+        lost(2, "a repeat that another makes up for", repeat=2),
+        lost(10, "another mode's", mode="mps"),
+        lost(8, "of processes", repeat=2, form="processes"),
     ]
-    task = shared_task(sharing_job(GPU, rows), lost=lost)
+    task = shared_task(sharing_job(GPU, rows), lost=gone)
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
         (20, "its job left no result: 1 of 20 children failed"),

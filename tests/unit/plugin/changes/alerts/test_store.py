@@ -50,6 +50,10 @@ def test_an_object_is_created_once_and_replaced_only_as_it_was_read(store):
     assert store.swap("alerts/a.json", "second", version) is True
     assert store.swap("alerts/a.json", "third", version) is False
     assert store.read("alerts/a.json") == b"second"
+    # What is not there is not replaced and not read.
+    assert store.read_if_there("alerts/b.json") is None
+    assert store.read_version("alerts/b.json") is None
+    assert store.swap("alerts/b.json", "text", '"0"') is False
 
 
 def test_objects_are_listed_in_order_and_folders_by_name(store, bucket):
@@ -61,12 +65,6 @@ def test_objects_are_listed_in_order_and_folders_by_name(store, bucket):
     assert store.keys("alerts/") == []
     store.remove("history/suite=sam/b")
     assert history.suites() == ["blog"]
-
-
-def test_what_is_not_there_is_not_replaced_and_not_read(store):
-    assert store.read_if_there("alerts/a.json") is None
-    assert store.read_version("alerts/a.json") is None
-    assert store.swap("alerts/a.json", "text", '"0"') is False
 
 
 def test_other_errors_of_a_conditional_write_are_not_swallowed(store):
@@ -102,18 +100,24 @@ def test_applying_again_leaves_what_a_person_said_meanwhile(alerts):
     assert [one.state for one in alerts.alerts()] == ["acknowledged"]
 
 
-def test_alerts_are_listed_in_the_order_of_their_beginning_without_what_lies_beside(alerts):
+def test_alerts_and_messages_are_listed_the_oldest_first_without_what_lies_beside(alerts):
     late = [one.model_copy() for one in merged([change(point(of=series(dtype="int8")))]).opened]
     alerts.apply(message(opened=(*late, *opened())))
     alerts.create(message())
     assert [alert.id for alert in alerts.alerts()] == [opened()[0].id, late[0].id]
+    for run, day in (("a-late", 19), ("b-early", 10)):
+        alerts.create(message(run, created_at=NOW.replace(day=day)))
+    assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late", "run-30"]
 
 
-def test_a_message_is_created_once_and_the_first_one_stays(alerts):
+def test_a_message_is_created_once_whatever_else_lies_there_and_the_first_one_stays(alerts, store):
     first = alerts.create(message(text="first"))
     assert alerts.create(message(text="second")) == first
     assert alerts.message("run-30") == first
     assert alerts.message("run-31") is None
+    ours = message("scheduled__2026-11-20T03:00:00+00:00")
+    store.put(f"{MESSAGES}{url_safe(ours.run_id)}.json", "{}")
+    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
 
 
 def test_a_message_that_release_0_1_wrote_stays_where_it_is(alerts, store):
@@ -130,18 +134,6 @@ def test_a_message_that_release_0_1_wrote_stays_where_it_is(alerts, store):
     assert sorted(alerts.message_key(one.run_id) for one in (ours, other)) == sorted(
         store.keys(MESSAGES)
     )
-
-
-def test_what_is_no_message_keeps_no_run_from_having_one(alerts, store):
-    ours = message("scheduled__2026-11-20T03:00:00+00:00")
-    store.put(f"{MESSAGES}{url_safe(ours.run_id)}.json", "{}")
-    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
-
-
-def test_messages_are_listed_the_oldest_first(alerts):
-    for run, day in (("a-late", 20), ("b-early", 10)):
-        alerts.create(message(run, created_at=NOW.replace(day=day)))
-    assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late"]
 
 
 def test_two_who_change_an_alert_at_once_both_do(alerts, store):
@@ -169,7 +161,7 @@ def test_who_is_always_too_late_gives_up(alerts, monkeypatch, store):
         alerts.change_alert(opened()[0].id, acknowledged)
 
 
-def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
+def test_what_is_no_alert_is_refused_by_its_name_or_with_those_that_are_open(alerts, store):
     with pytest.raises(AlertError, match="no alert 'nothing'; open or acknowledged alerts: none"):
         alerts.change_alert("nothing", acknowledged)
     alerts.apply(message())
@@ -178,9 +170,6 @@ def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
         with pytest.raises(AlertError, match=f"no alert 'nothing'; open or .* alerts: {alert.id}"):
             alerts.change_alert("nothing", acknowledged)
         alerts.change_alert(alert.id, acknowledged)
-
-
-def test_what_is_no_alert_is_named_and_not_taken_for_none(alerts, store):
     store.put("alerts/0123456789.json", '{"id": "0123456789"}')
     with pytest.raises(AlertError, match=r"alerts/0123456789\.json can't be read: change: Field"):
         alerts.alerts()

@@ -96,31 +96,23 @@ def test_few_series_have_a_step_at_a_time_and_none_sees_a_later_run():
 
 
 def test_alarms_of_untouched_histories_are_counted_once_with_their_interval():
-    calm, moved, passing = (build_key(workload=name) for name in ("calm", "moved", "passing"))
-    values = np.full(30, 0.1)
-    steady, wild = values.copy(), values.copy()
-    steady[20:] = 0.12
-    wild[15] = 0.3
-    histories = [
-        build_history(calm, values),
-        build_history(moved, steady),
-        build_history(passing, wild),
-    ]
+    calm, moved, passing = np.full((3, 30), 0.1)
+    moved[20:] = 0.12
+    passing[15] = 0.3
+    keys = [build_key(workload=name) for name in ("calm", "moved", "passing")]
+    histories = list(map(build_history, keys, (calm, moved, passing)))
     alarms = only_part(try_suite("blog", histories, Threshold(), steps=1)).alarms
     assert alarms.series_runs == 3 * (30 - RUNS_BEFORE_ALARMS)
     assert (alarms.alarms, alarms.withdrawn) == (2, 1)
     assert alarms.per_thousand == pytest.approx(1000 * 2 / 66)
     assert alarms.low == pytest.approx(1000 * 0.2422 / 66, rel=1e-3)  # Poisson, of 2
     assert alarms.high == pytest.approx(1000 * 7.2247 / 66, rel=1e-3)
-
-
-def test_what_was_known_before_the_first_look_is_no_alarm():
+    # What was known before the first look is none.
     values = np.full(30, 0.1)
     values[6:] = 0.2
-    part = only_part(try_suite("blog", [build_history(build_key(), values)], Threshold()))
-    assert part.alarms.alarms == 0
-    assert part.alarms.low == 0
-    assert part.alarms.high == pytest.approx(1000 * 3.6889 / 22, rel=1e-3)
+    known = only_part(try_suite("blog", [build_history(build_key(), values)], Threshold())).alarms
+    assert (known.alarms, known.low) == (0, 0)
+    assert known.high == pytest.approx(1000 * 3.6889 / 22, rel=1e-3)
 
 
 def test_a_short_history_says_so_and_is_tested_on_synthetic_ones_with_its_own_noise():
@@ -152,17 +144,14 @@ def test_a_short_history_says_so_and_is_tested_on_synthetic_ones_with_its_own_no
     assert 0.003 < np.std(np.log(made[0])) < 0.03
 
 
-def test_of_a_series_with_hardly_a_run_no_noise_is_made_up():
-    tested = try_suite("blog", level_histories(GPU, series=3, runs=4), Threshold())
-    assert tested.parts == ()
-    assert tested.notes == ("3 series left out: estimating noise requires at least 5 runs.",)
-
-
-def test_an_empty_history_is_no_error():
+def test_an_empty_history_and_series_with_hardly_a_run_have_nothing_to_test():
     nothing = build_history(build_key(), [np.nan, np.nan])
     for histories in ([], [nothing]):
         tested = try_suite("blog", histories, Threshold())
         assert (tested.parts, tested.notes) == ((), ())
+    tested = try_suite("blog", level_histories(GPU, series=3, runs=4), Threshold())
+    assert tested.parts == ()
+    assert tested.notes == ("3 series left out: estimating noise requires at least 5 runs.",)
 
 
 def test_a_history_of_nine_runs_still_tells_of_its_alarms():
@@ -183,7 +172,7 @@ def test_a_series_that_lacks_runs_is_waited_for_in_its_own_runs():
     assert set(part.of(None)[-1].delays) == {4}
 
 
-def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
+def test_a_replay_orders_runs_by_time_and_a_step_multiplies_from_its_run_on():
     history = build_history(build_key(), [1.0, 2.0, -3.0, 4.0, 5.0])
     odd = replace(
         history,
@@ -194,9 +183,6 @@ def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
     assert list(one.series.run_ids) == ["run-4", "run-1", "run-0"]
     assert one.series.values.tolist() == [5.0, 4.0, 1.0]
     assert one.until(1).run_ids == ["run-4", "run-1"]
-
-
-def test_a_step_multiplies_from_its_run_on_and_leaves_the_rest():
     (one,) = Replay([build_history(build_key(), [1.0, 2.0, 3.0, 4.0])]).series
     assert one.until(2, (1, 1.5)).values.tolist() == [1.0, 3.0, 4.5]
     assert one.series.values.tolist() == [1.0, 2.0, 3.0, 4.0]

@@ -30,6 +30,7 @@ from tests.builders.changed_series import (
     build_confirmation,
     build_history,
     build_key,
+    build_own_key,
     build_point,
     run_id,
     runs_of,
@@ -39,16 +40,9 @@ from tests.builders.reports import NOON, Page, render_html, terminal
 from tests.builders.runs import PRICES
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
-OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
-WHOLE, COLD, RATE, LOSS = (
-    build_key(GPU, **OWN, parameters=text)
-    for text in (
-        '{"size":64}',
-        '{"size":64,"start":"cold"}',
-        '{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
-        '{"better":"lower","metric":"loss","size":64,"unit":""}',
-    )
-)
+WHOLE, COLD = build_own_key(size=64), build_own_key(size=64, start="cold")
+RATE = build_own_key(better="higher", metric="throughput", size=64, unit="images/s")
+LOSS = build_own_key(better="lower", metric="loss", size=64, unit="")
 AMIS = {"before": "ami-1", "after": "ami-2"}
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 
@@ -145,16 +139,15 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             assert expected in text, expected
 
 
-def test_the_section_is_valid_accessible_and_near_the_top(compared, changes):
-    html = render_html(report_of(compared, changes=changes, alerts=AlertBoard(lines=())))
+def test_the_section_is_valid_accessible_near_the_top_and_folds_rows_beyond_the_first(
+    compared, changes
+):
+    report = report_of(compared, changes=changes, alerts=AlertBoard(lines=()))
+    html = render_html(report)
     Page(html).check()
     assert html.index('id="changes"') < html.index('id="pair-1"')
     assert html.count('<svg class="history') == 11  # not the speedup, which its time explains
-
-
-def test_rows_beyond_the_first_are_folded(compared, changes):
-    report = report_of(compared, changes=changes)
-    assert "<summary>4 more<span" in render_html(report)
+    assert "<summary>4 more<span" in html
     assert "and 4 more, listed on the report page" in terminal(report)
 
 
@@ -335,10 +328,13 @@ def test_a_trace_leaves_out_what_has_no_figure_and_takes_what_was_recorded_later
     assert SeriesTrace.of(history, build_point(build_key(), run=99)) is None
 
 
+def chart_of(key, values, point):
+    return history_chart(SeriesTrace.of(build_history(key, values), point), point)
+
+
 @pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8]])
 def test_a_chart_of_any_values_stays_within_its_frame(values):
-    point = build_point(build_key(), run=len(values) - 1)
-    chart = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    chart = chart_of(build_key(), values, build_point(build_key(), run=len(values) - 1))
     placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
     assert all(0 <= one <= 100 for one in placed)
     assert len(chart.dots) == len(values)
@@ -346,15 +342,10 @@ def test_a_chart_of_any_values_stays_within_its_frame(values):
 
 def test_a_metric_is_told_and_drawn_in_its_unit():
     """Its samples are 1 / value, of which less is better."""
-    samples = [1 / 120] * 20 + [1 / 96] * 3
-    point = build_point(RATE, 0.25).model_copy(
-        update={
-            "before": Level(median=1 / 120, spread=0.01, runs=20),
-            "after": Level(median=1 / 96, spread=0.01, runs=3),
-        }
-    )
+    before, after = (Level(median=1 / value, spread=0.01, runs=20) for value in (120, 96))
+    point = build_point(RATE, 0.25, before=before, after=after)
     assert change_words.movement(point) == "120 images/s → 96.0 images/s, −20 %"
-    chart = history_chart(SeriesTrace.of(build_history(RATE, samples), point), point)
+    chart = chart_of(RATE, [before.median] * 20 + [after.median] * 3, point)
     assert chart.before[2] < chart.after[2]  # from the top: it fell
     assert (chart.low, chart.high) == ("96.0 images/s", "120 images/s")
     found = build_confirmation(RATE, expected=1 / 120, suspect=1 / 96, reruns=(1 / 100,))
@@ -383,7 +374,7 @@ def test_an_own_job_costs_dollars_per_job():
     (change,) = group_changes(points, runs_of(GPU), measured=[])
     assert change_words.cost(change)[1].endswith("per job")
     assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
-    points.append(build_point(build_key(CPU, **OWN, parameters='{"size":64}'), 0.1))
+    points.append(build_point(build_own_key(CPU, size=64), 0.1))
     (change,) = group_changes(points[1:], runs_of(GPU, CPU, image_digest=NEW_IMAGE), measured=[])
     assert change_words.cost(change)[1].startswith(f"{change.points[0].series.target}, thumbnails ")
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
@@ -393,9 +384,9 @@ def test_an_own_job_costs_dollars_per_job():
 def test_a_wild_run_does_not_flatten_a_chart():
     point = build_point(build_key(), 0.1)
     values = [0.1] * 20 + [0.11] * 3
-    calm = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    calm = chart_of(build_key(), values, point)
     values[5] = 1e8
-    wild = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    wild = chart_of(build_key(), values, point)
     assert calm.before[2] - calm.after[2] == wild.before[2] - wild.after[2]
     assert calm.before[2] - calm.after[2] > 50
 
@@ -412,12 +403,9 @@ def test_hostile_names_stay_text(compared):
     assert "\x1b" not in terminal(report)
 
 
-def test_a_report_with_changes_survives_as_json(compared, changes):
+def test_a_report_with_changes_survives_as_json_and_version_2_is_still_read(compared, changes):
     report = report_of(compared, changes=changes, alerts=AlertBoard(lines=(build_alert(),)))
     assert Report.model_validate_json(render_json(report)) == report
-
-
-def test_a_report_of_version_2_is_still_read(compared):
     document = json.loads(render_json(report_of(compared)))
     del document["changes"], document["alerts"]
     old = Report.model_validate(document | {"report_version": 2})

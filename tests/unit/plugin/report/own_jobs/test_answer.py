@@ -8,20 +8,22 @@ from batchmark.report.answer import first_screen, summarize
 from batchmark.report.model import Report
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
 from batchmark.report.own_jobs.standings import main_places
-from batchmark.report.own_jobs.words import prices
+from batchmark.report.own_jobs.words import prices, remarks
 from batchmark_job.result.document import Device, MetricSummary
 from tests.builders.own_job_studies import (
     CPU,
     GPU,
     TIMES,
-    estimate,
     metric,
     on_laptop,
     own_job_report,
     own_jobs_of,
     place,
     side,
+    side_by_start,
     study,
+    telling,
+    throughput,
     two_sides,
 )
 from tests.builders.own_jobs import CPU as ON_CPU
@@ -41,7 +43,7 @@ def sides_at_64(gpu, cpu, **fields):
     return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
-def test_one_side_is_both_the_fastest_and_the_cheapest():
+def test_one_side_is_the_fastest_and_the_cheapest_or_two_sides_are():
     found = answer(study(*sides_at_64(10.0, 40.0)))
     assert found.verdict == GPU
     assert found.sentence == "Fastest: g5.xlarge (4.0× [3.8, 4.2] faster than c5.2xlarge)."
@@ -50,6 +52,10 @@ def test_one_side_is_both_the_fastest_and_the_cheapest():
         "c5.2xlarge)."
     ]
     assert found.cautions == []
+    found = answer(study(*sides_at_64(10.0, 15.0)))
+    assert found.verdict == "g5.xlarge in time, c5.2xlarge in dollars"
+    assert "Cheapest: c5.2xlarge ($0.00142" in found.text()
+    assert "2.0× [1.9, 2.1] cheaper than g5.xlarge" in found.text()
 
 
 @pytest.mark.parametrize(
@@ -75,14 +81,7 @@ def test_without_a_gpu_an_own_job_is_told_that_one_helps_only_if_it_is_used():
     assert " ".join(text.split()).count(told) == 1
 
 
-def test_the_fastest_is_not_the_cheapest():
-    found = answer(study(*sides_at_64(10.0, 15.0)))
-    assert found.verdict == "g5.xlarge in time, c5.2xlarge in dollars"
-    assert "Cheapest: c5.2xlarge ($0.00142" in found.text()
-    assert "2.0× [1.9, 2.1] cheaper than g5.xlarge" in found.text()
-
-
-def test_where_the_winner_changes_the_answer_is_by_size():
+def test_where_the_winner_changes_the_answer_is_by_size_and_short():
     found = answer(two_sides())
     assert found.verdict == "It depends on the size"
     assert "Fastest: g5.xlarge at every size (2.0× to 5.2× faster" in found.sentence
@@ -90,6 +89,12 @@ def test_where_the_winner_changes_the_answer_is_by_size():
         "Cheapest: c5.2xlarge up to size 64 (by 1.48×), g5.xlarge from size 256 (by 1.22× to "
         "1.77×), $0.0015 to $0.018 a job."
     ]
+    report = own_job_report(two_sides(deadline_seconds=60))
+    (found,) = answers(report)
+    for line in (f"{found.verdict}. {found.sentence}", *found.more):
+        assert len(line) < 135, line  # as many fit into 1280 pixels
+    assert len(found.more) == 2
+    assert found.cautions == []
 
 
 def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
@@ -105,22 +110,15 @@ def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     assert "Does the GPU pay off? It depends." in terminal(report)
 
 
-def test_sizes_in_between_that_are_not_known_are_named():
+def test_a_winner_that_changes_is_named_with_its_sizes():
     times = {GPU: {64: 20.0, 128: 20.0, 256: 20.0}, CPU: {64: 10.0, 128: 20.1, 256: 40.0}}
-    sentence = answer(two_sides(times)).sentence
     assert (
         "Fastest: c5.2xlarge up to size 64 (by 2.0×), g5.xlarge from size 256 (by 2.0×), not "
-        "known yet at size 128." in sentence
+        "known yet at size 128." in answer(two_sides(times)).sentence
     )
-
-
-def test_a_winner_that_comes_and_goes_is_named_once_with_its_sizes():
     times = {GPU: {64: 10.0, 128: 20.0, 256: 10.0}, CPU: {64: 20.0, 128: 10.0, 256: 20.0}}
-    sentence = answer(two_sides(times)).sentence
-    assert "g5.xlarge at size 64, 256 (by 2.0×), c5.2xlarge at size 128 (by 2.0×" in sentence
-
-
-def test_of_many_sizes_the_first_are_named():
+    there_and_back = "g5.xlarge at size 64, 256 (by 2.0×), c5.2xlarge at size 128 (by 2.0×"
+    assert there_and_back in answer(two_sides(times)).sentence
     sizes = range(1, 21)
     times = {GPU: {n: 10.0 + 10 * (n % 2) for n in sizes}, CPU: dict.fromkeys(sizes, 14.0)}
     assert "at size 1, 3, 5, 7, 9, 11 and 4 more (by 1.43×" in answer(two_sides(times)).sentence
@@ -191,17 +189,15 @@ def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
         "Only g5.xlarge has a price: $0.0022 a job.",
         "Within 5 s: no side with a price met the deadline.",
     ]
-
-
-def test_without_prices_a_deadline_is_kept_in_time():
-    found = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
-    assert answer(study(*found, deadline_seconds=60)).more == [
+    # Without any price a deadline is kept in time.
+    sides = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
+    assert answer(study(*sides, deadline_seconds=60)).more == [
         "What that costs is not known.",
         "Within 60 s (all 6 jobs met it): c5.2xlarge at size 64, c6i.2xlarge at size 64.",
     ]
 
 
-def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
+def test_too_few_jobs_or_noise_leave_it_not_known_and_say_how_many_or_how_much():
     found = answer(study(*sides_at_64(8.0, 9.0, jobs=3)))
     assert found.verdict == "Not known yet"
     assert "Fastest: not known yet; g5.xlarge leads c5.2xlarge by 1.1×" in found.sentence
@@ -211,9 +207,6 @@ def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
             "have no interval, and no target is judged better."
         )
     ]
-
-
-def test_noise_leaves_it_not_known_and_says_how_much_there_is():
     found = answer(study(*sides_at_64(10.0, 10.1)))
     assert found.verdict == "c5.2xlarge in dollars where that is known"
     assert found.cautions == [
@@ -249,7 +242,7 @@ def test_a_side_that_cannot_be_pooled_is_named():
     assert "Not compared: c5.2xlarge: its jobs ran in different environments" in terminal(report)
 
 
-def test_a_lone_side_was_measured_alone():
+def test_a_lone_side_was_measured_alone_and_nothing_measured_is_not_known():
     found = answer(study(side(GPU, {64: 8.0}), deadline_seconds=9))
     assert (found.verdict, found.sentence) == (
         "Nothing to compare",
@@ -257,9 +250,6 @@ def test_a_lone_side_was_measured_alone():
         "job.",
     )
     assert found.more == ["Within 9 s (all 6 jobs met it): g5.xlarge, $0.0022 a job."]
-
-
-def test_nothing_measured_is_not_known():
     none = side(GPU, {64: None}, problems={64: "none of its jobs left a result"})
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
@@ -270,24 +260,14 @@ def test_nothing_measured_is_not_known():
 
 
 def test_cold_and_warm_jobs_are_told_apart():
-    def started(start, times):
-        return [side(name, of, at=lambda size: place(size, start)) for name, of in times.items()]
-
-    warm = started("warm", {GPU: {64: 8.0}, CPU: {64: 16.0}})
-    cold = started("cold", {GPU: {64: 30.0}, CPU: {64: 20.0}})
-    sides = [
-        one.model_copy(update={"figures": (*other.figures, *one.figures)})
-        for one, other in zip(warm, cold, strict=True)
-    ]
-    few = [figure.model_copy(update={"jobs": 6}) for figure in sides[0].figures]
-    few[0] = few[0].model_copy(update={"jobs": 5})
-    sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
-    report = own_job_report(study(*sides))
+    gpu = side_by_start(GPU, cold=30.0, warm=8.0, jobs=(6, 8))
+    cpu = side_by_start(CPU, cold=20.0, warm=16.0, jobs=(7, 7))
+    report = own_job_report(study(gpu, cpu))
     (found,) = answers(report)
     assert found.question == "Which target runs thumbnails best on warm instances?"
     assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
+        "13 jobs ran on cold instances (compared separately from the others). Fastest: c5.2xlarge "
         "(1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
@@ -295,27 +275,18 @@ def test_cold_and_warm_jobs_are_told_apart():
     assert "Time and price, on warm instances" in text
 
 
-@pytest.mark.parametrize(("cold", "warm", "main"), [(6, 6, "warm"), (7, 6, "cold"), (5, 6, "warm")])
-def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(cold, warm, main):
-    sides = [
-        side(GPU, {64: 8.0}, at=lambda size, start=start: place(size, start), jobs=jobs)
-        for start, jobs in (("cold", cold), ("warm", warm))
-    ]
-    figures = tuple(figure for one in sides for figure in one.figures)
-    found = study(sides[0].model_copy(update={"figures": figures}))
+@pytest.mark.parametrize(("jobs", "main"), [((6, 6), "warm"), ((7, 6), "cold"), ((5, 6), "warm")])
+def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(jobs, main):
+    found = study(side_by_start(GPU, cold=8.0, warm=8.0, jobs=jobs))
     assert main_places(found) == [place(64, main)]
 
 
 def test_metrics_have_a_line_of_their_own():
-    def told(value, loss):
-        rate = metric("throughput", value, "images/s", usd_per_unit=estimate(1e-6))
-        return {64: (rate, metric("loss", loss, "nats", higher=False))}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(600.0, 0.30)),
-        side(CPU, {64: 16.0}, metrics=told(300.0, 0.20)),
+    gpu, cpu = (
+        [throughput(value), metric("loss", loss, "nats", higher=False)]
+        for value, loss in ((600.0, 0.30), (300.0, 0.20))
     )
-    assert lines(own_job_report(found))[METRICS] == (
+    assert lines(own_job_report(telling(gpu, cpu)))[METRICS] == (
         "throughput: best on g5.xlarge (2.0× [1.9, 2.1] the next); loss: best on c5.2xlarge (1.50× "
         "[1.42, 1.60] the next)."
     )
@@ -323,14 +294,10 @@ def test_metrics_have_a_line_of_their_own():
 
 
 def test_metrics_of_one_name_are_told_apart_by_their_unit():
-    def told(value):
-        units = ("images/s", "steps/s")
-        return {64: tuple(metric("speed", value, unit) for unit in units)}
-
-    found = study(side(GPU, {64: 8.0}, metrics=told(600.0)), side(CPU, {64: 16.0}))
-    text = terminal(own_job_report(found))
-    assert "speed (images/s)" in text
-    assert "speed (steps/s)" in text
+    told = [throughput(600.0, unit=unit) for unit in ("images/s", "steps/s")]
+    text = terminal(own_job_report(telling(told, ())))
+    assert "throughput (images/s)" in text
+    assert "throughput (steps/s)" in text
 
 
 def test_trust_is_the_owners_word_and_the_noise():
@@ -338,16 +305,16 @@ def test_trust_is_the_owners_word_and_the_noise():
         "All results that count were checked by exit code alone. Times differ beyond the noise in "
         "4 of 4 comparisons; of equal sides about 1 in 100 would."
     )
-    checked = {"each": {"checked_by": ("command", "the checksum of out.zip")}}
-    assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(
+
+    def by(*kinds):
+        return {"each": {"checked_by": kinds}}
+
+    alike = sides_at_64(8.0, 9.0, **by("command", "the checksum of out.zip"))
+    assert trust([study(*alike)]).startswith(
         "All results that count were checked by a check command and the checksum of out.zip."
     )
-
-
-def test_sides_that_were_checked_otherwise_are_named():
-    checked = {"each": {"checked_by": ("command", "exit_code")}}
-    found = study(side(GPU, {64: 8.0}, **checked), side(CPU, {64: 16.0}))
-    assert trust([found]).startswith(
+    gpu, cpu = by("command", "exit_code"), by("exit_code")
+    assert trust([study(side(GPU, {64: 8.0}, **gpu), side(CPU, {64: 16.0}, **cpu))]).startswith(
         "Results that count were checked by a check command and exit code on g5.xlarge, by exit "
         "code alone on c5.2xlarge. "
     )
@@ -355,11 +322,9 @@ def test_sides_that_were_checked_otherwise_are_named():
 
 def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
     def bought(name, option):
-        found = side(name, {64: 10.0})
-        jobs = [job.model_copy(update={"purchase_option": option}) for job in found.target.jobs]
-        target = found.target.model_copy(update={"jobs": tuple(jobs)})
+        found = side(name, {64: 10.0}, job={"purchase_option": option})
         price = found.price.model_copy(update={"spot_usd_per_hour": 0.136})
-        return found.model_copy(update={"target": target, "price": price})
+        return found.model_copy(update={"price": price})
 
     found = study(bought(CPU, "spot"), bought(GPU, "on_demand"))
     told = (
@@ -367,7 +332,7 @@ def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
         "Spot, c5.2xlarge is 0.400× that."
     )
     assert told in answer(found).cautions
-    assert told in terminal(own_job_report(found))
+    assert told in remarks(found)
     assert "c5.2xlarge: 0.34 USD per hour, On-Demand (0.136 on Spot), bought on Spot; g5" in prices(
         found
     )
@@ -401,15 +366,6 @@ def test_a_comparison_has_sides_and_queues_that_others_use():
     assert caution not in terminal(own_job_report(two_sides()))
 
 
-def test_the_first_screen_is_short():
-    report = own_job_report(two_sides(deadline_seconds=60))
-    (found,) = answers(report)
-    for line in (f"{found.verdict}. {found.sentence}", *found.more):
-        assert len(line) < 135, line  # as many fit into 1280 pixels
-    assert len(found.more) == 2
-    assert found.cautions == []
-
-
 def test_two_cpu_queues_are_no_gpu_and_cpu():
     report = own_job_report(two_sides(TWO_CPUS))
     for shown in (render_html(report), terminal(report)):
@@ -433,12 +389,8 @@ def test_older_reports_of_own_jobs_are_read():
 
 
 def test_several_jobs_of_a_run_have_an_answer_each():
-    told = {64: (metric("throughput", 600.0, "images/s"),)}
-    found = [
-        study(*sides_at_64(8.0, 16.0, metrics=told), name=name)
-        for name in ("nightly", "thumbnails")
-    ]
-    report = own_job_report(*found)
+    told = [throughput(600.0)]
+    report = own_job_report(*(telling(told, told, name=name) for name in ("nightly", "thumbnails")))
     assert [one.question for one in answers(report)] == [
         "Which target runs nightly best?",
         "Which target runs thumbnails best?",

@@ -22,11 +22,13 @@ from tests.builders.own_job_studies import (
     own_jobs_of,
     side,
     study,
+    telling,
+    throughput,
     two_sides,
 )
 from tests.builders.own_jobs import CPU as OF_CPU
 from tests.builders.own_jobs import GPU as OF_GPU
-from tests.builders.own_jobs import JobOn, failed
+from tests.builders.own_jobs import failed
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import build_run
 
@@ -41,19 +43,7 @@ def rows(table):
     return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
 
 
-def with_metrics(**fields):
-    def told(value, usd):
-        rate = metric("throughput", value, "images/s", usd_per_unit=estimate(usd))
-        return {64: (rate,)}
-
-    return study(
-        side(GPU, {64: 8.0}, metrics=told(600.0, 4.66e-7)),
-        side(CPU, {64: 16.0}, metrics=told(300.0, 3.15e-7)),
-        **fields,
-    )
-
-
-def test_each_figure_stands_below_its_heading():
+def test_each_figure_stands_below_its_heading_and_what_nobody_told_is_a_dash():
     first, second, *_ = rows(by_title(two_sides())["Time and price"])
     assert first == {
         "size": "64",
@@ -68,17 +58,10 @@ def test_each_figure_stands_below_its_heading():
     }
     assert (second["Target"], second["Verdict"]) == (CPU, "cheapest")
     assert second["Over the fastest"] == "2.0× [1.9, 2.1]"
-
-
-def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
-    found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
-    (table,) = tables(found)
-    assert table.title == "Time"
-    assert table.wide
-    assert table.headings[:2] == ["Target", "Time"]
-    assert "A job" not in table.headings
-    assert "On-Demand" not in table.caption
-    assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
+    unknown = {"command_seconds": None, "waiting_seconds": None}
+    found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
+    row, _ = rows(by_title(found)["Time and price"])
+    assert (row["Command alone"], row["Waiting"]) == ("-", "-")
 
 
 def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
@@ -92,21 +75,23 @@ def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
     ]
 
 
-def test_an_axis_may_have_the_name_of_another_column():
+def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_none():
     table = next(tables(two_sides(axis="jobs")))
     assert (table.headings[0], table.headings[-1]) == ("jobs", "Jobs")
     assert [str(cell) for cell in table.rows[0]][::8] == ["64", "6"]
-
-
-def test_a_command_of_which_nobody_told_is_a_dash():
-    unknown = {"command_seconds": None, "waiting_seconds": None}
-    found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
-    row, _ = rows(by_title(found)["Time and price"])
-    assert (row["Command alone"], row["Waiting"]) == ("-", "-")
+    found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
+    (table,) = tables(found)
+    assert table.title == "Time"
+    assert table.wide
+    assert table.headings[:2] == ["Target", "Time"]
+    assert "A job" not in table.headings
+    assert "On-Demand" not in table.caption
+    assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
 
 
 def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
-    first, second = rows(by_title(with_metrics())["Its metrics"])
+    found = telling([throughput(600.0, 4.66e-7)], [throughput(300.0, 3.15e-7)])
+    first, second = rows(by_title(found)["Its metrics"])
     assert first == {
         "Metric": "throughput",
         "size": "64",
@@ -133,40 +118,21 @@ def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
     assert str(usd_per_unit(estimate(usd, jobs=1), unit, usd)) == told
 
 
-def test_dollars_of_all_sides_are_for_the_same_number_of_units():
-    def told(usd):
-        return {64: (metric("throughput", 600.0, "images/s", usd_per_unit=estimate(usd)),)}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(1.3e-5)), side(CPU, {64: 16.0}, metrics=told(9e-6))
-    )
-    dollars = [row["Dollars"] for row in rows(by_title(found)["Its metrics"])]
-    assert [text.split(" [")[0] for text in dollars] == [
-        "$13.0 per million images",
-        "$9.0 per million images",
-    ]
+def test_dollars_of_all_sides_are_for_the_same_number_of_units_and_a_loss_has_none():
+    found = telling([throughput(600.0, 1.3e-5)], [throughput(600.0, 9e-6)])
+    dollars = [row["Dollars"].split(" [")[0] for row in rows(by_title(found)["Its metrics"])]
+    assert dollars == ["$13.0 per million images", "$9.0 per million images"]
+    told = [metric("loss", 0.3, "nats", higher=False), throughput(600.0, 1e-6)]
+    loss, *_ = rows(by_title(telling(told, told))["Its metrics"])
+    assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
 def test_rivals_share_their_last_digit():
-    def told(value, width):
-        return {64: (metric("throughput", value, "images/s", width=width),)}
-
-    found = study(
-        side(GPU, {64: 8.0}, metrics=told(1.9, 0.02)),
-        side(CPU, {64: 16.0}, metrics=told(2.04, 0.4)),
-    )
+    found = telling([throughput(1.9, width=0.02)], [throughput(2.04, width=0.4)])
     assert [row["Value"] for row in rows(by_title(found)["Its metrics"])] == [
         "1.90 images/s [1.86, 1.94]",
         "2.04 images/s [1.22, 2.86]",
     ]
-
-
-def test_a_metric_without_a_price_has_no_dollars():
-    rate = metric("throughput", 600.0, "images/s", usd_per_unit=estimate(1e-6))
-    told = {64: (metric("loss", 0.3, "nats", higher=False), rate)}
-    found = study(side(GPU, {64: 8.0}, metrics=told), side(CPU, {64: 16.0}, metrics=told))
-    loss, *_ = rows(by_title(found)["Its metrics"])
-    assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
 def test_deadlines_are_steps():
@@ -192,9 +158,7 @@ def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
     both = found["Dollars over time: lower left is better"]
     assert "c5.2xlarge, size 64, 16.0 s [15.5, 16.5], $0.00151 [0.00147, 0.00156]" in both
     assert "c5.2xlarge, size 1024, 90.0 s [87.3, 92.7], $0.0085 [0.0082, 0.0088]" in both
-
-
-def test_without_an_axis_there_is_one_chart_and_without_prices_none():
+    # Without an axis there is one, and without prices none.
     times = {GPU: {None: 8.0}, CPU: {None: 16.0}}
     (chart,) = job_charts(two_sides(times, axis=None))
     assert chart.title.startswith("Dollars over time")
@@ -247,7 +211,7 @@ def test_intervals_are_spoken_of_only_where_there_are_any(jobs, has):
     assert any("upper end of its interval" in text for text in captions) is has
 
 
-def test_a_reason_that_several_share_is_told_once():
+def test_reasons_and_doubts_that_several_share_are_told_once_whether_jobs_count_or_not():
     problems = {64: "killed", 256: "killed"}
     cpu = side(CPU, {64: None, 256: None}, problems=problems)
     warnings = {"warnings": ("gather around two values",)}
@@ -259,9 +223,6 @@ def test_a_reason_that_several_share_is_told_once():
         "Not compared: c5.2xlarge at size 64, 256: killed",
         "Caution: g5.xlarge at size 64, 256: gather around two values",
     ]
-
-
-def test_doubts_of_jobs_are_told_whether_they_count_or_not():
     doubts = {"doubts": ("2 of 6 jobs: its log is incomplete",)}
     gpu = side(GPU, {64: 8.0}, each=doubts)
     cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
@@ -327,17 +288,12 @@ def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
         assert text not in page, text
 
 
-def test_rows_of_own_jobs_have_no_number_format(with_pairs):
+def test_rows_of_own_jobs_have_no_number_format_and_their_jobs_stand_once(with_pairs):
     page, text = render_html(with_pairs), terminal(with_pairs)
     assert f"size 64, {NO_DTYPE}" not in page
     assert f", {NO_DTYPE}" not in text
     assert "thumbnails (size 64, 256, 1024, 4096): time none" in text
-
-
-def test_jobs_stand_once(with_pairs):
-    page = render_html(with_pairs)
-    assert page.count("<h3>Jobs</h3>") == 1
-    assert page.count("<h3>Machines</h3>") == 1
+    assert page.count("<h3>Jobs</h3>") == page.count("<h3>Machines</h3>") == 1
 
 
 def test_jobs_are_counted_on_the_terminal(with_pairs):
@@ -366,20 +322,9 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
     assert "Whole job" not in page
 
 
-def test_a_queues_first_job_is_told_to_be_apart():
-    jobs = [
-        job
-        for side in (OF_GPU, JobOn("c5.2xlarge", start_up=12.6, each=0.01))
-        for job in (side.job(repeat=1, start="cold"), *[side.job(repeat=n) for n in range(2, 7)])
-    ]
-    told = "only 5 jobs to go by: 5 of 6 ran on warm instances"
-    assert terminal(report_of(build_run(*jobs))).count(told) == 1
-
-
 def test_few_jobs_are_told_once():
     report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
-    text = terminal(report)
-    assert text.count("Use at least 6 repeats") == 1
+    assert terminal(report).count("Use at least 6 repeats") == 1
     assert render_html(report).count("cover differences between jobs") == 0
 
 

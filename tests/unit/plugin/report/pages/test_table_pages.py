@@ -12,10 +12,10 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_html
 from batchmark.report.pages.table_pages import environment_page, guard_page, noise_page, plan_page
-from tests.builders.runs import build_job, build_rows, build_run
+from tests.builders.pairs import at_sizes
+from tests.builders.runs import build_run
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-SIZES = {("matmul", "size", 1000): 0.001}
 
 
 def check(name, status, remedy=""):
@@ -23,40 +23,27 @@ def check(name, status, remedy=""):
 
 
 def environment(*checks):
-    return page_html(
-        environment_page(
-            EnvironmentCheck(installation="lab", region="us-east-1", checked_at=NOON, checks=checks)
-        )
-    )
+    at = {"installation": "lab", "region": "us-east-1", "checked_at": NOON}
+    return page_html(environment_page(EnvironmentCheck(**at, checks=checks)))
 
 
 def guard(*resources, unread=()):
-    return page_html(
-        guard_page(
-            GuardReport(
-                installation="lab",
-                region="us-east-1",
-                looked_at=NOON,
-                resources=resources,
-                unread=unread,
-            )
-        )
-    )
+    at = {"installation": "lab", "region": "us-east-1", "looked_at": NOON}
+    return page_html(guard_page(GuardReport(**at, resources=resources, unread=unread)))
 
 
 def resource(verdict, what="blog"):
     return Resource(kind="job", id="job-1", what=what, since=NOON, verdict=verdict, reason="why")
 
 
-def noise(jobs, medians=SIZES):
-    repeats = [
-        build_job("c5.2xlarge", build_rows(medians, seed=repeat), repeat=repeat)
-        for repeat in range(1, jobs + 1)
-    ]
-    return page_html(noise_page(calibrate(build_run(*repeats), region="us-east-1")))
+def noise(repeats):
+    jobs = at_sizes("c5.2xlarge", 0.001, repeats=repeats)
+    return page_html(noise_page(calibrate(build_run(*jobs), region="us-east-1")))
 
 
-FAILED = environment(check("queue", "ok"), check("image", "fail", "push it"))
+QUEUE = check("queue", "ok")
+WARNED = environment(QUEUE, check("quota", "warn", "raise it"))
+FAILED = environment(QUEUE, check("image", "fail", "push it"))
 LEAKED = guard(resource("in use", "second"), resource("leaked", "first"))
 UNREAD = guard(unread=("EC2 did not answer",))
 
@@ -68,15 +55,9 @@ def answer(page):
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        (
-            environment(check("queue", "ok"), check("image", "ok")),
-            "All 2 checks passed: jobs can run.",
-        ),
+        (environment(QUEUE, check("image", "ok")), "All 2 checks passed: jobs can run."),
         (FAILED, "1 of 2 checks failed, so no job is submitted: image of g5.xlarge."),
-        (
-            environment(check("queue", "ok"), check("quota", "warn", "raise it")),
-            "No check failed; 1 of 2 checks need attention.",
-        ),
+        (WARNED, "No check failed; 1 of 2 checks need attention."),
         (guard(), "No leak: nothing runs."),
         (guard(resource("in use")), "No leak: 1 in use."),
         (LEAKED, "1 leak: something that no run needs is costing money."),
@@ -94,15 +75,12 @@ def test_what_somebody_has_to_look_at_stands_first():
     assert "EC2 did not answer" in UNREAD
 
 
-def test_noise_is_told_as_a_range():
+def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
     page = noise(6)
     assert re.fullmatch(
         r"Depending on the row, identical jobs differ by .* on 1 target\.", answer(page)
     )
     assert "not known" not in page
-
-
-def test_noise_that_two_jobs_can_not_tell_is_not_known():
     page = noise(2)
     assert "not known" in page
     assert "2 jobs per target were too few" in unescape(page)

@@ -6,22 +6,32 @@ import pytest
 
 from batchmark.report.answer import first_screen, summarize
 from batchmark.report.scaling.sections import study_tables
-from batchmark_job.result.document import Device
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from tests.builders.reports import answers, render_html, report_of, terminal
-from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
-from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row
+from tests.builders.runs import (
+    GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    ON_LAPTOP,
+    SIMULATED,
+    build_job,
+    build_row,
+    build_run,
+)
+from tests.builders.scaling_runs import (
+    SETTINGS,
+    Cluster,
+    otherwise,
+    scaling_job,
+    sweep,
+    unscaled_row,
+)
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 NUMBERS = (1, 2, 4, 8)
 
 
 def on_loopback(row):
-    nodes = [
-        node.model_copy(update={"host": f"127.0.1.{node.index + 1}"}) for node in row.scaling.nodes
-    ]
-    scaling = row.scaling.model_copy(update={"nodes": tuple(nodes)})
-    return row.model_copy(update={"scaling": scaling})
+    return otherwise(row, *({"host": f"127.0.1.{node.index + 1}"} for node in row.scaling.nodes))
 
 
 def report(cluster=None, numbers=NUMBERS, **fields):
@@ -92,36 +102,21 @@ def test_what_an_epoch_costs_and_what_more_would_do_are_lines_of_their_own():
     )
 
 
-@pytest.mark.parametrize(
-    ("cluster", "numbers", "told", "untold"),
-    [
-        (
-            Cluster(congested_from=8),
-            NUMBERS,
-            "Not known: the model does not hold on 8 nodes",
-            "160",
-        ),
-        (
-            Cluster(devices=8, per_byte=1 / 1.2e10, hidden=0.01),
-            (1, 2, 4, 8, 16, 20),
-            "160 GPUs were measured, with an efficiency of 0.95",
-            "not measured",
-        ),
-        (
-            Cluster(per_byte=1 / 3e9),
-            NUMBERS,
-            r"Predicted, not measured: efficiency at least 0\.9.*the model holds on 8 nodes.*"
-            r"at least 0\.9",
-            "Not known",
-        ),
-    ],
-)
-def test_nothing_is_predicted_by_a_wrong_model_or_of_what_was_measured(
-    cluster, numbers, told, untold
-):
-    more = lines(report(cluster, numbers))["What if there were more nodes?"].answer
-    assert re.match(told, more)
-    assert untold not in more
+def test_nothing_is_predicted_by_a_wrong_model_or_of_what_was_measured():
+    def more(cluster, numbers=NUMBERS):
+        return lines(report(cluster, numbers))["What if there were more nodes?"].answer
+
+    wrong = more(Cluster(congested_from=8))
+    assert wrong.startswith("Not known: the model does not hold on 8 nodes")
+    assert "160" not in wrong
+    fast = Cluster(devices=8, per_byte=1 / 1.2e10, hidden=0.01)
+    measured = more(fast, (1, 2, 4, 8, 16, 20))
+    assert measured.startswith("160 GPUs were measured, with an efficiency of 0.95")
+    assert "not measured" not in measured
+    bound = more(Cluster(per_byte=1 / 3e9))
+    told = r"efficiency at least 0\.9.*the model holds on 8 nodes.*at least 0\.9"
+    assert re.match(rf"Predicted, not measured: {told}", bound)
+    assert "Not known" not in bound
 
 
 def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
@@ -167,30 +162,18 @@ def test_nothing_that_trains_is_not_known():
 @pytest.mark.parametrize(
     ("target", "changes", "whose"),
     [
-        (
-            CPU,
-            {"environment": LAPTOP_ENVIRONMENT},
-            "c5.2xlarge: its devices were processes on CPUs",
-        ),
-        (
-            GPU,
-            {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU},
-            "g5.xlarge (ran on the CPU): its devices were processes on CPUs, which communicate "
-            "through gloo.",
-        ),
-        (
-            GPU,
-            {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "simulated T4"})},
-            "g5.xlarge: its GPUs were simulated.",
-        ),
+        (CPU, ON_LAPTOP, "c5.2xlarge: its devices were processes on CPUs, which communicate "),
+        (GPU, ON_LAPTOP, "g5.xlarge (ran on the CPU): its devices were processes on CPUs, which "),
+        (GPU, SIMULATED, "g5.xlarge: its GPUs were simulated."),
     ],
 )
 def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, whose):
-    on_cpu = "LAPTOP" if changes["environment"] is LAPTOP_ENVIRONMENT else ""
+    on_cpu = changes is ON_LAPTOP
     cluster = Cluster(backend="gloo" if on_cpu else "nccl")
     found = report(cluster, (1, 2), target=target, **changes)
     (said,) = [caution for caution in answer(found).cautions if caution.startswith(whose)]
     assert said.endswith("GPU.")
+    assert ("which communicate through gloo." in said) == on_cpu
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
         assert said in shown
         if on_cpu:
@@ -232,11 +215,8 @@ def test_several_trainings_are_told_by_what_sets_them_apart_and_cautions_once():
 
 
 def test_repeats_say_surely():
-    jobs = [job for repeat in (1, 2, 3) for job in sweep(Cluster(hidden=0.05), (1, 2, 4))]
-    jobs = [
-        job.model_copy(update={"planned": job.planned.model_copy(update={"repeat": place})})
-        for place, job in enumerate(jobs, start=1)
-    ]
+    cluster = Cluster(hidden=0.05)
+    jobs = [job for n in (1, 2, 3) for job in sweep(cluster, (1, 2, 4), repeat=n)]
     one = answer(report_of(build_run(*jobs)))
     assert "a point" not in one.sentence
     assert one.cautions == ["From 4 nodes upward, the efficiency is clearly below 0.8."]
@@ -355,5 +335,3 @@ def test_beside_a_pair_both_questions_are_answered():
     page = render_html(found)
     assert page.index("How far does the training scale?") < page.index("Does the GPU pay off?")
     assert "resnet50_data_parallel" not in page[page.index('id="pair-1"') : page.index("Prices")]
-    (pair,) = found.pairs
-    assert {row.workload for row in pair.rows} == {"matmul"}

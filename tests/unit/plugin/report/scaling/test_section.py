@@ -79,7 +79,7 @@ def test_what_others_published_stands_beside_ours_labelled_with_what_it_lacks():
     assert published_table(study(scaling_job(GPU, 2, Cluster().all_reduces(2)))) is None
 
 
-def test_charts_have_the_ideal_intervals_and_parts():
+def test_charts_have_the_ideal_intervals_and_parts_and_one_number_of_nodes_has_none():
     (one,) = (found := study(*sweep(Cluster(), NUMBERS, strong=True))).trainings
     charts = training_charts(found, one)
     efficiency, speed, parts = (html.unescape(chart.svg) for chart in charts)
@@ -92,9 +92,6 @@ def test_charts_have_the_ideal_intervals_and_parts():
     assert "8 nodes: communication 29.4 ms" in parts
     shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", parts))
     assert {"data", "compute", "communication", "parts of a step"} <= shown
-
-
-def test_one_number_of_nodes_is_a_table_and_no_chart():
     found = study(*sweep(Cluster(), (2,)))
     (one,) = found.trainings
     assert training_charts(found, one) == []
@@ -111,6 +108,8 @@ def test_the_section_has_what_it_is_of_and_every_table():
     assert "1.006 USD per hour for each node" in page
     for said in ("Weak scaling keeps the batch of each device", "Bus bandwidth is 2(n-1)/n"):
         assert said in page
+    assert "Repeat 1 on 1 node: job" in page
+    assert "Repeat 1 on 8 nodes: job" in page
 
 
 def test_the_link_to_the_predictions_is_there_if_their_page_is():
@@ -178,9 +177,3 @@ def test_a_training_without_a_figure_has_no_section():
     assert "images from files, bfloat16, 1 GPU a node, on" not in shown
     assert "Code: not known yet" not in shown
     assert "failed: out of memory" in shown
-
-
-def test_jobs_are_named_with_their_nodes():
-    page = render_html(report())
-    assert "Repeat 1 on 1 node: job" in page
-    assert "Repeat 1 on 8 nodes: job" in page

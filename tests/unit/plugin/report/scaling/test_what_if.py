@@ -7,8 +7,8 @@ from batchmark.report.page import page_html
 from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
-from tests.builders.scaling_runs import Cluster, scaling_job, sweep
-from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS
+from tests.builders.scaling_runs import Cluster, sweep
+from tests.unit.plugin.report.scaling.test_answer import NUMBERS
 
 
 def page_of(*jobs):
@@ -30,19 +30,12 @@ def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
         "Compute and data": "160.0 ms",
     }.items():
         assert re.search(rf"<dt>{name}</dt><dd>{figure}", page)
-
-
-def test_the_check_and_each_predicted_number_have_a_row():
-    page = page_of(*sweep(Cluster(), NUMBERS))
     check, predicted = page[page.index("Check<span") :].split("Predicted<span")
     assert re.findall(r'scope="row">(\d+)</th>', check) == ["8"]
     assert "0.0 %" in check
     rows = re.findall(r'scope="row">(\d+)</th>', predicted)
     assert rows == ["1", "2", "4", "8", "16", "32", "64", "128", "160"]
-
-
-def test_measured_points_lie_on_the_chart_of_what_is_predicted():
-    titles = re.findall(r"<title>([^<]*)</title>", page_of(*sweep(Cluster(), NUMBERS)))
+    titles = re.findall(r"<title>([^<]*)</title>", page)
     measured = list(dict.fromkeys(one for one in titles if one.startswith("measured, ")))
     assert len(measured) == len(NUMBERS)
     assert re.match(r"measured, 8 GPUs: 0\.84\d \[", measured[-1])
@@ -60,15 +53,12 @@ def test_a_wrong_model_says_so_and_shows_what_it_missed():
     assert re.search(r"\+2\d\d %", page)
 
 
-def test_noise_and_single_jobs_are_said():
+def test_noise_and_single_jobs_and_processes_on_cpus_are_said():
     noisy = Cluster(hidden=0.02, spread=0.3)
     page = page_of(*sweep(noisy, NUMBERS))
     assert "<strong>Too noisy to tell.</strong>" in page
     assert "too noisy to tell</" in page
     assert "run each job at least 3 times" in page
-
-
-def test_processes_on_cpus_are_no_gpus():
     on_cpu = {"target": "c5.2xlarge", "environment": LAPTOP_ENVIRONMENT}
     page = page_of(*sweep(Cluster(backend="gloo"), NUMBERS, **on_cpu))
     assert "on 160 processes" in page
@@ -77,21 +67,11 @@ def test_processes_on_cpus_are_no_gpus():
 
 
 def test_a_training_that_can_not_be_predicted_says_why_beside_one_that_can():
-    cluster = Cluster()
-    jobs = [
-        scaling_job(
-            GPU,
-            nodes,
-            [
-                cluster.training(nodes),
-                cluster.training(nodes, data="files", split=None),
-                *(cluster.all_reduces(nodes) if nodes > 1 else ()),
-            ],
-        )
-        for nodes in NUMBERS
-    ]
-    page = page_of(*jobs)
+    unsplit = {"data": "files", "split": None}
+    other = sweep(Cluster(), NUMBERS, training=unsplit, all_reduce=False, repeat=2)
+    page = page_of(*sweep(Cluster(), NUMBERS), *other)
     assert "At one node count, no job reported how its steps split." in page
+    assert "<strong>The model holds.</strong>" in page
 
 
 def test_without_any_prediction_there_is_no_page():

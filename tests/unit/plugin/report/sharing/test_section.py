@@ -34,6 +34,10 @@ def test_each_amount_is_drawn_over_replicas_with_a_line_for_each_mode():
     assert "knee at 4: time-slicing, MPS" in throughput
     assert "knee" not in p95
     assert re.search(r"<title>MPS, 8 replicas: 211\S* \[.*\] steps/s</title>", throughput)
+    # A single number of replicas and unknown dollars are not drawn.
+    assert charts() == {}
+    found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
+    assert "Dollars for 1,000 steps" not in found
 
 
 def test_points_at_a_number_of_replicas_share_their_last_digit():
@@ -43,14 +47,9 @@ def test_points_at_a_number_of_replicas_share_their_last_digit():
     assert told == ["211", "211"]
 
 
-def test_a_single_number_of_replicas_and_unknown_dollars_are_not_drawn():
-    assert charts() == {}
-    found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
-    assert "Dollars for 1,000 steps" not in found
-
-
-def rows(task, curve):
-    """Of its table, by the number of replicas."""
+def rows(task, mode="time_slicing"):
+    """Of a mode's table, by the number of replicas."""
+    (curve,) = [one for one in task.curves if one.mode == mode]
     table = curve_table(task, curve)
     cells = [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
     return {int(row["Replicas"]): row for row in cells}
@@ -58,8 +57,7 @@ def rows(task, curve):
 
 def test_a_table_has_each_figure_below_its_heading():
     (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
-    (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
-    cells = rows(task, curve)[4]
+    cells = rows(task)[4]
     assert cells["Steps/s"].startswith("210.0 [")
     assert cells["Over one alone"].startswith("2.1")
     assert cells["1,000 steps"].startswith("$0.0013")
@@ -69,23 +67,18 @@ def test_a_table_has_each_figure_below_its_heading():
     assert (cells["Start-up"], cells["Memory"]) == ("4.00 s", "1.0 GiB")
 
 
-def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
+def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known_and_else_torchs_or_none():
     device_memory = curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)
     (task,) = report(*device_memory).studies["sharing"]
-    (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
-    assert rows(task, curve)[4]["Memory"] == "2.0 GiB"
-    assert words.memory_note(task, curve).endswith(", including their contexts.")
-
-
-def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none():
+    assert rows(task)[4]["Memory"] == "2.0 GiB"
+    assert words.memory_note(task, task.curves[1]).endswith(", including their contexts.")
     (task,) = report(
         shared_row("time_slicing", 1, 100.0),
         shared_row("time_slicing", 2, 190.0, device_memory_bytes=2**33),
         shared_row("time_slicing", 4, 210.0, device_memory_bytes=0),
     ).studies["sharing"]
     in_turn, at_once = task.curves
-    shown = [row["Memory"] for row in rows(task, at_once).values()]
-    assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
+    assert [row["Memory"] for row in rows(task).values()] == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
     assert words.memory_note(task, at_once).endswith(
         ", including their contexts; not known for replicas 1, where it is the peak memory that "
         "torch held for a replica, excluding its context."

@@ -28,24 +28,32 @@ def comparison(new=NEW, old=OLD, repeats=6, cold=0, **fields):
     return Comparison(first.label, second.label, side_by_side(first, second))
 
 
+def on_terminal(found):
+    console = Console(file=io.StringIO(), width=120)
+    render_comparison(found, console)
+    return console.file.getvalue()
+
+
+def of_rows(found, *rows):
+    """The comparison of these rows alone."""
+    return Comparison("new", "old", [found.suites[0].model_copy(update={"rows": rows})])
+
+
 @pytest.fixture(scope="module")
 def found():
     return comparison()
 
 
-def test_metrics_are_better_or_worse_in_their_unit(found):
-    ((_, rows),) = found.views()
-    seconds, rate, loss = rows
+def test_metrics_are_better_or_worse_in_their_unit_and_have_no_dollars(found):
+    ((_, (seconds, rate, loss)),) = found.views()
     assert seconds.first.value.endswith(" s")
-    assert (rate.first.value, rate.second.value, rate.word) == (
-        "90.00 images/s",
-        "120.00 images/s",
-        "worse",
-    )
-    assert (loss.word, rate.name) == (
-        "better",
-        "thumbnails size 64, start warm, throughput (images/s)",
-    )
+    assert (rate.first.value, rate.second.value) == ("90.00 images/s", "120.00 images/s")
+    assert rate.name == "thumbnails size 64, start warm, throughput (images/s)"
+    assert (rate.word, loss.word) == ("worse", "better")
+    whole, *metrics = found.rows
+    assert whole.gpu_usd
+    for row in metrics:
+        assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
 
 
 def test_both_sides_share_their_last_digit():
@@ -54,14 +62,7 @@ def test_both_sides_share_their_last_digit():
     assert (rate.first.value, rate.second.value) == ("1.900 images/s", "2.040 images/s")
 
 
-def test_a_metric_has_no_dollars(found):
-    whole, *metrics = found.rows
-    assert whole.gpu_usd
-    for row in metrics:
-        assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
-
-
-def test_taken_along_a_metric_has_no_seconds(found):
+def test_taken_along_and_on_a_terminal_a_metric_has_its_unit_and_no_seconds(found):
     lines = list(csv.DictReader(io.StringIO(found.as_csv())))
     whole, rate, _ = lines
     assert (whole["unit"], whole["first_value"]) == ("s", whole["first_seconds"])
@@ -70,12 +71,7 @@ def test_taken_along_a_metric_has_no_seconds(found):
     assert float(rate["ratio"]) == pytest.approx(0.75)
     assert "| worse |" in found.as_markdown()
     assert "120.00 images/s" in found.as_markdown()
-
-
-def test_the_terminal_says_the_same(found):
-    console = Console(file=io.StringIO(), width=120)
-    render_comparison(found, console)
-    text = console.file.getvalue()
+    text = on_terminal(found)
     assert "images/s" in text
     assert "worse" in text
 
@@ -129,10 +125,8 @@ def test_with_metrics_the_ratio_is_no_speedup_and_both_kinds_are_counted_apart(f
 
 def test_without_an_interval_none_is_spoken_of():
     few = comparison(repeats=3)
-    console = Console(file=io.StringIO(), width=120)
-    render_comparison(few, console)
     assert not few.has_intervals
-    assert "95 %" not in few.as_markdown() + console.file.getvalue()
+    assert "95 %" not in few.as_markdown() + on_terminal(few)
 
 
 def test_figures_from_outside_ec2_are_no_instance_types(found):
@@ -161,8 +155,7 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     rows[1:] = [
         row.model_copy(update={"noise": row.noise.model_copy(update=noisy)}) for row in rows[1:]
     ]
-    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
-    barred = Comparison("new", "old", [one])
+    barred = of_rows(found, *rows)
     assert barred.answer.endswith("; not known yet in 2; not comparable in 1.")
     assert "Not comparable in 1 row: both targets ran on the same CPU, EPYC." in barred.remedy
     assert "Not known yet in 2 rows" in barred.remedy
@@ -175,8 +168,7 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     rows[2] = rows[2].model_copy(
         update={"speedup": rows[2].speedup.model_copy(update={"interval": None})}
     )
-    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
-    gate = Gate(Comparison("new", "old", [one]), [], 0, "6 jobs", 5.0)
+    gate = Gate(of_rows(found, *rows), [], 0, "6 jobs", 5.0)
     assert "2 undecided" in gate.last_line
     assert "at most" not in gate.last_line
 
@@ -194,10 +186,9 @@ def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, 
     row = found.rows[0]
     noise = row.noise.model_copy(update={"floor": floor, "smallest_detectable_change": 9.0})
     row = row.model_copy(update={"verdict": "undecided", "noise": noise})
-    one = found.suites[0].model_copy(update={"rows": (row,)})
-    assert Comparison("new", "old", [one]).next_step.startswith(step)
-    assert "longer jobs" not in Comparison("new", "old", [one]).next_step
+    told = of_rows(found, row).next_step
+    assert told.startswith(step)
+    assert "longer jobs" not in told
     seconds = row.cpu.median_seconds.model_copy(update={"value": 1.9})
     short = row.model_copy(update={"cpu": row.cpu.model_copy(update={"median_seconds": seconds})})
-    one = one.model_copy(update={"rows": (short,)})
-    assert "use a quieter machine or longer jobs" in Comparison("new", "old", [one]).next_step
+    assert "use a quieter machine or longer jobs" in of_rows(found, short).next_step

@@ -10,14 +10,9 @@ from batchmark.changes.standing import standings
 from batchmark.changes.suspects import LEAST_HISTORY, runs_missing
 from batchmark.report.site import trends as module
 from batchmark.report.site.drawings import series_svg
-from tests.builders.changed_series import build_history, build_key
+from tests.builders.changed_series import build_history, build_key, build_own_key
 
-RATE = build_key(
-    suite="job-thumbnails",
-    workload="thumbnails",
-    dtype="none",
-    parameters='{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
-)
+RATE = build_own_key(better="higher", metric="throughput", size=64, unit="images/s")
 
 
 def trend_of(history):
@@ -25,15 +20,19 @@ def trend_of(history):
     return trend
 
 
-def test_a_metric_has_its_own_values_and_falls_where_it_falls():
+def test_a_metric_has_its_own_values_without_seconds_and_falls_where_it_falls():
     trend = trend_of(build_history(RATE, [1 / 120, 1 / 110, 1 / 96]))
     assert [round(run.value) for run in trend.runs] == [120, 110, 96]
     assert trend.latest.text == "96.0 images/s"
     assert trend.name == "thumbnails size 64, throughput (images/s)"
+    assert trend.measures == "throughput, images/s"
     heights = [y for _, y in trend.points]
     assert heights == sorted(heights)  # from the top
     assert trend.before == "−16 % against the previous median, 115 images/s, not known yet"
     assert trend.span.startswith("96.0 images/s to 120 images/s; 3 runs")
+    drawn = series_svg(trend)
+    assert ">throughput, images/s</text>" in drawn
+    assert not re.search(r">[\d.]+ m?s</text>", drawn)
 
 
 def test_sizes_are_in_the_order_of_numbers_and_targets_in_their_one_order():
@@ -54,14 +53,6 @@ def test_a_price_is_no_metric():
     assert trend.latest.text == "$1.2 an hour"
     assert trend.measures == "price of the instance"
     assert trend.before == "$1 an hour before"
-
-
-def test_the_chart_of_a_metric_has_no_seconds():
-    trend = trend_of(build_history(RATE, [1 / 120, 1 / 96]))
-    assert trend.measures == "throughput, images/s"
-    drawn = series_svg(trend)
-    assert ">throughput, images/s</text>" in drawn
-    assert not re.search(r">[\d.]+ m?s</text>", drawn)
 
 
 def test_an_own_job_needs_no_pair_of_a_gpu_and_a_cpu():
