@@ -103,16 +103,8 @@ def test_without_a_leak_no_alert_is_sent(account, published, capsys):
 @pytest.mark.parametrize(
     ("problem", "raised", "told"),
     [
-        (
-            AlertError("SNS did not take it"),
-            AlertError,
-            "The alert could not be sent: SNS did not take it",
-        ),
-        (
-            UnsureError("no answer"),
-            AirflowFailException,
-            "The alert may not have arrived: no answer",
-        ),
+        (AlertError("SNS did not take it"), AlertError, "could not be sent: SNS did not take it"),
+        (UnsureError("no answer"), AirflowFailException, "may not have arrived: no answer"),
     ],
 )
 def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(

@@ -320,29 +320,20 @@ def broken(**changes):
         ),
         (
             {"environments": broken(state="DISABLED")},
-            "queue images has no compute environment that is ENABLED and VALID",
+            "no compute environment that is ENABLED and VALID",
         ),
         ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
-        (
-            {"environments": broken(resources={"type": "FARGATE"})},
-            "of queue images uses FARGATE: Batchmark only watches jobs on EC2 instances",
-        ),
-        (
-            {"environments": broken(eksConfiguration=EKS)},
-            "of queue images uses EKS: Batchmark only watches jobs on EC2",
-        ),
+        ({"environments": broken(resources={"type": "FARGATE"})}, "of queue images uses FARGATE"),
+        ({"environments": broken(eksConfiguration=EKS)}, "of queue images uses EKS: Batchmark"),
         ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: specify"),
         (
             {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
             "job definition resize:7 is INACTIVE: use an ACTIVE revision, or omit the revision",
         ),
-        (
-            {"definitions": [definition(type="multinode")]},
-            "job definition resize:7 is of type multinode: use one of type container",
-        ),
+        ({"definitions": [definition(type="multinode")]}, "resize:7 is of type multinode: use one"),
         (
             {"definitions": [SEVERAL]},
-            "job definition resize:7 has ecsProperties: use one with containerProperties",
+            "resize:7 has ecsProperties: use one with containerProperties",
         ),
         (
             {"definitions": [definition(platformCapabilities=["FARGATE"])]},
@@ -355,10 +346,7 @@ def broken(**changes):
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
             "its definition's timeout is 30 s, below Batch's minimum of 60 s: set the side's ",
         ),
-        (
-            {"gpus": 1},
-            "1 GPU, but none of the queue's instance types (c5) has more than 0: lower the",
-        ),
+        ({"gpus": 1}, "1 GPU, but none of the queue's instance types (c5) has more than 0: lower"),
         ({"vcpus": 17}, "17 vCPUs, but none of the queue's instance types (c5) has more than 16"),
         (
             {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},

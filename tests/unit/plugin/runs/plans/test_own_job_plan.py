@@ -168,50 +168,32 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform created: c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; use a number above 0, up to 1e+18"),
         ({"sizes": [float("nan")]}, "sizes expects numbers, got nan"),
-        (
-            {"sizes": ["all"]},
-            "sizes expects numbers, got 'all'; the sizes in Terraform are 64, 256",
-        ),
-        (
-            {"sizes": ["64, 256"]},
-            "sizes expects numbers, got '64, 256'; the sizes in Terraform are 64",
-        ),
+        ({"sizes": ["all"]}, "sizes expects numbers, got 'all'; the sizes in Terraform are 64"),
+        ({"sizes": ["64, 256"]}, "got '64, 256'; the sizes in Terraform are 64, 256"),
         ({"sizes": "64"}, "sizes: Input should be a valid tuple, got '64'"),
         ({"sizes": ["inf"]}, "sizes expects numbers, got inf"),
         ({"job": ""}, "job: String should match"),
         ({"job": None}, "unknown own job ''; known: thumbnails"),
         ({"jobs": own_jobs(parameters={})}, "contains Ref::quality, which has no value: set it"),
-        (
-            {"jobs": own_jobs(check="test Ref::x")},
-            "the check of g5.xlarge contains Ref::x, which has",
-        ),
-        (
-            {"jobs": own_jobs(output="/tmp/Ref::x")},
-            "the output of g5.xlarge contains Ref::x, which",
-        ),
+        ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge contains Ref::x"),
+        ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge contains Ref::x"),
         (
             {"jobs": own_jobs(parameters={"quality": ""}, command=["a", "Ref::size", QUALITY])},
             ("word 3 of the command of g5.xlarge, 'Ref::quality', is empty, which Batch rejects"),
         ),
         (
             {"jobs": own_jobs(axis=None, command=["a", ""])},
-            "word 2 of the command of g5.xlarge, '', is empty",
+            "word 2 of the command of g5.xlarge, ''",
         ),
-        (
-            {"jobs": own_jobs(command=[])},
-            "uses its image's default command, which is unknown: specify a command",
-        ),
-        (
-            {"jobs": own_jobs(command=["convert"])},
-            "does not contain Ref::size, so sizes would have",
-        ),
+        ({"jobs": own_jobs(command=[])}, "uses its image's default command, which is unknown"),
+        ({"jobs": own_jobs(command=["convert"])}, "does not contain Ref::size, so sizes would"),
         (
             {"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]},
             "sizes contains 5, but the job has no axis",
         ),
         (
             {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
-            "but ECS allows only 8,192: put a script into the image, or set shell to false",
+            "ECS allows only 8,192: put a script",
         ),
     ],
 )
@@ -295,24 +277,15 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
         ((), {"name": "Resize it"}, "name: String should match pattern '^[a-z]"),
         ((), {"name": "resize\n"}, r"got 'resize\n'"),
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
-        (
-            (),
-            {"parameter": "sise", "sizes": [1]},
-            "does not contain Ref::sise, so sizes would have",
-        ),
+        ((), {"parameter": "sise", "sizes": [1]}, "does not contain Ref::sise, so sizes would"),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', which is a reserved name"),
         ((), {"parameter": "size"}, "parameter is 'size', but there are no sizes: add some, or"),
-        (
-            (),
-            {"sizes": [1]},
-            "but the job has no axis: choose a parameter of its command as the axis",
-        ),
+        ((), {"sizes": [1]}, "but the job has no axis: choose a parameter of its command"),
         (
             (found(side=side(parameters={"qualty": "1"})),),
             {},
-            "side 'old' sets parameter 'qualty', which its command does not use "
-            "(did you mean quality?); known: size, quality",
+            "parameter 'qualty', which its command",
         ),
     ],
 )

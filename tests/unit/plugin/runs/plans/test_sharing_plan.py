@@ -151,24 +151,12 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"modes": ["mps"], "replicas": [1, 49]},
-            "replicas includes 49, but MPS supports at most 48 clients per GPU: use 1 to 48, or",
-        ),
-        (
-            {"mps_threads": 50},
-            "mps_threads is 50, but modes includes only time_slicing, exclusive: add mps",
-        ),
-        (
-            {"mps_memory_mib": 9},
-            "mps_memory_mib is 9, but modes includes only time_slicing, exclusive: add",
-        ),
+        ({"modes": ["mps"], "replicas": [1, 49]}, "49, but MPS supports at most 48 clients per"),
+        ({"mps_threads": 50}, "50, but modes includes only time_slicing, exclusive: add mps"),
+        ({"mps_memory_mib": 9}, "9, but modes includes only time_slicing, exclusive: add"),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
         ({"task": "softmax"}, "unknown task 'softmax'.* Your own tasks are own:NAME"),
-        (
-            {"task": "own:matmul"},
-            "task 'matmul' is not one of your own workloads: omit the prefix 'own:'",
-        ),
+        ({"task": "own:matmul"}, "task 'matmul' is not one of your own workloads: omit"),
         ({"task": "own:../x"}, "task 'own:../x' is not a valid workload name: use"),
         ({"task": "matmul"}, "axes contains batch=32, but the axes of matmul are size"),
         ({"axes": ""}, "cnn_training_step needs batch: set it in axes, such as batch=32"),
@@ -178,10 +166,7 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         ({"axes": "batch=65537"}, "can't have batch=65537: use 1 to 65536"),
         ({"repeats": 21}, "repeats must be a whole number from 1 to 20, got 21"),
         ({"targets": ["g5"]}, "unknown target 'g5'; Terraform created: g5.xlarge, "),
-        (
-            {"targets": ["g5.xlarge-shared"], "replicas": [20, 40]},
-            "g5.xlarge-shared has room for 10 replicas, but replicas are 20, 40: use fewer",
-        ),
+        ({"targets": ["g5.xlarge-shared"], "replicas": [20, 40]}, "room for 10 replicas"),
         (
             {"targets": ["g5.xlarge-shared"], "disturbances": ["crash"]},
             "replicas can only be disturbed within one job: add a target that does not share",
