@@ -63,19 +63,14 @@ def test_a_document_that_its_task_could_not_write_is_written_now():
     assert job.failure is None
 
 
-def test_a_job_that_failed_is_collected_with_the_reason():
-    (job,) = ended(described("FAILED", code=3)).collected().jobs
+def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines_without_its_shells():
+    account = ended(described("FAILED", code=3))
+    events = [{"message": line} for line in ("reading", "", "boom", "BATCHMARK_JOB over")]
+    account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
+    (job,) = account.collected().jobs
     assert "exit code 3" in job.failure
     assert not job.document.own_job.check.passed
     assert job.ending.how == "exit code 3 (the command's own error)"
-
-
-def test_a_job_that_failed_keeps_its_last_lines_without_those_of_its_shell():
-    account = ended(described("FAILED", code=3))
-    printed = ["reading", "", "boom", "BATCHMARK_JOB over"]
-    events = [{"message": line} for line in printed]
-    account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
-    (job,) = account.collected().jobs
     assert job.ending.last_lines == ("reading", "boom")
 
 
@@ -87,21 +82,14 @@ def test_a_job_whose_check_failed_ended_by_its_owners_word():
     assert job.ending.how == "its check ended with exit code 7"
 
 
-def test_a_job_that_was_not_to_be_run_is_lost_with_that_reason_and_costs_nothing():
-    account = ended()
-    account.batch.jobs = {}
-    (lost,) = account.collected(None, not_run={0: "not run, as ..."}).lost
-    assert (lost.reason, lost.not_run, lost.seconds, lost.ending) == (
-        "not run, as ...",
-        True,
-        0,
-        None,
-    )
-
-
-def test_a_job_that_ran_all_the_same_counts():
-    (job,) = ended().collected(not_run={0: "not run, as ..."}).jobs
+def test_a_job_that_was_not_to_be_run_is_lost_with_that_reason_unless_it_ran_all_the_same():
+    account, not_run = ended(), {0: "not run, as ..."}
+    (job,) = account.collected(not_run=not_run).jobs
     assert job.ending is None
+    account.batch.jobs = {}
+    (lost,) = account.collected(None, not_run=not_run).lost
+    assert (lost.reason, lost.not_run, lost.ending) == (not_run[0], True, None)
+    assert lost.seconds == 0
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ LATE = {"stoppedAt": STOPPED + 4 * SECOND}
 DIED = {"status": "FAILED", "statusReason": "Essential container in task exited"}
 
 
-def test_of_an_array_job_the_first_childs_document_log_and_times_count():
+def test_an_array_job_counts_by_its_first_child_and_is_charged_once_for_the_time_of_all():
     events = [
         event("RUNNABLE", "2026-11-20T00:58:40Z"),  # the parent's
         event("RUNNABLE", "2026-11-20T00:58:41Z", job_id=CHILD),
@@ -65,10 +65,6 @@ def test_of_an_array_job_the_first_childs_document_log_and_times_count():
     assert job.started_at.timestamp() * SECOND == STARTED
     assert (f"{job.runnable_at:%X}", job.starting_at) == ("00:58:41", None)
     assert job.failure is None
-
-
-def test_an_array_job_is_charged_once_from_its_first_childs_start_to_its_lasts_end():
-    (job,) = collected(*array_of(FIRST, EARLY, LATE), documents=[OF_FIRST_CHILD]).jobs
     assert (job.stopped_at - job.started_at).total_seconds() == LASTED
     assert job_cost(job, PRICES).seconds == LASTED + 7
 
@@ -135,19 +131,15 @@ def of_nodes(status="SUCCEEDED", **fields):
     return [job, described(status, jobName=name) | own | fields]
 
 
-def test_of_a_multi_node_job_the_main_nodes_document_log_and_times_count():
-    events = [event("RUNNABLE", "2026-11-20T00:58:40Z")]  # the job's
-    left = {"documents": [OF_MAIN_NODE], "events": events}
+def test_a_multi_node_job_counts_by_its_main_node_and_is_charged_for_all_its_nodes():
+    states = {"RUNNABLE": "2026-11-20T00:58:40Z", "STARTING": "2026-11-20T00:59:30Z"}
+    left = {"documents": [OF_MAIN_NODE], "events": [event(*told) for told in states.items()]}
     (job,) = collected(*of_nodes(), **left, plan=ON_2_NODES).jobs
     assert (job.job_id, job.job_attempt) == (MAIN_NODE, 1)
     assert job.document_uri.endswith(f"/{JOB_ID}_0.1.json")
     assert job.log_stream == "nodes/default/0"
-    assert (f"{job.runnable_at:%X}", job.starting_at) == ("00:58:40", None)
+    assert (f"{job.runnable_at:%X}", f"{job.starting_at:%X}") == ("00:58:40", "00:59:30")
     assert job.failure is None
-
-
-def test_a_multi_node_job_is_charged_for_all_its_nodes():
-    (job,) = collected(*of_nodes(), documents=[OF_MAIN_NODE], plan=ON_2_NODES).jobs
     assert (job.stopped_at - job.started_at).total_seconds() == LASTED
     cost = job_cost(job, PRICES)
     assert (cost.nodes, cost.seconds) == (2, 2 * LASTED)

@@ -80,5 +80,4 @@ def test_folders_of_several_runs_or_targets_or_of_none_are_refused(tmp_path, sid
     with pytest.raises(CollectError) as refused:
         read_documents(raw / folder)
     assert says in str(refused.value)
-    if "such as" in str(refused.value):
-        assert str(refused.value).endswith(f"{raw}/a/c5.2xlarge")
+    assert ("such as" not in says) or str(refused.value).endswith(f"{raw}/a/c5.2xlarge")

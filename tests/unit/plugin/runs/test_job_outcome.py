@@ -61,6 +61,8 @@ def test_a_job_that_failed_leaves_a_document_too():
     assert judged.failure.endswith("boom")
     assert judged.document.measurements[0].status is MeasurementStatus.FAILED
     assert judged.own_error == "exit code 3 (the command's own error)"
+    killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
+    assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,6 @@ def test_what_the_command_did_not_end_by_itself_is_not_its_own_error(job, own_jo
     judged = Judged(job, lines, own_job)
     assert judged.failure
     assert judged.own_error is None
-
-
-def test_want_of_memory_that_batch_tells_of_is_its_own_error():
-    killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
-    assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
 
 
 def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
@@ -105,14 +102,11 @@ def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
-def test_a_log_that_lost_its_first_lines_blames_nobody_and_is_said_to_be_incomplete():
+def test_a_log_that_lost_its_first_lines_blames_nobody():
     judged = Judged(described(), ["step", metric(), *facts(*END)])
     assert judged.failure is None
     assert len(judged.document.measurements) == 2
     assert judged.document.own_job.wrapped
-    assert judged.document.own_job.doubts == (
-        "its log is incomplete: its beginning is missing, so metrics may be missing",
-    )
 
 
 def test_a_job_that_never_started_has_no_document():
@@ -123,17 +117,13 @@ def test_a_job_that_never_started_has_no_document():
     assert "cancelled" in judged.failure
 
 
-def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
+def test_a_job_without_a_document_fails_with_the_reason_whatever_batch_says(monkeypatch):
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
     assert "left no valid result document: Batch reports no attempt" in Judged(odd).failure
-
-
-def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
     monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
-    failure = Judged(described()).failure
-    assert (
-        "is SUCCEEDED, but it left no valid result document: its document could not be" in failure
+    assert "is SUCCEEDED, but it left no valid result document: its document could not be" in (
+        Judged(described()).failure
     )
     assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
 

@@ -43,6 +43,8 @@ def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes
     assert read(TEXT) == JOB.document
     own = read(changed(measurements=IN_TF32), dtype="suite")
     assert own.measurements == IN_TF32
+    with pytest.raises(CollectError, match=r"can't be read \(NoSuchBucket\)"):
+        read(TEXT, client_error("NoSuchBucket", 404))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,6 @@ def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_
             CollectError, match=f"was replaced: .*, but was {raw.sha256} when collected; restore"
         ):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
-
-
-def test_without_the_bucket_there_is_no_document_either():
-    with pytest.raises(CollectError, match=r"can't be read \(NoSuchBucket\)"):
-        read(TEXT, client_error("NoSuchBucket", 404))
 
 
 def test_a_document_that_nobody_foresaw_is_refused(monkeypatch):
