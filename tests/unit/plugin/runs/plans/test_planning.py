@@ -41,6 +41,8 @@ def test_by_default_all_targets_run_with_their_own_dtypes_and_repeats_are_spread
     targets = ("g5.xlarge", "c5.2xlarge")
     assert [(job.repeat, job.target) for job in jobs] == list(product((1, 2), targets))
     assert {job.dtype for job in jobs} == {"suite"}
+    assert len({job.result_prefix for job in jobs}) == len(jobs)
+    assert jobs[0].result_prefix == "s3://results/raw/run/g5.xlarge/smoke/1/"
 
 
 def test_a_job_says_why_it_runs(config):
@@ -50,13 +52,6 @@ def test_a_job_says_why_it_runs(config):
     assert {job.purpose for job in equal} == {"calibration"}
     older = scheduled[0].model_dump(exclude={"purpose"})
     assert PlannedJob.model_validate(older) == scheduled[0]
-
-
-def test_each_job_has_a_result_folder_of_its_own(config):
-    jobs = planned(config, repeats=3)
-    prefixes = {job.result_prefix for job in jobs}
-    assert len(prefixes) == len(jobs)
-    assert jobs[0].result_prefix == ("s3://results/raw/run/g5.xlarge/smoke/1/")
 
 
 @pytest.mark.parametrize(
@@ -79,17 +74,11 @@ def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, 
         planned(config, **changes)
 
 
-def test_a_calibration_needs_no_second_device(config):
+def test_a_calibration_needs_no_second_device_but_a_target(config):
     jobs = planned(config, targets=["c5.2xlarge"], repeats=2, need_both_devices=False)
     assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
-
-
-def test_without_any_target_there_is_nothing_to_run():
-    empty = configured(targets={})
-    with pytest.raises(
-        PlanError, match="there are no targets to run: Terraform created none, or only ones"
-    ):
-        planned(empty, need_both_devices=False)
+    with pytest.raises(PlanError, match="no targets to run: Terraform created none, or only ones"):
+        planned(configured(targets={}), need_both_devices=False)
 
 
 def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
@@ -120,11 +109,7 @@ def test_what_a_plan_counted_holds_though_terraform_has_been_applied_since(confi
     now = configured(targets={job.target: target("cuda", timeout_seconds=86400, attempts=10)})
     assert worst_case(now, [job], PRICES, datetime.now(UTC)).targets[0].attempts == 3
     kwargs = operator_kwargs(now, RUN_ID, job)
-    assert kwargs["submit_job_timeout"] == 3600
-    assert kwargs["retry_strategy"]["attempts"] == 3
-
-
-def test_a_plan_without_a_second_submission_gets_none_from_a_queue_that_came_later(config):
+    assert (kwargs["submit_job_timeout"], kwargs["retry_strategy"]["attempts"]) == (3600, 3)
     spot_only = configured(targets={"g5.xlarge": target("cuda", on_demand_queue=None)})
     (job,) = planned(spot_only, need_both_devices=False)
     assert operator_kwargs(config, RUN_ID, job)["on_demand_queue"] is None

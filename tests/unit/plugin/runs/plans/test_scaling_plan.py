@@ -27,13 +27,16 @@ def worst(nodes, prices=P4D, file_system=None, **changes):
 
 
 def test_each_number_of_nodes_is_a_job_the_fewest_first():
-    jobs = planned(node_counts=[4, 1, 2, 4])
+    nodes = stack()
+    jobs = planned(nodes, node_counts=[4, 1, 2, 4])
     assert [job.nodes for job in jobs] == [1, 2, 4]
     assert [job.name for job in jobs] == [f"scaling-on-{nodes}-1" for nodes in (1, 2, 4)]
     assert jobs[1].result_prefix == "s3://results/raw/run/p4d.24xlarge-nodes/scaling/on-2/1/"
-    assert {job.target for job in jobs} == {"p4d.24xlarge-nodes"}
-    assert {job.dtype for job in jobs} == {"bfloat16"}
+    assert {(job.target, job.dtype) for job in jobs} == {("p4d.24xlarge-nodes", "bfloat16")}
     assert {job.scaling.devices for job in jobs} == {8}
+    # None is limited by those before: the DAG's mapped task submits each when they have ended.
+    found = all_operator_kwargs(nodes.joined_to(configured()), "run", jobs)
+    assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
 
 
 def test_strong_scaling_keeps_the_images_of_all_devices():
@@ -79,14 +82,11 @@ def test_on_cpus_a_node_has_one_process_and_float32():
     assert job.scaling.devices == 4
 
 
-def test_files_are_needed_only_if_they_are_asked_for():
-    assert needs_files(planned())
-    assert not needs_files(planned(data=["synthetic"]))
-
-
-def test_only_the_first_job_of_a_run_reads_what_nobody_has_read():
+def test_files_are_read_if_they_are_asked_for_and_by_the_first_job_while_nobody_has_read_them():
     jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
     assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
+    assert needs_files(jobs)
+    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
@@ -112,14 +112,6 @@ def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
     assert (kwargs["retry_strategy"]["attempts"], kwargs["submit_job_timeout"]) == (1, 3600)
     shape = get_session().get_service_model("batch").shape_for("NodeOverrides")
     validate_parameters(overrides, shape)
-
-
-def test_the_jobs_of_a_run_are_not_limited_by_those_before_them():
-    """Each is submitted when the one before has ended: by the DAG's mapped task."""
-    nodes = stack()
-    jobs = planned(nodes, repeats=3)
-    found = all_operator_kwargs(nodes.joined_to(configured()), "run", jobs)
-    assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
 
 
 def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
@@ -171,17 +163,18 @@ def test_a_file_system_without_a_price_is_refused_under_a_cap():
 
 
 @pytest.mark.parametrize(
-    ("kind", "usd"),
+    ("kind", "throughput", "usd"),
     [
-        ({"deployment_type": "SCRATCH_2", "throughput": None}, 0.14),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 125}, 0.145),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 1000}, 0.6),
-        ({"deployment_type": "PERSISTENT_1", "throughput": 50}, 0.14),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 7}, None),
+        ("SCRATCH_2", None, 0.14),
+        ("PERSISTENT_2", 125, 0.145),
+        ("PERSISTENT_2", 1000, 0.6),
+        ("PERSISTENT_1", 50, 0.14),
+        ("PERSISTENT_2", 7, None),
     ],
 )
-def test_storage_has_a_price_by_type_and_throughput(kind, usd):
-    settings = stack().file_system.model_copy(update=kind)
+def test_storage_has_a_price_by_type_and_throughput(kind, throughput, usd):
+    changes = {"deployment_type": kind, "throughput": throughput}
+    settings = stack().file_system.model_copy(update=changes)
     assert file_system_cost.usd_per_gb_month(settings, "us-east-1") == usd
 
 

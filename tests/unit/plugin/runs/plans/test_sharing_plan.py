@@ -62,15 +62,17 @@ def test_a_target_with_its_instance_alone_runs_one_job_with_every_mode_and_numbe
     ]
 
 
-def test_limits_of_mps_reach_the_jobs_that_have_that_mode(config):
+def test_limits_of_mps_and_disturbances_reach_the_jobs_that_can_have_them(config):
     limits = {"mps_threads": 25, "mps_memory_mib": 1024}
-    asked = {"modes": ["time_slicing", "mps"], "replicas": [2], **limits}
-    alone, sliced, mps = planned(
-        config, targets=["g5.xlarge", "g5.xlarge-shared", "g5.xlarge-mps"], **asked
-    )
+    asked = {"modes": ["time_slicing", "mps"], "replicas": [2], "disturbances": ["crash"], **limits}
+    targets = ["g5.xlarge", "g5.xlarge-shared", "g5.xlarge-mps"]
+    alone, sliced, mps = jobs = planned(config, targets=targets, **asked)
     told = ["--mps-threads", "25", "--mps-memory", "1024"]
-    assert options(config, alone)[-6:-2] == options(config, mps)[-6:-2] == told
+    for job in (alone, mps):
+        given = options(config, job)
+        assert given[(at := given.index(told[0])) : at + 4] == told
     assert "--mps-threads" not in options(config, sliced)
+    assert [job.sharing.disturbances for job in jobs] == [("crash",), (), ()]
 
 
 def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(config):
@@ -81,11 +83,6 @@ def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fi
     assert options(config, jobs[1])[4:] == [
         *("--modes", "time_slicing", "--replicas", "5", "--form", "jobs")
     ]
-
-
-def test_disturbances_are_left_out_where_each_replica_is_a_job(config):
-    jobs = planned(config, targets=["g5.xlarge", "g5.xlarge-shared"], disturbances=["crash"])
-    assert [job.sharing.disturbances for job in jobs] == [("crash",), (), ()]
 
 
 def test_each_job_has_a_name_and_a_folder_of_its_own(config):
@@ -119,6 +116,9 @@ def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_
     assert {job.target for job in planned(config)} == set(TARGETS) - {"g5.xlarge-mps"}
     with pytest.raises(PlanError, match=r"g5\.xlarge-mps shares its instance by mps, but modes"):
         planned(config, targets=["g5.xlarge-mps"])
+    alone = configured(targets={name: TARGETS[name] for name in ("g5.xlarge-mps",)})
+    with pytest.raises(PlanError, match="nothing to run: no target fits the modes exclusive, time"):
+        planned(alone)
 
 
 def test_an_array_counts_as_one_job_of_one_instance_in_the_worst_case(config):
@@ -176,12 +176,6 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
         planned(config, **changes)
-
-
-def test_where_no_target_fits_the_run_is_refused():
-    config = configured(targets={name: TARGETS[name] for name in ("g5.xlarge-mps",)})
-    with pytest.raises(PlanError, match="nothing to run: no target fits the modes exclusive, time"):
-        planned(config)
 
 
 def test_ones_own_task_has_the_sizes_of_its_file_and_keeps_its_name(config):
