@@ -36,7 +36,9 @@ def test_success_ends_the_task_with_ids_times_and_a_link():
     assert (told["exit_code"], told["stopped_at"]) == (0, "2026-11-21T00:59:01.500000+00:00")
 
 
-def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
+def test_xcoms_are_pushed_as_a_worker_pushes_them_and_a_failure_does_not_change_the_outcome(
+    monkeypatch,
+):
     """An event's XComs would be stored as JSON within JSON."""
     pushed = []
 
@@ -51,13 +53,8 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
     trigger._task_instance = SimpleNamespace(**of)
     asyncio.run(trigger.push_xcoms({"timing": {"job_id": "job-1"}}))
     assert pushed == [("timing", {"job_id": "job-1"}, of)]
-
-
-def test_a_failure_to_push_xcoms_does_not_change_the_outcome(monkeypatch):
     aset = failing(RuntimeError("no API server"))
     monkeypatch.setattr("batchmark.orchestration.operators.ending_trigger.XCom.aset", aset)
-    trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
-    trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)
     asyncio.run(trigger.push_xcoms({"timing": {}}))
 
 

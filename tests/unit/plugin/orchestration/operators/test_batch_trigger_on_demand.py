@@ -25,19 +25,18 @@ def test_after_the_last_spot_reclaim_one_on_demand_job_follows():
     assert xcoms["job_ids"] == ["job-1", "job-2"]
 
 
-def test_a_restarted_trigger_finds_the_on_demand_job():
+def test_a_restarted_trigger_finds_the_on_demand_job_unless_its_worker_was_killed():
     following = Following(on_demand=ON_DEMAND)
     following.batch.add(NAME, "RUNNING", ON_DEMAND_QUEUE)
     following.batch.add(f"{NAME}0", "RUNNING", ON_DEMAND_QUEUE)
     xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
     assert following.batch.submissions == []
     assert xcoms["job_ids"] == ["job-1", "job-2"]
-
-
-def test_an_on_demand_job_that_loses_its_host_is_not_followed_by_another():
     following = Following(on_demand=ON_DEMAND)
-    following.fails((9, LOST_HOST), (2, LOST_HOST))
-    assert len(following.batch.submissions) == 1
+    following.batch.add(NAME, "FAILED", ON_DEMAND_QUEUE, statusReason=KILLED)
+    xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
+    assert following.batch.submissions == [ON_DEMAND]
+    assert xcoms["job_ids"] == ["job-1", "job-3"]
 
 
 def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
@@ -49,32 +48,20 @@ def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
 
 
 @pytest.mark.parametrize(
-    ("on_demand", "end"),
+    ("on_demand", "script", "submissions"),
     [
-        (None, LOST_HOST),
-        (ON_DEMAND | {"jobQueue": SPOT_QUEUE}, LOST_HOST),
-        (ON_DEMAND, {"status": "FAILED", "statusReason": "Essential container in task exited"}),
+        (None, [(9, LOST_HOST)], 0),
+        (ON_DEMAND | {"jobQueue": SPOT_QUEUE}, [(9, LOST_HOST)], 0),
+        (ON_DEMAND, [(9, {"status": "FAILED", "statusReason": "Essential container exited"})], 0),
+        (ON_DEMAND, [(61, RUNNING), (2, LOST_HOST)], 0),  # terminated at its limit
+        (ON_DEMAND, [(9, LOST_HOST), (2, LOST_HOST)], 1),
     ],
-    ids=["Spot alone", "the same queue", "it failed by itself"],
+    ids=["Spot alone", "the same queue", "it failed by itself", "too late", "not twice"],
 )
-def test_nothing_else_goes_on_demand(on_demand, end):
-    following = Following(on_demand=on_demand)
-    following.fails((9, end))
-    assert following.batch.submissions == []
-
-
-def test_a_job_terminated_at_a_limit_is_not_followed_by_another():
-    following = Following(on_demand=ON_DEMAND, deadline=CREATED + 60)
-    following.fails((61, RUNNING), (2, LOST_HOST))
-    assert following.batch.submissions == []
-
-
-def test_an_on_demand_job_whose_worker_was_killed_is_submitted_again():
-    following = Following(on_demand=ON_DEMAND)
-    following.batch.add(NAME, "FAILED", ON_DEMAND_QUEUE, statusReason=KILLED)
-    xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
-    assert following.batch.submissions == [ON_DEMAND]
-    assert xcoms["job_ids"] == ["job-1", "job-3"]
+def test_nothing_else_goes_on_demand(on_demand, script, submissions):
+    following = Following(on_demand=on_demand, deadline=CREATED + 60)
+    following.fails(*script)
+    assert len(following.batch.submissions) == submissions
 
 
 def test_killing_the_task_while_it_submits_ends_the_new_job():

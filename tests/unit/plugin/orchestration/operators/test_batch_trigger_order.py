@@ -50,6 +50,11 @@ def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
     assert following.pending == []
     assert len(following.asked) == 3
     assert following.slept == [SOON_SECONDS] * 15
+    # A triggerer lives for months.
+    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
+    following = of_task(Waiting([False, True], alone=False), 1)
+    following.event((1, SUCCEEDED))
+    assert sum(following.slept) == EVERY_SECONDS
 
 
 def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
@@ -77,14 +82,6 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
         *((180, 7), (180, 6)),
         *((190, 7), (200, 7), (210, 7), (220, 7)),
     ]
-
-
-def test_the_end_of_a_trigger_that_nobody_waits_for_is_not_remembered():
-    """A triggerer lives for months."""
-    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
-    following = of_task(Waiting([False, True], alone=False), 1)
-    following.event((1, SUCCEEDED))
-    assert sum(following.slept) == EVERY_SECONDS
 
 
 @pytest.mark.parametrize("limit", ["deadline", "latest_turn"])

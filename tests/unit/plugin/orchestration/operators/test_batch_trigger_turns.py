@@ -38,7 +38,7 @@ def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
     assert following.batch.terminated == []
 
 
-def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(capsys):
+def test_a_job_is_submitted_unless_its_sides_first_one_failed_by_its_own_error(capsys):
     following = Waiting([True], alone=False, first=0, errors={0: "exit code 3 (its own)"})
     assert following.event() == "skipped"
     assert following.batch.submissions == []
@@ -46,6 +46,8 @@ def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(ca
     assert following.xcoms == {"not_run": why}
     told = capsys.readouterr().out
     assert f"{why}. Once the cause is fixed, clear the task with map index 0 and this one" in told
+    following = Waiting([True], alone=False, first=0, errors={1: "of another side"})
+    assert following.succeeds((1, SUCCEEDED))["return_value"] == "job-1"
 
 
 @pytest.mark.parametrize("told", ["exit code 3", None])
@@ -63,11 +65,6 @@ def test_whether_the_first_job_failed_by_itself_is_asked_of_its_task(monkeypatch
     trigger.task_instance = SimpleNamespace(**task, map_index=4)
     assert asyncio.run(trigger.own_error(0)) == told
     assert asked == [task | {"key": "own_error", "map_index": 0}]
-
-
-def test_a_job_whose_sides_first_one_did_well_is_submitted():
-    following = Waiting([True], alone=False, first=0, errors={1: "of another side"})
-    assert following.succeeds((1, SUCCEEDED))["return_value"] == "job-1"
 
 
 def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it_and_its_log_once(
@@ -149,12 +146,17 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
     assert xcoms["job_ids"] == ["job-3"]
 
 
-def test_of_two_jobs_submitted_at_once_the_oldest_stays():
+def test_of_two_jobs_submitted_at_once_the_oldest_stays_as_does_one_that_is_over():
     following, show = with_rival(created_at=9_795_222_700_000)
     following.pending = [show]
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == []
     assert xcoms["return_value"] == "job-1"
+    following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
+    following.pending = [show]
+    failure = following.fails((1, {}))
+    assert following.batch.terminated == []
+    assert "boom" in failure
 
 
 def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
@@ -204,14 +206,6 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
     assert sorted(succeeded) == sorted(["another-run", *names])
 
 
-def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
-    following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
-    following.pending = [show]
-    failure = following.fails((1, {}))
-    assert following.batch.terminated == []
-    assert "boom" in failure
-
-
 @pytest.mark.parametrize(
     ("over", "limits", "seconds"),
     [
@@ -241,15 +235,12 @@ def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue()
     following.succeeds((1, SUCCEEDED))
 
 
-def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
+def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobody_elses():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNING")
     xcoms = following.succeeds((1, OUTAGE), (1, SUCCEEDED))
     assert following.batch.submissions == []
     assert xcoms["return_value"] == found
-
-
-def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     following = Waiting([True], alone=False)
     following.batch.add(NAME, "RUNNING", tags={})
     xcoms = following.succeeds((1, SUCCEEDED))
@@ -257,13 +248,12 @@ def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     assert xcoms["return_value"] == "job-2"
 
 
-def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
+def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_unless_that_may_pass(
+    monkeypatch,
+):
     following = Waiting([True])
     following.batch.failures = [client_error("ClientException")]
     assert "Batch rejected the job: An error occurred (ClientException)" in following.fails()
-
-
-def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):
     monkeypatch.setattr("batchmark.aws.batch_jobs.SUBMIT_AGAIN_AFTER_SECONDS", ())
     following = Waiting([True])
     following.batch.failures = [client_error("ServerException", 500)]

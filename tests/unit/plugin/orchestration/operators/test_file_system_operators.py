@@ -102,19 +102,16 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     assert account.fsx.requests == [], "the worker makes nothing"
 
 
-def test_without_files_nothing_is_stood_up_and_nodes_mount_none(account, capsys):
+def test_without_files_or_in_a_dry_run_nothing_is_stood_up(account, capsys):
     account.plan(files=False)
     account.ssm.values[NODES.file_system.id_parameter] = "fs-of-an-earlier-run"
     assert executed(account) is None
     assert account.named == "none"
     assert "no file system is created" in capsys.readouterr().out
-
-
-def test_a_dry_run_stands_nothing_up(account):
     account.plan(dry_run=True)
     with pytest.raises(AirflowSkipException, match="no file system is created"):
         executed(account)
-    assert account.ssm.history == []
+    assert account.ssm.history == ["none"], "as of before"
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,14 @@ def test_another_triggerer_makes_the_same_trigger(trigger):
         ),
         ({"failures": {"describe_data_repository_associations": [ValueError("x")]}}, "ValueError"),
         ({"becomes": "CREATING"}, "is CREATING, after 3600 s"),
+        # Nodes of before that stay fail the run before others are paid.
+        (None, f"Batch has not ended the nodes yet (96 vCPUs), after {NODES_SECONDS} s"),
     ],
 )
 def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     running = Running()
-    for name, value in fields.items():
-        setattr(running.fsx, name, value)
+    running.nodes.looks = 0 if fields else 10_000
+    vars(running.fsx).update(fields or {})
     assert running.state() == "failed"
     assert running.fsx.there == {}
     assert running.named == "none"
@@ -190,7 +192,7 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     assert running.named == "none"
 
 
-def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
+def test_a_task_that_a_user_ends_says_what_it_could_not_remove_also_while_it_is_being_made(capsys):
     running = Running()
     running.fsx.failures = stays()
     running.trigger.file_system.stand_up()
@@ -198,9 +200,6 @@ def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
     said = capsys.readouterr().out
     assert "The file system was not deleted: File system fs-" in said
     assert "in the FSx console" in said
-
-
-def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing():
     running = Running()
     kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
     assert len(running.fsx.requests) == 1
@@ -277,15 +276,12 @@ def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there
     assert 1200 + 1500 <= running.now - began < COLLAPSE_SECONDS
 
 
-def test_it_goes_although_neither_nodes_nor_parameter_can_be_seen():
+def test_it_goes_although_nodes_parameter_or_settings_can_not_be_seen():
     running = standing()
     running.nodes.failures = [client_error("AccessDeniedException")]
     running.ssm.values.clear()
     running.ssm.get_parameter = failing(client_error("ParameterNotFound"))
     running.collapses()
-
-
-def test_it_goes_although_nobody_knows_its_settings():
     running = standing()
     running.nodes.looks = 10_000
     running.collapses(settings=None, environment=None)
@@ -302,17 +298,7 @@ def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
     assert running.xcoms == {"return_value": running.named}
 
 
-def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
-    running = Running()
-    running.nodes.looks = 10_000
-    assert running.state() == "failed"
-    assert running.fsx.there == {}
-    assert running.named == "none"
-    failure = running.xcoms["failure"]
-    assert f"Batch has not ended the nodes yet (96 vCPUs), after {NODES_SECONDS} s" in failure
-
-
-def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
+def test_a_cleared_task_leaves_the_next_ones_file_system_alone_and_that_of_before():
     running = standing()
     next_one = running.made(StandUpTrigger, run=CLEARED)
     assert running.state(next_one) == "success"
@@ -322,9 +308,6 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
         next_one.file_system.file_system_id: "AVAILABLE"
     }
     assert running.named == next_one.file_system.file_system_id
-
-
-def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
     running = standing()
     before = running.named
     next_one = running.made(StandUpTrigger, run=CLEARED)

@@ -153,15 +153,12 @@ def answers(batch, *job_ids):
     return asyncio.run(ask())
 
 
-def test_the_watch_continues_after_an_outage(caplog):
+def test_the_watch_continues_after_an_outage_which_is_no_unknown_job(caplog):
     batch = Batch([RuntimeError("connection refused"), None], job=0.0)
     first, second = answers(batch, "job", "job")
     assert first == Answer(problem="connection refused")
     assert second.job["status"] == "SUCCEEDED"
     assert "Batch could not describe 1 jobs: connection refused" in caplog.text
-
-
-def test_an_unknown_job_is_distinct_from_no_answer():
     assert answers(Batch(), "unknown") == [Answer()]
 
 

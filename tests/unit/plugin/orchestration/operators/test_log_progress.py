@@ -38,7 +38,7 @@ def looked(logs, times, job=JOB):
     return said
 
 
-def test_the_newest_line_of_progress_is_said_once():
+def test_the_newest_line_of_progress_is_said_once_after_a_look_every_ten_seconds():
     logs = Logs(LINES[:2], LINES, LINES, [*LINES, "[2/26] blur"])
     assert looked(logs, (0, 10, 20, 30)) == [LINES[1], LINES[3], "[2/26] blur"]
     assert logs.asked[0] == {
@@ -47,9 +47,6 @@ def test_the_newest_line_of_progress_is_said_once():
         "startFromHead": False,
         "limit": 25,
     }
-
-
-def test_it_looks_every_ten_seconds():
     logs = Logs(LINES, LINES)
     looked(logs, range(0, 20, 2))
     assert len(logs.asked) == 2
