@@ -129,9 +129,6 @@ def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, con
             channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
     assert len(got) == 1
-
-
-def test_where_some_services_took_it_it_is_not_sent_again(published, connect):
     with server() as (port, _), server(500) as (broken, _):
         connect("chat", to(port, broken))
         with pytest.raises(UnsureError, match="chat: 1 of 2 service"):

@@ -68,19 +68,15 @@ def address(monkeypatch):
     return set_to
 
 
-def test_a_publishing_task_leads_to_its_runs_page(address):
+def test_a_publishing_task_leads_to_its_runs_page_and_a_job_to_its_result(address):
     address("https://airflow.example/base/")
     key = SimpleNamespace(dag_id="gpu_cpu_benchmark", run_id="manual__2026-11-20T12:00:00+00:00")
     assert ReportLink().get_link(None, ti_key=key) == (
         f"https://airflow.example/base{PAGES}/dag-runs/gpu_cpu_benchmark/"
         "manual__2026-11-20T12%3A00%3A00%2B00%3A00"
     )
-
-
-def test_a_job_leads_to_its_result(address):
-    address("https://airflow.example")
     url = result_url("s3://results/raw/run/g5.xlarge/blog/1/", "job-1")
-    assert url == f"https://airflow.example{PAGES}/results/raw/run/g5.xlarge/blog/1/job-1"
+    assert url == f"https://airflow.example/base{PAGES}/results/raw/run/g5.xlarge/blog/1/job-1"
     operator = SimpleNamespace(job_result_url=url)
     assert JobResultLink().get_link(operator, ti_key=None) == url
     assert JobResultLink().get_link(SimpleNamespace(), ti_key=None) == ""

@@ -99,7 +99,7 @@ def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_i
     assert fresh[-1][0].result_prefix.endswith("/scaling/on-4/variant-2/2/")
 
 
-def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
+def test_no_fresh_job_reads_the_files_cold_nor_can_one_ask_for_a_cold_instance():
     nodes = stack()
     jobs = planned(nodes, node_counts=[1, 2])
     assert [job.scaling.passes for job in jobs] == [("cold", "warm"), ("warm",)]
@@ -110,6 +110,8 @@ def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
     assert fresh.scaling.passes == ("warm",)
     assert fresh.scaling.model_copy(update={"passes": ("cold", "warm")}) == jobs[0].scaling
     assert [can_be_repeated(one) for one in (warm, cold, row(NAME))] == [True, False, True]
+    rows = [own_row(size=256, **start) for start in ({"start": "cold"}, {"start": "warm"}, {})]
+    assert [can_be_repeated(one) for one in rows] == [False, True, True]
 
 
 def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
@@ -141,16 +143,13 @@ def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
     assert reserved(store, cap=None, key=key) is None
 
 
-def test_what_a_first_try_booked_counts_once(store):
+def test_what_a_first_try_booked_counts_once_beside_the_other_runs(store):
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     for _ in range(2):
         assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
         booked = run_spending(store, KEY)
         assert (booked.finished, booked.reserved_usd) == (False, WORST)
         assert booked.job_usd == {"first": 2.5}
-
-
-def test_the_months_cap_counts_the_other_runs(store):
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     store.book(OTHER, reserved_usd=10.0)
     before = dict(store.memory.objects)
@@ -198,7 +197,7 @@ def own_planned(repeats, **changes):
     return plan_own_jobs(configured(), own_jobs(**changes), wanted, run_name="run")
 
 
-def test_a_fresh_own_job_is_of_the_rows_size():
+def test_a_fresh_own_job_is_of_the_rows_size_if_it_has_one():
     jobs = own_planned(2)
     plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
     assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
@@ -209,14 +208,6 @@ def test_a_fresh_own_job_is_of_the_rows_size():
     assert kwargs["parameters"]["size"] == "256"
     both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])
     assert {job.own_job.size for job in both.jobs} == {64, 256}
-
-
-def test_an_own_job_without_an_axis_is_repeated_as_it_is():
     jobs = own_planned(1, axis=None, command=["convert"])
     (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
     assert job.own_job.size is None
-
-
-def test_nobody_can_ask_for_a_cold_instance():
-    rows = [own_row(size=256, **start) for start in ({"start": "cold"}, {"start": "warm"}, {})]
-    assert [can_be_repeated(one) for one in rows] == [False, True, True]

@@ -86,14 +86,11 @@ def test_gpus_are_shared_while_the_pods_that_have_them_still_load_their_image():
     assert shared == [3]
 
 
-def test_a_pod_that_waits_although_gpus_are_shared_is_told():
+def test_a_pod_that_waits_is_told_and_nothing_shared_while_no_pod_has_a_gpu():
     shared = []
     failure = watch(Api(WAITING), lambda: shared.append(1))
     assert shared == [1]
     assert failure.startswith("Kubernetes job job was stopped. 1 of 2 pods can't start.")
-
-
-def test_nothing_is_shared_while_no_pod_has_a_gpu():
     shared = []
     assert "can't start" in watch(Api(("Pending", "Pending")), lambda: shared.append(1))
     assert shared == []
@@ -111,12 +108,9 @@ def test_a_cluster_that_answers_no_more_ends_the_watch():
     assert api.now > UNREADABLE_SECONDS
 
 
-def test_a_job_that_is_gone_is_told_at_once():
+def test_a_job_that_is_gone_or_never_ends_is_told():
     api = Api(("Running", "Running"), ApiException(status=404))
     assert watch(api) == "Kubernetes job job was deleted while it was running"
-
-
-def test_without_an_end_the_watch_ends():
     assert (
         watch(Api(("Running", "Running"))) == "Kubernetes job job did not finish within its timeout"
     )

@@ -152,12 +152,16 @@ def test_fresh_jobs_of_an_earlier_life_of_the_run_do_not_count(schedule):
     assert len(schedule.collected.jobs) == 2
 
 
-def test_a_failed_look_for_suspects_is_named(schedule):
+def test_a_failed_look_for_suspects_is_named_and_a_run_without_results_skipped(schedule):
     schedule.measure()
     schedule.look()
     context = schedule.context | {"ti": Instance("failed")}
     with pytest.raises(AirflowFailException, match="find_suspects failed: fix the cause"):
         regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
+    schedule.number += 1
+    with pytest.raises(AirflowSkipException, match="collect_results"):
+        regressions.detect_regressions(schedule.context, None)
+    assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None
 
 
 def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, monkeypatch):
@@ -207,10 +211,3 @@ def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(s
     config = schedule.config
     rebuilt = rebuild(schedule.bucket, config.bucket, config.region, dry_run=True)
     assert (rebuilt.written, rebuilt.unchanged) == ([], 1)
-
-
-def test_a_run_without_results_is_skipped(schedule):
-    schedule.number = 1
-    with pytest.raises(AirflowSkipException, match="collect_results"):
-        regressions.detect_regressions(schedule.context, None)
-    assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None

@@ -210,11 +210,8 @@ def test_hostile_names_stay_text(pages, shelf):
         assert "<script" not in pages.client.get(path).text, path
 
 
-def test_a_bucket_that_does_not_answer_is_told(pages, shelf):
+def test_a_bucket_that_does_not_answer_is_told_and_programs_get_their_errors_as_json(pages, shelf):
     shelf.s3.on_call = failing(EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
     assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
-
-
-def test_programs_get_their_errors_as_json(pages):
     answer = pages.client.get("/files/none", headers={"accept": "application/json"})
     assert answer.json() == {"detail": "This object does not exist, or you may not view it."}
