@@ -70,15 +70,11 @@ def test_every_route_is_one_that_asks(pages):
     for route in pages.app.routes:
         assert isinstance(route, APIRoute)
         assert access.reader in [found.call for found in route.dependant.dependencies]
-
-
-@pytest.mark.parametrize("visitor", [None, "of yesterday"])
-def test_who_is_not_logged_in_is_told_what_to_do(pages, visitor):
-    with pages.seen_by(visitor) as client:
-        answer = client.get("/runs")
-    assert answer.status_code == 401
-    assert "Log in to Airflow first" in answer.text
-    assert 'href="/auth/login"' in answer.text
+    for visitor in (None, "of yesterday"):
+        with pages.seen_by(visitor):
+            text = pages.text("/runs", 401)
+        assert "Log in to Airflow first" in text
+        assert 'href="/auth/login"' in text
 
 
 @pytest.mark.parametrize("path", ["/runs", "/runs/none", "/files/raw/none", "/compare.csv", "/no"])

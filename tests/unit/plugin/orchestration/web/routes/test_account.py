@@ -30,7 +30,6 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     text = unescape(pages.text("/costs"))
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}: the latest 1 run" in text
-    assert "the latest 1 run cost $2.00." in text
     shelf.booked("run__2", 2.0)
     pages.runs.append(AirflowRun("own_job_benchmark", "run__2", NOW, "success"))
     assert "the latest 2 runs cost $2.00 each." in unescape(pages.text("/costs"))
@@ -147,13 +146,9 @@ def test_costs_by_month_and_target_with_what_comes(pages, shelf):
     shelf.booked(run_id, 1.25, job=two_targets().jobs[0].job_id, at=NOON)
     shelf.booked("stopped", 31.2, finished=False, at=NOON)
     shelf.booked("elsewhere", 1.0, at=NOON)
-    pages.runs = [
-        AirflowRun("gpu_cpu_benchmark", one, NOON, "success") for one in (run_id, "elsewhere")
-    ]
+    pages.schedule = Schedule(4, paused=True)
     text = pages.text("/costs")
     assert "2026-11: $33.45. 2 runs finished, 1 not finished, counted at the most" in text
     assert 'href="/runs/stopped"' in text
     assert "g5.xlarge: $1.25; unknown target: $1.00" in text
-    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
-    pages.schedule = Schedule(4, paused=True)
-    assert "is paused: its schedule will cost nothing" in pages.text("/costs")
+    assert "is paused: its schedule will cost nothing" in text
