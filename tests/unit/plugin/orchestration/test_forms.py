@@ -14,6 +14,13 @@ def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
     assert param.description == "Targets; by default, all targets created by Terraform."
     assert param.resolve() == []
+    of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
+        "targets"
+    ]
+    named = "except those whose jobs share an instance."
+    assert of_suites.description.endswith(named)
+    everything = "by default, all targets created by Terraform."
+    assert forms.sharing_params()["targets"].description.endswith(everything)
 
 
 @pytest.mark.parametrize("named", [None, ""])
@@ -25,16 +32,6 @@ def test_else_they_are_typed(monkeypatch, named):
     assert "examples" not in param.schema
     assert "one per line" in param.description
     assert param.resolve(["g5.xlarge"]) == ["g5.xlarge"]
-
-
-def test_the_form_says_which_targets_run_only_if_they_are_named():
-    of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
-        "targets"
-    ]
-    named = "except those whose jobs share an instance."
-    assert of_suites.description.endswith(named)
-    everything = "by default, all targets created by Terraform."
-    assert forms.sharing_params()["targets"].description.endswith(everything)
 
 
 def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):

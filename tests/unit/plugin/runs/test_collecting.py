@@ -38,13 +38,17 @@ def ids(run):
     return [job.job_id for job in run.jobs]
 
 
-def test_a_job_without_a_document_loses_itself_only_and_keeps_its_own_reason():
+def test_a_job_without_a_document_or_known_description_loses_itself_only_with_its_own_reason():
     account = Account(described("FAILED", code=3, earlier=[RAN]))
     (lost,) = account.collected().lost
     assert account.streams == ["own/default/1"]
     assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
     assert "exit code 3" in lost.reason
     assert f"{PLAN.result_prefix}{JOB_ID}.2.json can't be read (NoSuchKey)" in lost.reason
+    odd = described()
+    del odd["attempts"]
+    (lost,) = collected(odd, documents=[document()]).lost
+    assert lost.reason == "unexpected KeyError: 'attempts'"
 
 
 def test_of_a_job_that_never_started_no_document_is_looked_for():
@@ -57,13 +61,6 @@ def test_of_a_job_that_never_started_no_document_is_looked_for():
         "runs/run/logs/g5.xlarge/smoke-1.log",
         "runs/run/collected.json",
     ]
-
-
-def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
-    odd = described()
-    del odd["attempts"]
-    (lost,) = collected(odd, documents=[document()]).lost
-    assert lost.reason == "unexpected KeyError: 'attempts'"
 
 
 @pytest.mark.parametrize(
@@ -225,9 +222,6 @@ def test_a_job_that_may_not_be_ended_says_so_and_costs_no_other_its_result(caplo
     assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
     (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
     assert "was waiting for it any more; it can't be terminated (An error" in lost.reason
-
-
-def test_a_batch_that_does_not_answer_is_asked_again_to_end_a_job():
     with pytest.raises(ClientError, match="TooManyRequests"):
         refusing("TooManyRequestsException", described("RUNNING")).collected()
 

@@ -81,7 +81,7 @@ def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
     assert (job.job_attempt, job.charged_seconds) == (2, 40 + LASTED + 3)
 
 
-def test_a_failed_child_is_named_though_the_first_left_its_document():
+def test_a_failed_child_is_named_and_of_a_lost_array_the_time_of_its_instance_kept_once():
     container = {"logStreamName": "g5.xlarge/default/2", "exitCode": 139}
     jobs = array_of({}, {}, DIED | {"container": container})
     account = Account(*jobs, documents=[OF_FIRST_CHILD])
@@ -89,9 +89,6 @@ def test_a_failed_child_is_named_though_the_first_left_its_document():
     assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
     assert "1 of 3 children failed:\n2: exit code 139 (segmentation fault); status" in job.failure
     assert "log stream g5.xlarge/default/2 in" in job.failure
-
-
-def test_of_a_lost_array_job_the_time_of_its_instance_is_kept_once():
     (lost,) = collected(*array_of(DIED, DIED, DIED)).lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, LASTED)
     assert "3 of 3 children failed:\n0: no exit code" in lost.reason
@@ -154,9 +151,6 @@ def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_ma
     assert (lost.job_id, lost.seconds) == (JOB_ID, 2 * LASTED)
     assert "Its main node: exit code 3" in lost.reason
     assert "log stream nodes/default/0 in" in lost.reason
-
-
-def test_one_that_never_started_has_no_main_node_yet():
     job, _ = of_nodes("FAILED", attempts=[])
     job |= {"attempts": [], "statusReason": "it waited too long"}
     del job["startedAt"]

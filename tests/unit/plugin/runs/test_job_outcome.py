@@ -96,28 +96,22 @@ def test_a_check_that_failed_is_named(status, code):
     assert not judged.document.own_job.check.passed
 
 
-def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
+def test_a_command_did_not_do_well_without_its_shell_unless_its_log_lost_its_first_lines():
+    judged = Judged(described(), ["step", metric(), *facts(*END)])
+    assert judged.failure is None
+    assert len(judged.document.measurements) == 2
+    assert judged.document.own_job.wrapped
     judged = Judged(described(), [metric()])
     assert "is SUCCEEDED, but its log contains no line from the shell" in judged.failure
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
-def test_a_log_that_lost_its_first_lines_blames_nobody():
-    judged = Judged(described(), ["step", metric(), *facts(*END)])
-    assert judged.failure is None
-    assert len(judged.document.measurements) == 2
-    assert judged.document.own_job.wrapped
-
-
-def test_a_job_that_never_started_has_no_document():
+def test_a_job_without_a_document_fails_with_the_reason_whatever_batch_says(monkeypatch):
     never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
     del never["startedAt"], never["stoppedAt"]
     judged = Judged(never)
     assert judged.document is None
     assert "cancelled" in judged.failure
-
-
-def test_a_job_without_a_document_fails_with_the_reason_whatever_batch_says(monkeypatch):
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
     assert "left no valid result document: Batch reports no attempt" in Judged(odd).failure

@@ -208,7 +208,7 @@ def test_what_is_only_half_there_is_collapsed_too(account, steps_done):
     assert account.named == "none"
 
 
-def test_a_deletion_that_is_refused_is_tried_again(account):
+def test_a_deletion_that_is_refused_is_tried_again_unless_it_is_gone(account):
     """As one of a file system that is still being created."""
     account.of().stand_up()
     account.fsx.failures = {"delete_file_system": [client_error("BadRequest")]}
@@ -217,9 +217,6 @@ def test_a_deletion_that_is_refused_is_tried_again(account):
     assert not layer.is_ending
     collapsed(layer)
     assert layer.is_ending
-
-
-def test_one_that_is_gone_in_between_counts_as_deleted(account):
     finish(account.of().stand_up)
     account.fsx.failures = {"delete_file_system": [client_error("FileSystemNotFound")]}
     layer = account.of()

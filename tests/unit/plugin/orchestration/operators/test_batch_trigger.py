@@ -58,22 +58,19 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them_and_a_failure_does_not_change_
     asyncio.run(trigger.push_xcoms({"timing": {}}))
 
 
-def test_a_trigger_survives_its_serialization():
+def test_a_trigger_survives_its_serialization_as_does_one_that_was_deferred_before_it_moved():
     trigger = Following(document={"any": "field"}, on_demand=ON_DEMAND, deadline=5.0).trigger
     path, arguments = trigger.serialize()
     assert path == "batchmark.orchestration.operators.batch_trigger.BenchmarkJobTrigger"
     assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
+    # The triggerer makes a trigger of the class path and the arguments that the database holds.
+    _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
+    assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
+    following = Following(trigger=import_string(OLD_PATH))
+    assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"
 
 
 def test_killing_the_task_ends_its_job():
     following = Following()
     asyncio.run(following.trigger.on_kill())
     assert following.batch.terminated == [("job-1", "The Airflow task was ended by a user")]
-
-
-def test_a_task_deferred_before_the_trigger_moved_still_ends_well():
-    """The triggerer makes a trigger of the class path and the arguments that the database holds."""
-    _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
-    assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
-    following = Following(trigger=import_string(OLD_PATH))
-    assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"

@@ -34,11 +34,15 @@ def test_a_long_diagnosis_reaches_the_task_uncut_and_a_failed_one_keeps_no_job_r
     assert "Its diagnosis failed: ValueError('no such queue')" in failure
 
 
-def test_a_job_that_starts_during_its_diagnosis_is_left_alone():
+def test_a_job_that_starts_during_its_diagnosis_or_after_an_outage_is_left_alone(capsys):
     following = Following(runnable_seconds=600)
     following.succeeds((601, {}), (2, {"status": "STARTING"}), (2, RUNNING), (9, SUCCEEDED))
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated == []
+    following = Following(runnable_seconds=600)
+    following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
+    assert following.diagnosed == []
+    assert capsys.readouterr().out.count("Batch did not respond") == 1
 
 
 def test_a_job_whose_queue_can_not_be_listed_is_diagnosed_unless_that_passes():
@@ -50,16 +54,13 @@ def test_a_job_whose_queue_can_not_be_listed_is_diagnosed_unless_that_passes():
     assert following.diagnosed == ["a poll later", "RUNNABLE"]
 
 
-def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
+def test_a_job_that_waits_for_others_of_its_queue_or_quota_is_not_stuck():
     following = Following(runnable_seconds=600, on_demand=ON_DEMAND)
     other_ends = following.ending(following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE))
     failure = following.fails((601, {}), (590, other_ends), (9, {}), (2, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated[0][0] == "job-1"
     assert "It was RUNNABLE for more than 600 s" in failure
-
-
-def test_a_job_that_waits_for_instances_of_its_quota_is_not_stuck():
     following = Following(runnable_seconds=30, queues_of_same_quota=["arn:queue-of-g6"])
     other = following.batch.add("another target's", "RUNNING", "arn:queue-of-g6")
     other_ends = following.ending(other)
@@ -79,29 +80,19 @@ def test_a_job_is_stuck_by_the_end_of_its_last_attempt_or_if_it_never_fits():
     assert following.diagnosed == ["RUNNABLE"]
 
 
-def test_an_attempt_stuck_in_starting_is_terminated_with_its_diagnosis():
+def test_an_attempt_stuck_in_starting_is_terminated_and_each_has_its_own_time():
     following = Following(runnable_seconds=9, starting_seconds=900)
     following.batch.jobs["job-1"]["status"] = "STARTING"
     failure = following.fails((700, {}), (890, {}), (11, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["STARTING"]
     assert "status reason: It was STARTING for more than 900 s" in failure
-
-
-def test_each_attempt_has_its_own_time_in_starting():
-    """Between two answers an attempt failed, and the next is STARTING, too."""
+    # Between two answers an attempt failed, and the next is STARTING, too.
     following = Following(starting_seconds=900)
     starting = {"status": "STARTING", "attempts": [{}]}
     following.succeeds(
         (800, starting), (700, starting | {"attempts": [{}, {}]}), (800, {}), (9, SUCCEEDED)
     )
     assert following.diagnosed == []
-
-
-def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
-    following = Following(runnable_seconds=600)
-    following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
-    assert following.diagnosed == []
-    assert capsys.readouterr().out.count("Batch did not respond") == 1
 
 
 PASSED = "The task's execution_timeout has passed"

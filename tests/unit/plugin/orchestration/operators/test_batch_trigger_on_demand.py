@@ -16,13 +16,18 @@ from tests.stand_ins.following import (
 from tests.stand_ins.killed_triggers import kill_during
 
 
-def test_after_the_last_spot_reclaim_one_on_demand_job_follows():
+def test_after_the_last_spot_reclaim_one_on_demand_job_follows_or_its_refusal_is_told():
     following = Following(on_demand=ON_DEMAND)
     xcoms = following.succeeds((9, LOST_HOST), (2, RUNNING), (9, SUCCEEDED))
     assert following.batch.submissions == [ON_DEMAND]
     assert ("batch", 1) in following.trigger.clients.asked, "SubmitJob is sent once"
     assert xcoms["job_id"] == xcoms["return_value"] == "job-2"
     assert xcoms["job_ids"] == ["job-1", "job-2"]
+    following = Following(on_demand=ON_DEMAND)
+    following.batch.failures = [client_error("AccessDeniedException", 403)]
+    failure = following.fails((9, LOST_HOST))
+    assert f"status reason: {RECLAIMED} no On-Demand job could be submitted: " in failure
+    assert "AccessDeniedException" in failure
 
 
 def test_a_restarted_trigger_finds_the_on_demand_job_unless_its_worker_was_killed():
@@ -37,14 +42,6 @@ def test_a_restarted_trigger_finds_the_on_demand_job_unless_its_worker_was_kille
     xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
     assert following.batch.submissions == [ON_DEMAND]
     assert xcoms["job_ids"] == ["job-1", "job-3"]
-
-
-def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
-    following = Following(on_demand=ON_DEMAND)
-    following.batch.failures = [client_error("AccessDeniedException", 403)]
-    failure = following.fails((9, LOST_HOST))
-    assert f"status reason: {RECLAIMED} no On-Demand job could be submitted: " in failure
-    assert "AccessDeniedException" in failure
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,14 @@ def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_
     assert xcoms["return_value"] == "job-3"
 
 
-def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_its_end():
+def test_a_job_that_is_found_steps_back_if_another_came_first_and_is_not_taken_up_again():
+    following = Waiting([True])
+    found = following.batch.add(NAME, "RUNNABLE")
+    rival = following.batch.add("rival", "RUNNING", createdAt=1)
+    following.pending = [lambda: None, lambda: None, following.ending(rival)]
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert following.batch.terminated == [(found, STEPPED_BACK)]
+    assert xcoms["job_ids"] == ["job-3"]
     following, show = with_rival(created_at=1)
 
     def end():
@@ -133,16 +140,6 @@ def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_it
 
     following.pending = [show, end]
     xcoms = following.succeeds((1, SUCCEEDED))
-    assert xcoms["job_ids"] == ["job-3"]
-
-
-def test_a_job_that_is_found_steps_back_if_another_came_first():
-    following = Waiting([True])
-    found = following.batch.add(NAME, "RUNNABLE")
-    rival = following.batch.add("rival", "RUNNING", createdAt=1)
-    following.pending = [lambda: None, lambda: None, following.ending(rival)]
-    xcoms = following.succeeds((1, SUCCEEDED))
-    assert following.batch.terminated == [(found, STEPPED_BACK)]
     assert xcoms["job_ids"] == ["job-3"]
 
 
@@ -228,13 +225,6 @@ def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its
     assert "is RUNNING in arn:queue-spot" in failure
 
 
-def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():
-    following = Waiting([True])
-    outage = client_error("ServerException", 500)
-    following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
-    following.succeeds((1, SUCCEEDED))
-
-
 def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobody_elses():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNING")
@@ -260,6 +250,10 @@ def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_unless_that
     with pytest.raises(ClientError, match="ServerException"):
         following.event()
     assert following.xcoms == {}
+    following = Waiting([True])
+    outage = client_error("ServerException", 500)
+    following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
+    following.succeeds((1, SUCCEEDED))
 
 
 def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():

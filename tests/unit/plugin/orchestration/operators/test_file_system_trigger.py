@@ -144,7 +144,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     assert failure.endswith("Everything created for it was deleted.")
 
 
-def test_what_can_not_be_removed_is_named():
+def test_what_can_not_be_removed_is_named_also_where_a_user_ends_the_task(capsys):
     running = Running()
     running.fsx.becomes = "FAILED"
     running.fsx.failures = stays()
@@ -152,6 +152,16 @@ def test_what_can_not_be_removed_is_named():
     failure = running.xcoms["failure"]
     assert "Not everything created for it was deleted: File system fs-" in failure
     assert "The leak guard will delete it after the run, or you can delete it in the FSx" in failure
+    running = Running()
+    running.fsx.failures = stays()
+    running.trigger.file_system.stand_up()
+    asyncio.run(running.trigger.on_kill())
+    said = capsys.readouterr().out
+    assert "The file system was not deleted: File system fs-" in said
+    assert "in the FSx console" in said
+    running = Running()
+    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
+    assert len(running.fsx.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -190,19 +200,6 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     assert [one["Lifecycle"] for one in running.fsx.there.values()] in ([], ["DELETING"])
     assert running.fsx.deleted
     assert running.named == "none"
-
-
-def test_a_task_that_a_user_ends_says_what_it_could_not_remove_also_while_it_is_being_made(capsys):
-    running = Running()
-    running.fsx.failures = stays()
-    running.trigger.file_system.stand_up()
-    asyncio.run(running.trigger.on_kill())
-    said = capsys.readouterr().out
-    assert "The file system was not deleted: File system fs-" in said
-    assert "in the FSx console" in said
-    running = Running()
-    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
-    assert len(running.fsx.requests) == 1
 
 
 def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():

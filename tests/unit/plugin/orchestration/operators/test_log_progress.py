@@ -50,6 +50,7 @@ def test_the_newest_line_of_progress_is_said_once_after_a_look_every_ten_seconds
     logs = Logs(LINES, LINES)
     looked(logs, range(0, 20, 2))
     assert len(logs.asked) == 2
+    assert looked(Logs(RuntimeError("no such stream"), LINES), (0, 10)) == [LINES[3]]
 
 
 @pytest.mark.parametrize("job", [{}, {"container": {}}])
@@ -57,10 +58,6 @@ def test_a_job_without_a_log_is_not_asked_for(job):
     logs = Logs()
     assert looked(logs, (0,), job) == []
     assert logs.asked == []
-
-
-def test_a_log_that_can_not_be_read_says_nothing():
-    assert looked(Logs(RuntimeError("no such stream"), LINES), (0, 10)) == [LINES[3]]
 
 
 def test_a_log_that_does_not_answer_holds_nothing_up(monkeypatch):

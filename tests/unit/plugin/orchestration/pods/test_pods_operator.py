@@ -124,7 +124,7 @@ def test_pods_that_each_find_a_gpu_share_none(task, capsys):
     assert cluster.offer.devices == 4
 
 
-def test_pods_that_wait_for_ever_are_explained_and_ended(task):
+def test_pods_that_wait_for_ever_are_explained_and_ended_as_is_a_job_by_its_own_limit(task):
     cluster = applied(Containers(replicas=20), replicas_per_gpu=4)
     shared = planned(replicas_per_gpu=5)[1]
     failure = task(cluster, shared, told=published(replicas_per_gpu=4)).fail()
@@ -133,9 +133,6 @@ def test_pods_that_wait_for_ever_are_explained_and_ended(task):
     assert "1 nvidia.com/gpu" in failure
     assert "16 of the pods hold 16 nvidia.com/gpu." in failure
     assert "Remedy: request 16 pods, or increase the stack's replicas_per_gpu" in failure
-
-
-def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):
     cluster = applied(Containers(ticks=10**6))
     failure = task(cluster, planned()[1], told=published(timeout_seconds=300)).fail()
     assert "DeadlineExceeded, Job was active longer than specified deadline" in failure

@@ -182,16 +182,13 @@ def test_a_metric_is_a_row_of_its_own_in_which_less_is_better():
     assert loss.peak_memory_bytes is None
 
 
-def test_metrics_at_their_bounds_fit():
+def test_metrics_at_their_bounds_fit_and_of_too_many_the_rest_is_counted():
     lines = [
         metric(way, value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
     ]
     found = document(said=told(*lines))
     samples = [row.samples_seconds for row in found.measurements[1:]]
     assert samples == [pytest.approx((1e9, 1e-9)), pytest.approx((1e-9, 1e9))]
-
-
-def test_of_too_many_metrics_the_rest_is_counted():
     lines = tuple(
         MetricLine(metric=f"m{n}", value=1.0, unit="s", higher_is_better=False)
         for n in [*range(MOST_ROWS + 5), MOST_ROWS + 4]

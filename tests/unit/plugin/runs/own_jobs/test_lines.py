@@ -145,15 +145,12 @@ def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_k
     ]
 
 
-def test_of_too_many_lines_the_rest_is_counted():
+def test_of_too_many_lines_the_rest_is_counted_and_a_line_of_a_megabyte_is_named_in_short():
     lines = [metric()] * (MOST_LINES + 3) + [METRIC_MARK + "?"] * (MOST_BAD_LINES + 2)
     told = read_lines(marked(*lines, *facts("begin 1", "metrics_left_out 5", "end 0 1")))
     assert (len(told.metrics), told.metrics_left_out) == (MOST_LINES, 3 + 5)
     assert (len(told.bad_lines), told.bad_lines_left_out) == (MOST_BAD_LINES, 2)
     assert told.facts.exit_code == 0, "what comes after them is read all the same"
-
-
-def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, but at most 2000 are allowed"
@@ -220,15 +217,12 @@ def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fa
     assert bad.problem == NOT_THE_WRAPPERS
 
 
-def test_nobody_begins_in_the_wrappers_place():
+def test_nobody_begins_in_the_wrappers_place_and_lines_before_its_key_keep_their_numbers():
     """Of stdout and stderr the later line may come first."""
     first, *rest = keyed(*BEGIN)
     told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
     assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
     assert len(told.bad_lines) == 2
-
-
-def test_facts_before_the_first_key_keep_their_numbers():
     said = [*facts("begin 1 9", "over"), *keyed("end 3 5080"), "BATCHMARK_METRIC no"]
     lines = [line._replace(number=10 + n) for n, line in enumerate(marked(*said))]
     assert [bad.log_line for bad in read_lines(lines).bad_lines] == [10, 11, 13]

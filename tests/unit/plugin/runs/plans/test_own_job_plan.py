@@ -99,14 +99,11 @@ def firsts(jobs, config=None):
     return list(zip(places(jobs), found, strict=True))
 
 
-def test_no_job_of_a_side_is_run_where_the_one_that_starts_its_instance_fails_by_itself():
+def test_no_job_of_a_side_is_run_where_the_first_of_its_size_or_a_smaller_one_fails_by_itself():
     starts, others = firsts(planned())[:2], firsts(planned())[2:]
     assert [first for _, first in starts] == [None, None]
     assert {first == (target, 64, 3) for (target, _, _), first in others} == {True}
-
-
-def test_a_job_that_fails_says_nothing_of_smaller_sizes_or_other_sides():
-    """Sides of one queue have one job more together, and so the first of a side may be large."""
+    # Sides of one queue have one job more together, and so the first of a side may be large.
     jobs, targets = compared(parameter="size", sizes=[1, 2, 3], repeats=1)
     for index, ((target, size, _), first) in enumerate(firsts(jobs, with_targets(targets))):
         before = [place for place in places(jobs[:index]) if place[0] == target]
@@ -208,15 +205,12 @@ def test_parameters_are_put_into_the_check_and_the_output_too():
     assert jobs[0].own_job.check == "test -s /a"
 
 
-def test_targets_whose_jobs_share_an_instance_are_refused():
+def test_targets_whose_jobs_share_an_instance_and_jobs_of_another_installation_are_refused():
     shared = {"sharing": "mps", "max_replicas": 4, "gpus": 0}
     config = configured(targets=own_types(**{"g5.xlarge": shared, "c5.2xlarge": {}}))
     with pytest.raises(PlanError, match=r"^jobs on g5\.xlarge share an instance, which would"):
         planned(config=config)
     assert planned(config=config, targets=["c5.2xlarge"])
-
-
-def test_own_jobs_of_another_installation_are_refused():
     with pytest.raises(ConfigError, match="belong to installation 'batchmark' in us-east-1"):
         planned(config=configured(name="lab"))
 

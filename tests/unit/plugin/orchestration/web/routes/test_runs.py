@@ -175,14 +175,11 @@ def test_a_report_has_the_navigation_and_its_links_lead_here(pages, shelf):
         assert json.loads(pages.text(f"/files/{key}"))["measurements"]
 
 
-def test_a_link_of_a_local_cloud_leads_here_too(pages, shelf):
+def test_a_link_of_a_local_cloud_leads_here_too_and_only_to_results(pages, shelf):
     shelf.s3.meta.endpoint_url = "http://127.0.0.1:5000"
     page = '<a href="http://127.0.0.1:5000/batchmark-results/raw/a%2Bb/1.json?X-Amz-Expires=9">'
     found = pages.app.state.library().relinked(page, "/batchmark")
     assert found == '<a href="/batchmark/files/raw/a%2Bb/1.json">'
-
-
-def test_only_results_are_shown_of_the_bucket(pages, shelf):
     shelf.s3.objects |= {"terraform.tfstate": b"secret", "alerts/1.json": b"secret"}
     for key in ("terraform.tfstate", "alerts/1.json", "raw/../terraform.tfstate", "raw/none"):
         assert "secret" not in pages.text(f"/files/{key}", 404)
