@@ -110,9 +110,11 @@ def test_sns_is_asked_once_though_it_is_down(published, monkeypatch):
     assert len(got) == 1
 
 
-def test_apprise_reaches_all_services_of_a_connection(published, connect):
+def test_apprise_reaches_all_services_of_a_connection_once_something_is_sent(published, connect):
     with server() as (port, got):
         connect("chat", to(port, port))
+        channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+        assert got == []
         receipt = channels.send(published, "apprise:chat", message(text="12 µs"))
     assert receipt == "2 service(s)"
     told = [(one["title"], one["message"]) for one in map(json.loads, got)]
@@ -202,13 +204,6 @@ def test_a_service_that_fails_is_told_without_its_token(connect, caplog):
             channels.notify("chat", "subject", "text")
     assert "POST /" in caplog.text, "urllib3 logs what it asks"
     assert TOKEN not in f"{caplog.text} {failed.value}"
-
-
-def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
-    with server() as (port, got):
-        connect("chat", to(port))
-        channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
-    assert got == []
 
 
 def test_each_connection_is_a_channel_beside_the_topic_if_there_is_one():

@@ -5,7 +5,6 @@ import pytest
 from batchmark.aws.job_description import batch_time
 from batchmark.core.names import full_name
 from batchmark.runs.own_jobs import storing
-from batchmark.runs.own_jobs.storing import store_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
@@ -13,13 +12,12 @@ from tests.builders.watched_jobs import (
     STOPPED,
     WHOLE,
     described,
-    expected,
     facts,
     host,
     plan,
     planned,
 )
-from tests.stand_ins.batch import TAGS, FakeClients
+from tests.stand_ins.batch import TAGS
 from tests.stand_ins.collected_jobs import Account
 
 NAME = full_name("batchmark-g5-xlarge-job-thumbnails-1", RUN_ID, 0)
@@ -45,22 +43,15 @@ def documents_written(account):
     return [key for key in written if key.startswith("raw/")]
 
 
-def test_a_document_that_its_task_wrote_is_read():
-    account = ended()
-    clients = FakeClients(logs=account.logs)
-    written = store_document(account.store, clients, described(), expected())
-    account.s3.calls.clear()
-    (job,) = account.collected().jobs
-    assert job.document == written
-    assert documents_written(account) == []
-
-
-def test_a_document_that_its_task_could_not_write_is_written_now():
+def test_a_document_that_its_task_could_not_write_is_written_now_and_then_read():
     account = ended()
     (job,) = account.collected().jobs
     assert documents_written(account) == [job.document_uri.removeprefix(f"s3://{BUCKET}/")]
     assert job.document.own_job.command_seconds == 80.25
     assert job.failure is None
+    account.s3.calls.clear()
+    (again,) = account.collected().jobs
+    assert (again.document, documents_written(account)) == (job.document, [])
 
 
 def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines_without_its_shells():
@@ -100,15 +91,6 @@ def test_in_aws_the_instance_that_batch_chose_takes_the_place_of_the_planned_one
     (job,) = ended(endpoint=endpoint).collected().jobs
     assert (job.planned.instance_type, job.purchase_option) == ran_on
     assert job.planned.target == "g5.xlarge"
-
-
-def test_a_job_that_never_started_is_lost():
-    never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
-    del never["startedAt"], never["stoppedAt"]
-    account = ended(never)
-    (lost,) = account.collected().lost
-    assert "cancelled" in lost.reason
-    assert documents_written(account) == []
 
 
 def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():

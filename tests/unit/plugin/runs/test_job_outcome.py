@@ -6,7 +6,6 @@ from botocore.exceptions import ClientError
 from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing
-from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -68,10 +67,8 @@ def test_a_job_that_failed_leaves_a_document_too():
 @pytest.mark.parametrize(
     ("job", "own_job"),
     [
-        (described("FAILED", code=None, statusReason="Host EC2 (instance i-1) terminated."), None),
         (described("FAILED", code=137), None),  # perhaps by its host
         (described("FAILED", code=143), None),
-        (described("FAILED", code=1, statusReason=TIMED_OUT), None),
         (described("FAILED", code=1, isTerminated=True), None),
         (described("FAILED", code=7), plan(check="false")),  # of its result, at this size
     ],
