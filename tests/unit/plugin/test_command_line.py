@@ -91,9 +91,7 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
 @pytest.mark.parametrize(
     ("seconds", "loud"), [(0.75, True), (0.012, False), (0.0001, False)], ids=str
 )
-def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
-    tmp_path, old, seconds, loud, compare
-):
+def test_too_few_samples_stand_out_if_far_slower(tmp_path, old, seconds, loud, compare):
     new, summary = tmp_path / "new_.json", tmp_path / "summary.md"
     stored(new, build_row([seconds] * 2))
     code, out = compare(old / "0.json", new, "--gate", f"--markdown={summary}")

@@ -67,9 +67,7 @@ def to(*ports):
     return {"config": [{"path": f"json://127.0.0.1:{port}/", "tag": "alerts"} for port in ports]}
 
 
-def test_a_subscriber_receives_the_message_once_with_its_attributes_and_cut_to_what_sns_takes(
-    published,
-):
+def test_a_subscriber_receives_the_message_once_as_far_as_sns_takes_it(published):
     receipt = channels.publish(published, "Batchmark lab: 1 slower", "12 µs -> 13 µs", ATTRIBUTES)
     (got,) = received(published)
     assert got["MessageId"] == receipt

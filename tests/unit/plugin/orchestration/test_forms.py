@@ -34,7 +34,7 @@ def test_else_they_are_typed(monkeypatch, named):
     assert param.resolve(["g5.xlarge"]) == ["g5.xlarge"]
 
 
-def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
+def test_own_jobs_and_their_sizes_are_chosen_from_those_that_the_environment_names(monkeypatch):
     monkeypatch.setenv("BATCHMARK_OWN_JOBS", "thumbnails,transcode")
     job = forms.own_job_params()["job"]
     assert job.schema["examples"] == ["thumbnails", "transcode"]
@@ -45,8 +45,6 @@ def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert "examples" not in job.schema
     assert job.resolve() is None
 
-
-def test_sizes_are_chosen_from_those_of_the_jobs_that_terraform_published(monkeypatch):
     def job(*sizes):
         return {"command": ["a"], "axis": {"parameter": "mb", "sizes": sizes} if sizes else None}
 

@@ -54,8 +54,15 @@ def test_a_jobs_log_is_linked_where_the_browser_finds_it(monkeypatch, endpoint, 
     assert job_log_url(SimpleNamespace(meta=meta), "job-1") == url
 
 
-def test_copying_a_report_recognises_those_links(store):
+def test_without_airflows_address_a_page_is_linked_in_the_bucket(store, address):
     assert store.object_url("runs/a b.json").startswith(store.bucket_url)
+    context = {"ti": SimpleNamespace(dag_id="leak_guard"), "run_id": "run 1"}
+    address(None)
+    assert page_url(context, store, "guard/1.html").startswith(f"{OUTSIDE}/results/guard/1.html")
+    address("https://airflow.example")
+    assert page_url(context, store, "guard/1.html").endswith("/dag-runs/leak_guard/run%201")
+    beside = page_url(context, store, "guard/1.html", is_runs=False)
+    assert beside.endswith("/batchmark/files/guard/1.html")
 
 
 @pytest.fixture
@@ -80,16 +87,6 @@ def test_a_publishing_task_leads_to_its_runs_page_and_a_job_to_its_result(addres
     operator = SimpleNamespace(job_result_url=url)
     assert JobResultLink().get_link(operator, ti_key=None) == url
     assert JobResultLink().get_link(SimpleNamespace(), ti_key=None) == ""
-
-
-def test_without_airflows_address_a_page_is_linked_in_the_bucket(address, store):
-    context = {"ti": SimpleNamespace(dag_id="leak_guard"), "run_id": "run 1"}
-    address(None)
-    assert page_url(context, store, "guard/1.html").startswith(f"{OUTSIDE}/results/guard/1.html")
-    address("https://airflow.example")
-    assert page_url(context, store, "guard/1.html").endswith("/dag-runs/leak_guard/run%201")
-    beside = page_url(context, store, "guard/1.html", is_runs=False)
-    assert beside.endswith("/batchmark/files/guard/1.html")
 
 
 def test_the_plugin_shows_the_pages_in_airflow():

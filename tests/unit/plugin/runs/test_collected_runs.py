@@ -1,6 +1,7 @@
 """A run's documents are stored once, and found again by whoever reads the run."""
 
 import json
+from hashlib import sha256
 
 import pytest
 from botocore.exceptions import ClientError
@@ -71,37 +72,30 @@ def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket)
     assert len(reads(bucket)) == len(set(reads(bucket))) + 1 == 4
 
 
-def test_a_job_whose_document_is_gone_is_lost_to_a_report(store, bucket):
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_job_whose_document_is_gone_or_was_replaced_is_lost_to_a_report(store, bucket, replaced):
+    """By one that is valid, and of the same job: only its content is not what was collected."""
     key = store_run(store, RUN)
-    del bucket.objects[GONE]
+    before, job = bucket.objects.pop(GONE), RUN.jobs[0]
+    faster = job.document.model_copy(update={"measurements": (build_row((0.01,) * 8),)})
+    if replaced:
+        bucket.objects[GONE] = faster.to_json().encode()
     run = readable_run(store, key)
-    assert run.jobs == RUN.jobs[1:]
-    before, lost = run.lost
-    assert before == RUN.lost[0]
-    assert (lost.planned, lost.job_id) == (RUN.jobs[0].planned, RUN.jobs[0].job_id)
-    assert lost.reason.startswith(
-        "its result document can't be used: s3://batchmark-results/" + GONE
-    )
+    assert (run.jobs, run.notes) == (RUN.jobs[1:], ())
+    first, lost = run.lost
+    assert first == RUN.lost[0]
+    assert (lost.planned, lost.job_id) == (job.planned, job.job_id)
     assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
+    assert lost.document_sha256 == job.document_sha256 == sha256(before).hexdigest()
+    assert lost.reason.startswith(
+        f"its result document can't be used: s3://batchmark-results/{GONE}"
+    )
+    if replaced:
+        assert f"{GONE} was replaced: its SHA-256 is " in lost.reason
+        assert f"but was {job.document_sha256} when collected; restore" in lost.reason
 
 
-def test_a_document_that_was_replaced_costs_its_job_alone_and_is_named(store, bucket):
-    """Valid, and of the same job: only its content is not what was collected."""
-    key = store_run(store, RUN)
-    faster = RUN.jobs[0].document.model_copy(update={"measurements": (build_row((0.01,) * 8),)})
-    bucket.objects[GONE] = faster.to_json().encode()
-    run = readable_run(store, key)
-    assert run.jobs == RUN.jobs[1:]
-    lost = run.lost[1]
-    assert lost.document_sha256 == RUN.jobs[0].document_sha256
-    assert f"batchmark-results/{GONE} was replaced: its SHA-256 is " in lost.reason
-    assert f"but was {RUN.jobs[0].document_sha256} when collected; restore" in lost.reason
-    assert (lost.seconds, run.notes) == (40.0, ())
-
-
-def test_what_an_older_release_collected_is_read_with_its_documents_and_said_to_be_unchecked(
-    store, bucket
-):
+def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store, bucket):
     jobs = (RUN.jobs[0].model_copy(update={"document_sha256": None}), RUN.jobs[1])
     before = json.loads(RUN.model_copy(update={"jobs": jobs}).model_dump_json())
     del before["jobs"][0]["document_sha256"]

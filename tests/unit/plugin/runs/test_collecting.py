@@ -128,7 +128,7 @@ def test_a_job_that_its_task_never_told_of_is_found_by_name():
     assert lost.reason == "no job was submitted; see the log of the Airflow task for this job"
 
 
-def test_the_job_of_a_cleared_task_counts_for_the_cost_only():
+def test_the_job_of_a_cleared_task_counts_for_the_cost_only_and_a_replaced_one_as_its_successors():
     cleared = described("FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=CREATED - 100_000)
     newer = described(jobName=full_name(LABEL, "run", 1))
     run = collected(newer, cleared, documents=[document()])
@@ -136,9 +136,6 @@ def test_the_job_of_a_cleared_task_counts_for_the_cost_only():
     assert run.lost == ()
     (other,) = run.superseded
     assert (other.job_id, other.seconds, other.reason) == (OTHER_ID, 90.5, SUPERSEDED)
-
-
-def test_what_a_replaced_spot_job_took_and_measured_is_that_of_its_lost_successor_too():
     run = collected(described("FAILED", attempts=[RAN]), SPOT, documents=[LEFT])
     (lost,) = run.lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, 181.0)

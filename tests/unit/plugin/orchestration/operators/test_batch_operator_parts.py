@@ -64,9 +64,7 @@ def test_an_own_job_is_submitted_with_its_variables(in_document):
     assert ("hunter2" in str(arguments["document"])) == in_document
 
 
-def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
-    monkeypatch,
-):
+def test_a_job_that_shares_an_instance_is_left_to_the_trigger_for_a_turn_more(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1000.0)
     limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
     task = Task(**ARRAY, **limits, **SHARED)

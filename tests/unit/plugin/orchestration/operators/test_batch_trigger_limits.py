@@ -111,9 +111,7 @@ FAILED = {"status": "FAILED", "statusReason": "Essential container in task exite
         ({"deadline": CREATED + 60}, [(61, RUNNING), (1, FAILED)], FAILED["statusReason"]),
     ],
 )
-def test_a_job_that_takes_too_long_is_ended_and_says_so_unless_it_ends_by_itself(
-    limit, script, why
-):
+def test_a_job_that_takes_too_long_is_ended_and_says_so(limit, script, why):
     following = Following(**limit)
     failure = following.fails(*script)
     assert "status reason: " in failure

@@ -1,4 +1,4 @@
-"""A job that comes after others or shares an instance: when its trigger asks, submits and withdraws."""
+"""A job that comes after others or shares an instance: when its trigger asks and submits."""
 
 import asyncio
 import itertools
@@ -67,9 +67,7 @@ def test_whether_the_first_job_failed_by_itself_is_asked_of_its_task(monkeypatch
     assert asked == [task | {"key": "own_error", "map_index": 0}]
 
 
-def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it_and_its_log_once(
-    monkeypatch, capsys
-):
+def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it(monkeypatch, capsys):
     following = Waiting([True], alone=False)
     end = JobOutcome("Batch job is FAILED: exit code 3\nboom", {}, "exit code 3")
     monkeypatch.setattr(batch_trigger, "outcome", lambda *_: end)
@@ -212,9 +210,7 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
         ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
     ],
 )
-def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its_way(
-    over, limits, seconds
-):
+def test_a_job_that_gets_no_turn_in_time_names_the_job_in_its_way(over, limits, seconds):
     following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
@@ -238,9 +234,7 @@ def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobo
     assert xcoms["return_value"] == "job-2"
 
 
-def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_unless_that_may_pass(
-    monkeypatch,
-):
+def test_a_job_that_batch_refuses_fails_its_task_unless_that_may_pass(monkeypatch):
     following = Waiting([True])
     following.batch.failures = [client_error("ClientException")]
     assert "Batch rejected the job: An error occurred (ClientException)" in following.fails()

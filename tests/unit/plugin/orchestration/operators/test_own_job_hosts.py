@@ -48,9 +48,7 @@ def test_a_host_is_asked_for_once_for_each_attempt(asked):
     assert remembered(described(), at_the_end=other) is None
 
 
-def test_a_job_that_nobody_saw_running_has_none_and_an_error_is_not_the_jobs(
-    asked, monkeypatch, caplog
-):
+def test_a_job_that_nobody_saw_has_none_nor_one_with_an_error(asked, monkeypatch, caplog):
     unplaced = described(container={"containerInstanceArn": None})
     assert remembered(unplaced, at_the_end=unplaced) is None
     assert remembered(at_the_end=described()) is None

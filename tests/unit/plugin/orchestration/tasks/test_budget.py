@@ -90,12 +90,6 @@ def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud, given, ver
     assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [version] * 2
 
 
-def test_a_version_that_steers_is_refused_before_anything_is_submitted(cloud):
-    message = refused(cloud, commit="a\nb")
-    assert message.startswith("commit: ")
-    assert "control character: remove it, got 'a\\nb'" in message
-
-
 SHARING = {
     "modes": ["time_slicing"],
     "replicas": [1, 2],
@@ -135,9 +129,6 @@ def test_above_the_cap_nothing_is_submitted_or_written(cloud):
     message = refused(cloud, max_cost_usd="50")
     assert message == "max_cost_usd must be an amount above 0, or empty for no cap, got '50'"
     assert cloud.s3.calls == [], "nothing is asked of AWS"
-
-
-def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
     cloud.prices = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
     message = refused(cloud)
     assert "checked against max_cost_usd: there is no On-Demand price for g5.xlarge" in message
@@ -251,7 +242,7 @@ def test_what_release_0_1_left_of_another_run_or_spoilt_is_not_taken_over(cloud,
     assert {key: cloud.read(key) for key in left} == left
 
 
-def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
+def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeypatch):
     assert tasks.plan_jobs(context(dry_run=True, max_cost_usd=1)) == []
     assert cloud.writes == ["PutObject"] * 2
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
@@ -271,9 +262,6 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert "Dry run: nothing is submitted. Its plan: " in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
-
-
-def test_a_dry_run_on_a_local_cloud_says_whose_sum_it_is(cloud, monkeypatch):
     monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
     monkeypatch.setattr(budget, "page_url", lambda *_: "a page")
     tasks.plan_jobs(context(dry_run=True))

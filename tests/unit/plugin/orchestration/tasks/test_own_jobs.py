@@ -106,9 +106,7 @@ def test_an_own_job_is_planned_on_all_its_targets_and_sizes_unless_the_form_narr
         ({"commit": "8ab0c11"}, TERRAFORMS, GivenVersion(commit="8ab0c11", label="1.4")),
     ],
 )
-def test_a_job_has_terraforms_version_where_the_form_gives_none(
-    run, monkeypatch, form, published, version
-):
+def test_a_job_has_the_forms_version_or_terraforms(run, monkeypatch, form, published, version):
     found = existing_jobs.own_jobs(**published)
     monkeypatch.setattr(own_jobs, "load_own_jobs", lambda: found)
     own_jobs.plan_own_job(job_run(**form))
@@ -181,7 +179,7 @@ def test_an_own_jobs_own_definitions_are_checked(run, checked):
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
 
 
-def test_sides_are_checked_with_the_smallest_type_that_holds_them_if_they_are_found(
+def test_sides_are_checked_with_the_smallest_type_that_holds_them(
     run, checked, monkeypatch, caplog
 ):
     caplog.set_level("INFO")
@@ -244,7 +242,7 @@ def collect(ended):
     return run_tasks.collect_results(ended.context, "run_benchmark")
 
 
-def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, ended):
+def test_a_comparison_is_collected_once_however_often_and_what_it_left_is_ended(run, ended):
     first = readable_run(run.store, collect(ended))
     assert [job.planned.target for job in first.jobs] == [
         job.target for job in run.store.plan().jobs
@@ -254,6 +252,12 @@ def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, e
     assert rows >= len(ended.ids)
     assert readable_run(run.store, collect(ended)) == first
     assert HistoryStore.of(run.config).read(["target"]).num_rows == rows
+    name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
+    queue = ended.arguments[0]["job_queue"]
+    left, copy = (ended.batch.add(each, "RUNNING", queue) for each in (name, f"{name}-debug"))
+    collect(ended)
+    assert [job_id for job_id, _ in ended.batch.terminated] == [left]
+    assert ended.batch.jobs[copy]["status"] == "RUNNING"
 
 
 def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended, capsys):
@@ -269,9 +273,7 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
-def test_a_document_is_parsed_to_be_collected_and_to_be_compared_and_no_third_time(
-    ended, monkeypatch
-):
+def test_a_document_is_parsed_to_be_collected_and_to_be_compared_alone(ended, monkeypatch):
     parsed = Counter()
 
     def parse(text):
@@ -305,15 +307,6 @@ def test_values_of_variables_reach_jobs_and_nothing_that_is_written(run, ended):
     written = run.account.s3.objects
     assert {f"{run.store.prefix}{name}" for name in WRITTEN} <= set(written)
     assert [key for key, body in written.items() if SECRET.encode() in body] == []
-
-
-def test_what_is_left_in_a_sides_queue_is_ended_when_it_is_collected(ended):
-    name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
-    queue = ended.arguments[0]["job_queue"]
-    left, copy = (ended.batch.add(each, "RUNNING", queue) for each in (name, f"{name}-debug"))
-    collect(ended)
-    assert [job_id for job_id, _ in ended.batch.terminated] == [left]
-    assert ended.batch.jobs[copy]["status"] == "RUNNING"
 
 
 def test_fresh_jobs_of_a_side_run_in_its_queue_and_are_collected_from_there(run, ended):

@@ -45,9 +45,7 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(store, c
         assert text in told
 
 
-def test_synthetic_images_need_no_file_system_and_nodes_without_strong_scaling_are_told(
-    store, capsys
-):
+def test_synthetic_images_need_no_file_system_and_odd_numbers_are_told(store, capsys):
     scaling.plan_jobs(context(data=["synthetic"]))
     plan = store.plan()
     assert (plan.file_system, plan.worst_case.file_system) == (None, None)

@@ -93,7 +93,7 @@ ODD_WORDS = (
 )
 
 
-def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
+def test_no_word_and_no_place_of_an_address_is_an_error_of_ours(pages, shelf):
     good = {"a": shelf.measured(), "a_target": "g5.xlarge", "b": shelf.measured(1)}
     good |= {"b_target": "c5.2xlarge", "suite": "blog"}
     found = [route for route in read_routes(pages.app) if queries(route)]
@@ -106,9 +106,6 @@ def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
         for query in asked:
             answer = pages.client.get(address(route, query))
             assert answer.status_code < 500, (route.path, query)
-
-
-def test_no_place_in_an_address_is_an_error_of_ours(pages):
     for route in read_routes(pages.app):
         for word in SHARP if places(route) else ():
             odd = dict.fromkeys(places(route), word)

@@ -209,9 +209,7 @@ def logging(driver="awslogs", mode="blocking", **options):
         ),
     ],
 )
-def test_a_log_that_nobody_can_read_is_told_and_refuses_what_takes_it(
-    clients, options, log, problem
-):
+def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log, problem):
     asked = {"definitions": [logging(**options)], "log": log}
     answer(clients, **asked)
     (note,) = only(clients).notes

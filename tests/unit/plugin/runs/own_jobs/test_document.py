@@ -138,12 +138,13 @@ def test_an_instance_that_was_there_before_the_job_or_its_last_attempt_is_warm(r
     assert (second.own_job.start, second.own_job.waiting_seconds) == (start and "warm", 40.0)
 
 
-def test_off_aws_nothing_stands_for_an_instance():
+def test_nothing_stands_for_an_instance_off_aws_nor_for_a_wait_before_the_submission():
     found = document(on_aws=False)
     own, environment = found.own_job, found.environment
     assert (own.start, own.purchase_option) == (None, None)
     assert (environment.instance_type, environment.availability_zone) == (None, None)
     assert found.measurements[0].parameters == {}
+    assert document(described(createdAt=STARTED + 1)).own_job.waiting_seconds is None
 
 
 GPU_ASKED = {"resourceRequirements": [{"type": "GPU", "value": "2"}]}
@@ -238,9 +239,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize(("problem", "attempt"), IMPOSSIBLE.items())
-def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves_or_there_is_no_figure(
-    problem, attempt
-):
+def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attempt):
     job = described(attempt=attempt)
     found = document(job)
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
@@ -276,10 +275,6 @@ def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, sa
     assert told_of_it in f"{row.reason} {found.own_job.doubts}"
     assert (found.own_job.running_seconds, found.own_job.waiting_seconds) == (None, None)
     assert found.finished_at == batch_time(STOPPED)
-
-
-def test_a_start_before_the_submission_tells_of_no_wait():
-    assert document(described(createdAt=STARTED + 1)).own_job.waiting_seconds is None
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,7 @@ def account(monkeypatch):
         (host(instance_type=None), "g5.2xlarge", [JOB_ID]),
     ],
 )
-def test_a_document_is_written_where_a_job_would_have_written_it_with_its_host(
-    account, seen, instance_type, asked
-):
+def test_a_document_is_written_once_with_its_host(account, seen, instance_type, asked):
     document = account.store(host=seen)
     assert account.stored == document
     assert len(document.measurements) == 2
@@ -123,11 +121,15 @@ def test_what_is_no_document_or_knows_less_is_replaced(account):
     assert account.stored.environment.instance_type == "g5.2xlarge"
 
 
-def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
+def test_a_log_without_an_answer_is_for_the_next_try_and_an_odd_job_lost(account):
     account.logs.failures = [client_error("ThrottlingException")]
     with pytest.raises(ClientError, match="ThrottlingException"):
         account.store()
     assert account.s3.objects == {}
+    odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
+    account.logs = MarkedLog([])
+    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
+        account.store(odd, plan(shell=False))
 
 
 @pytest.mark.parametrize(
@@ -142,13 +144,6 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
 def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, job):
     assert account.store(job) is None
     assert (account.asked, account.s3.objects) == ([], {})
-
-
-def test_a_job_that_nobody_foresaw_loses_itself_only(account):
-    odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
-    account.logs = MarkedLog([])
-    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
-        account.store(odd, plan(shell=False))
 
 
 class Reading:
@@ -218,9 +213,10 @@ def test_a_job_without_a_wrapper_is_read_a_moment_after_its_end(on_aws, since_st
     assert len(reading.told.metrics) == 1
 
 
-def test_a_job_without_a_wrapper_tells_no_facts():
+def test_a_job_without_a_wrapper_tells_no_facts_and_none_come_a_minute_after_the_stop():
     reading = Reading([*WHOLE, *facts("gpu Fast, 1, 2")], own_job=plan(shell=False))
     assert reading.told.facts == Facts()
+    assert Reading(WHOLE[:3], now=STOPPED / 1000 + LATEST_SECONDS + 1).slept == []
 
 
 @pytest.mark.parametrize(
@@ -236,7 +232,3 @@ def test_a_log_that_is_not_in_cloudwatch_or_may_not_be_read_tells_nothing(where,
     reading = Reading(WHOLE, **where)
     assert (reading.told, reading.slept) == (NOT_KNOWN, [])
     assert said in caplog.text
-
-
-def test_what_has_not_come_a_minute_after_the_stop_does_not_come():
-    assert Reading(WHOLE[:3], now=STOPPED / 1000 + LATEST_SECONDS + 1).slept == []

@@ -73,13 +73,10 @@ def test_it_ends_as_its_command(wrapped, words, code, said):
     assert bool(done.errors) is bool(said)
 
 
-def test_a_command_is_a_program_and_no_word_of_the_shell(wrapped, programs):
+def test_a_command_is_no_word_of_the_shell_and_its_words_arrive_as_they_are(wrapped, programs):
     programs(_fact="echo a program; exit 5", eval="echo another; exit 6")
     assert wrapped.run("_fact").code == 5
     assert wrapped.run("eval", "exit 9").code == 6
-
-
-def test_words_arrive_as_they_are(wrapped):
     words = ["a b", "double \" and single '", "two\nlines", "$HOME `id` \\n *", "", "-n", "Ref::x"]
     shown = "import sys; print(repr(sys.argv[1:]))"
     assert repr(words) in wrapped.run(sys.executable, "-c", shown, *words).text.splitlines()
@@ -128,14 +125,11 @@ def test_a_sigterm_just_after_the_command_began_reaches_it_once(wrapped):
     assert "told" not in done.text
 
 
-def test_a_command_that_knows_no_sigterm_ends_by_it(wrapped):
+def test_a_command_that_knows_no_sigterm_or_has_not_begun_ends_by_it(wrapped, programs):
     job = wrapped.start("sh", "-c", "echo ready; exec sleep 60")
     says(job, "ready")
     job.send_signal(signal.SIGTERM)
     assert to_its_end(job).codes == (128 + signal.SIGTERM,) * 2
-
-
-def test_sigterm_before_the_command_began_ends_it(wrapped, programs):
     programs(**{"nvidia-smi": "touch asked; sleep 0.5; exit 9"})
     job = wrapped.start("sleep", "60")
     wait_for((wrapped.folder / "asked").exists, "asked", 10, every=0.01)

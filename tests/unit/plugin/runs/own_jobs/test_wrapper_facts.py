@@ -113,9 +113,7 @@ ONE_SAMPLE = SMI.replace("0, 10, 1000\\n1, [N/A], [N/A]\\n0, 90, 3000\\n", "")
     ("driver", "text", "named"),
     [(ONE_SAMPLE, SMI_WATCHES, True), ("echo NVIDIA-SMI has failed; exit 9", "true", False)],
 )
-def test_one_sample_of_a_gpu_or_a_driver_that_fails_tells_nothing_of_the_command(
-    wrapped, programs, driver, text, named
-):
+def test_one_sample_or_a_broken_driver_tells_nothing(wrapped, programs, driver, text, named):
     assert driver != SMI
     programs(**{"nvidia-smi": driver})
     done = wrapped.sh(text)
@@ -143,12 +141,16 @@ def test_without_awk_the_metrics_file_is_told(wrapped, programs):
     assert wrapped.sh('echo one >"$BATCHMARK_METRICS"').metrics == ["one"]
 
 
-def test_bad_bytes_in_the_metrics_file_spoil_no_other_line(wrapped, tmp_path):
+def test_bad_bytes_or_what_was_there_before_spoil_no_line_of_the_metrics_file(wrapped, tmp_path):
     (tmp_path / "bad").write_bytes(b"\xff\xfe\x80 \\n %s\n" + METRIC.encode() + b"\r\n\n")
     done = wrapped.sh('cat bad >>"$BATCHMARK_METRICS"')
     told = [line.encode(errors="surrogateescape") for line in done.metrics]
     assert told == [b"\xff\xfe\x80 \\n %s", METRIC.encode(), b""]
     assert done.errors == ""
+    (tmp_path / "kept").write_text("old 1\nold 2\n")
+    done = wrapped.sh('echo new >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: "kept"})
+    assert done.metrics == ["new"]
+    assert (tmp_path / "kept").read_text() == "old 1\nold 2\nnew\n"
 
 
 def test_of_many_lines_the_first_are_told_and_of_a_long_one_that_it_is_too_long(wrapped):
@@ -159,20 +161,11 @@ def test_of_many_lines_the_first_are_told_and_of_a_long_one_that_it_is_too_long(
     assert list(map(len, done.metrics)) == [MOST_CHARACTERS + 1]
 
 
-def test_of_a_file_that_was_there_what_is_new_is_told(wrapped, tmp_path):
-    (tmp_path / "kept").write_text("old 1\nold 2\n")
-    done = wrapped.sh('echo new >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: "kept"})
-    assert done.metrics == ["new"]
-    assert (tmp_path / "kept").read_text() == "old 1\nold 2\nnew\n"
-
-
 @pytest.mark.parametrize(
     ("shared", "metrics", "said"),
     [("shm", ["x"], ""), ("neither", [], "batchmark: no folder for metrics\n")],
 )
-def test_where_no_folder_can_be_written_shared_memory_takes_the_metrics_or_nothing(
-    wrapped, tmp_path, shared, metrics, said
-):
+def test_shared_memory_may_take_the_metrics(wrapped, tmp_path, shared, metrics, said):
     """And the command runs."""
     (tmp_path / "shm").mkdir()
     wrapped.instead("/dev/shm", tmp_path / shared)

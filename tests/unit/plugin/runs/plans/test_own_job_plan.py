@@ -236,7 +236,7 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["environment"] == own["environment"]
 
 
-def test_a_comparison_over_sizes_puts_each_into_the_command():
+def test_a_comparison_over_sizes_puts_each_into_the_command_and_can_be_stored():
     jobs, _ = compared(parameter="size", sizes=[8, 16])
     assert {(job.own_job.axis, job.own_job.size, job.own_job.command[2]) for job in jobs} == {
         ("size", 8, "8"),
@@ -244,6 +244,9 @@ def test_a_comparison_over_sizes_puts_each_into_the_command():
     }
     names = {job.name for job in jobs if job.repeat == 1}
     assert names == {"job-resize-size-8-1", "job-resize-size-16-1"}
+    jobs, targets = compared(parameter="size", sizes=[8, 0.5])
+    plan = RunPlan(jobs=tuple(jobs), sides=targets)
+    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
 
 
 @pytest.mark.parametrize(
@@ -291,9 +294,3 @@ def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
         "tags": kwargs["tags"],
     }
     validate_parameters(request, shape)
-
-
-def test_a_plan_can_be_stored_and_read():
-    jobs, targets = compared(parameter="size", sizes=[8, 0.5])
-    plan = RunPlan(jobs=tuple(jobs), sides=targets)
-    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan

@@ -36,16 +36,13 @@ def planned(config, **fields):
     return plan_jobs(config, **{"run_name": "run", "suite": "smoke"} | fields)
 
 
-def test_by_default_all_targets_run_with_their_own_dtypes_and_repeats_are_spread(config):
+def test_by_default_all_targets_run_with_their_own_dtypes_and_say_why(config):
     jobs = planned(config, repeats=2)
     targets = ("g5.xlarge", "c5.2xlarge")
     assert [(job.repeat, job.target) for job in jobs] == list(product((1, 2), targets))
     assert {job.dtype for job in jobs} == {"suite"}
     assert len({job.result_prefix for job in jobs}) == len(jobs)
     assert jobs[0].result_prefix == "s3://results/raw/run/g5.xlarge/smoke/1/"
-
-
-def test_a_job_says_why_it_runs(config):
     scheduled = planned(config)
     assert {job.purpose for job in scheduled} == {"scheduled"}
     equal = planned(config, repeats=2, purpose="calibration")
@@ -113,9 +110,6 @@ def test_what_a_plan_counted_holds_though_terraform_has_been_applied_since(confi
     spot_only = configured(targets={"g5.xlarge": target("cuda", on_demand_queue=None)})
     (job,) = planned(spot_only, need_both_devices=False)
     assert operator_kwargs(config, RUN_ID, job)["on_demand_queue"] is None
-
-
-def test_a_job_that_an_older_release_planned_takes_its_limits_from_the_configuration(config):
     job = planned(config)[0].model_copy(update={"limits": None})
     kwargs = operator_kwargs(config, RUN_ID, job)
     assert kwargs["submit_job_timeout"] == 3600

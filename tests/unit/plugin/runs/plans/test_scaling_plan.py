@@ -39,15 +39,12 @@ def test_each_number_of_nodes_is_a_job_the_fewest_first():
     assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
 
 
-def test_strong_scaling_keeps_the_images_of_all_devices():
+def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_without_an_equal_share():
     batches = {job.nodes: job.scaling.batches for job in planned(node_counts=[1, 2, 4, 16])}
     assert batches == {1: (64,), 2: (64, 32), 4: (64, 16), 16: (64, 4)}
     for nodes, (_, *strong) in batches.items():
         assert all(nodes * 8 * batch == 8 * 64 for batch in strong)
     assert {job.scaling.batches for job in planned(strong_scaling=False)} == {(64,)}
-
-
-def test_numbers_of_nodes_without_an_equal_share_are_named():
     asked = wanted(node_counts=[1, 3, 20, 4], batch=8)
     jobs = planned(node_counts=[1, 3, 20, 4], batch=8)
     batches = {job.nodes: job.scaling.batches for job in jobs}
@@ -140,7 +137,7 @@ def test_jobs_of_different_numbers_of_nodes_are_added_up():
     assert seen.usd_of_job("another", 4) is None
 
 
-def test_the_file_system_counts_for_as_long_as_the_run_can_take():
+def test_the_file_system_counts_for_as_long_as_the_run_can_take_and_needs_a_price():
     nodes = stack()
     seen = worst(nodes, node_counts=[1, 2], file_system=nodes.file_system)
     layer = seen.file_system
@@ -150,9 +147,6 @@ def test_the_file_system_counts_for_as_long_as_the_run_can_take():
     assert seen.cents == 18421
     (refusal,) = refusals(seen, max_cost_usd=100)
     assert "file system: $3.96 (SCRATCH_2, 1,200 GiB for 57,000 s at 0.14 USD per GB" in refusal
-
-
-def test_a_file_system_without_a_price_is_refused_under_a_cap():
     nodes = stack(region="eu-west-1")
     prices = P4D.model_copy(update={"region": nodes.region})
     seen = worst(nodes, prices, file_system=nodes.file_system)

@@ -75,7 +75,7 @@ def test_limits_of_mps_and_disturbances_reach_the_jobs_that_can_have_them(config
     assert [job.sharing.disturbances for job in jobs] == [("crash",), (), ()]
 
 
-def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(config):
+def test_a_target_that_shares_its_instance_runs_an_array_at_one_jobs_cost(config):
     jobs = planned(config, targets=["g5.xlarge-shared"])
     assert [job.sharing.separate_replicas for job in jobs] == [1, 5]
     sizes = [operator_kwargs(config, "run", job).get("array_properties") for job in jobs]
@@ -83,6 +83,10 @@ def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fi
     assert options(config, jobs[1])[4:] == [
         *("--modes", "time_slicing", "--replicas", "5", "--form", "jobs")
     ]
+    jobs = planned(config, targets=["g5.xlarge-shared"], replicas=[10])
+    alone = planned(config, targets=["g5.xlarge"], replicas=[10])
+    now = datetime.now(UTC)
+    assert worst_case(config, jobs, PRICES, now).usd == worst_case(config, alone, PRICES, now).usd
 
 
 def test_each_job_has_a_name_and_a_folder_of_its_own(config):
@@ -119,13 +123,6 @@ def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_
     alone = configured(targets={name: TARGETS[name] for name in ("g5.xlarge-mps",)})
     with pytest.raises(PlanError, match="nothing to run: no target fits the modes exclusive, time"):
         planned(alone)
-
-
-def test_an_array_counts_as_one_job_of_one_instance_in_the_worst_case(config):
-    jobs = planned(config, targets=["g5.xlarge-shared"], replicas=[10])
-    alone = planned(config, targets=["g5.xlarge"], replicas=[10])
-    now = datetime.now(UTC)
-    assert worst_case(config, jobs, PRICES, now).usd == worst_case(config, alone, PRICES, now).usd
 
 
 def test_a_plan_of_an_older_release_says_nothing_of_sharing(config):

@@ -156,9 +156,7 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
         ((1, 0), "c5.2xlarge", False),
     ],
 )
-def test_a_target_says_since_which_version_where_its_newer_run_is_the_first(
-    pages, shelf, days, second, said
-):
+def test_the_newer_run_says_since_which_version(pages, shelf, days, second, said):
     ids = [
         shelf.measured(day, 1 + 3 * day, version=GivenVersion(commit=commit))
         for day, commit in enumerate(("8ab0c11", "3f2a91c"))
