@@ -288,7 +288,7 @@ def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
     assert following.pending == []
     assert len(following.asked) == 3
     assert following.slept == [SOON_SECONDS] * 15
-    # A triggerer lives for months.
+    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
     of_task(Following(alone=False), 0).event((1, SUCCEEDED))
     following = of_task(Waiting([False, True], alone=False), 1)
     following.event((1, SUCCEEDED))

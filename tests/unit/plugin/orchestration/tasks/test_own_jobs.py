@@ -1,5 +1,6 @@
 """The plans and checks of own_job_benchmark and job_comparison."""
 
+import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from batchmark.core.names import full_name
 from batchmark.core.prices import PriceTable
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
+from batchmark.orchestration.assets import RESULTS
 from batchmark.orchestration.forms import comparison_params, own_job_params
 from batchmark.orchestration.reruns import plan_round, series_of_row
 from batchmark.orchestration.run_history import RunHistory
@@ -56,16 +58,14 @@ def run(monkeypatch):
         targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}),
         comparison_definitions=["allowed by Terraform"],
     )
+
+    def discover(_, sides, allowed):
+        notes = {side.name: (f"note of {side.name}", *allowed) for side in sides}
+        return {side.name: found(side.name, side=side, notes=notes[side.name]) for side in sides}
+
     account = PlanningAccount(monkeypatch, config, PRICED, own_jobs, run_tasks)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
-    monkeypatch.setattr(
-        discovery,
-        "discover",
-        lambda _, sides, allowed: {
-            side.name: found(side.name, side=side, notes=(f"note of {side.name}", *allowed))
-            for side in sides
-        },
-    )
+    monkeypatch.setattr(discovery, "discover", discover)
     return SimpleNamespace(account=account, store=account.store(RUN_ID), config=config)
 
 
@@ -134,9 +134,8 @@ def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_sides_prices_and
 
 def test_a_dry_run_submits_nothing_and_leaves_no_queue(run, monkeypatch, capsys):
     assert own_jobs.plan_comparison(comparison(dry_run=True)) == []
-    monkeypatch.setattr(
-        own_jobs, "load_own_jobs", lambda: existing_jobs.own_jobs(schedule="0 3 1 * *")
-    )
+    scheduled = existing_jobs.own_jobs(schedule="0 3 1 * *")
+    monkeypatch.setattr(own_jobs, "load_own_jobs", lambda: scheduled)
     assert own_jobs.plan_own_job(job_run(dry_run=True, run_id=RUN_ID)) == []
     forecast = "1 scheduled run of own job thumbnails next month, $"
     assert forecast in capsys.readouterr().out
@@ -244,14 +243,18 @@ def collect(ended):
 
 def test_a_comparison_is_collected_once_however_often_and_what_it_left_is_ended(run, ended):
     first = readable_run(run.store, collect(ended))
-    assert [job.planned.target for job in first.jobs] == [
-        job.target for job in run.store.plan().jobs
-    ]
-    assert {job.planned.target for job in first.jobs} == {"old", "new"}
+    targets = [job.planned.target for job in first.jobs]
+    assert targets == [job.target for job in run.store.plan().jobs]
+    assert set(targets) == {"old", "new"}
     rows = HistoryStore.of(run.config).read(["target"]).num_rows
     assert rows >= len(ended.ids)
+    told = json.loads(json.dumps(ended.context["outlet_events"][RESULTS].extra))
+    (key,) = told.pop("history_keys")
+    assert key in run.account.s3.objects
+    assert told == {"run_id": RUN_ID, "rows": rows, "targets": ["new", "old"]}
     assert readable_run(run.store, collect(ended)) == first
     assert HistoryStore.of(run.config).read(["target"]).num_rows == rows
+    ended.batch.jobs.clear()
     name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
     queue = ended.arguments[0]["job_queue"]
     left, copy = (ended.batch.add(each, "RUNNING", queue) for each in (name, f"{name}-debug"))
@@ -273,7 +276,9 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
-def test_a_document_is_parsed_to_be_collected_and_to_be_compared_alone(ended, monkeypatch):
+def test_a_comparison_parses_no_document_a_third_time_and_writes_no_value_of_a_variable(
+    run, ended, monkeypatch
+):
     parsed = Counter()
 
     def parse(text):
@@ -293,17 +298,10 @@ def test_a_document_is_parsed_to_be_collected_and_to_be_compared_alone(ended, mo
     alerts.open_alerts(context, regressions.detect_regressions(context, key))
     run_tasks.publish_report(context, compared)
     assert set(parsed.values()) == {2}
-
-
-def test_values_of_variables_reach_jobs_and_nothing_that_is_written(run, ended):
+    history = RunHistory(context, key)
+    history.plan_jobs(1, plan_round(1, history.plan.jobs, [series_of_row(history.rows[0])]))
     given = {one["environment"]["TOKEN"] for one in ended.arguments}
     assert given == {f"{SECRET} of old", f"{SECRET} of new"}
-    key = collect(ended)
-    regressions.find_suspects(ended.context, key)
-    alerts.open_alerts(ended.context, regressions.detect_regressions(ended.context, key))
-    run_tasks.publish_report(ended.context, run_tasks.compare(ended.context, key))
-    history = RunHistory(ended.context, key)
-    history.plan_jobs(1, plan_round(1, history.plan.jobs, [series_of_row(history.rows[0])]))
     written = run.account.s3.objects
     assert {f"{run.store.prefix}{name}" for name in WRITTEN} <= set(written)
     assert [key for key, body in written.items() if SECRET.encode() in body] == []
