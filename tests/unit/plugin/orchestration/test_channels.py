@@ -119,7 +119,9 @@ def test_apprise_reaches_all_services_of_a_connection_once_something_is_sent(pub
     assert told == [("Batchmark lab: 1 slower", "12 µs")] * 2
 
 
-def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, connect):
+def test_a_service_that_refuses_did_not_take_it_and_a_silent_one_may_have(
+    published, connect, monkeypatch
+):
     with server(500) as (port, got):
         connect("chat", to(port))
         with pytest.raises(
@@ -132,9 +134,6 @@ def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, con
         connect("chat", to(port, broken))
         with pytest.raises(UnsureError, match="chat: 1 of 2 service"):
             channels.notify("chat", "subject", "text")
-
-
-def test_a_service_without_an_answer_in_time_may_have_taken_it(connect, monkeypatch):
     monkeypatch.setattr(channels, "LONGEST_SEND_SECONDS", 0.2)
     answer = Event()
     with server(answer) as (port, _):

@@ -143,21 +143,6 @@ def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
     assert reserved(store, cap=None, key=key) is None
 
 
-def test_what_a_first_try_booked_counts_once_beside_the_other_runs(store):
-    store.book(KEY, finished=True, job_usd={"first": 2.5})
-    for _ in range(2):
-        assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
-        booked = run_spending(store, KEY)
-        assert (booked.finished, booked.reserved_usd) == (False, WORST)
-        assert booked.job_usd == {"first": 2.5}
-    store.book(KEY, finished=True, job_usd={"first": 2.5})
-    store.book(OTHER, reserved_usd=10.0)
-    before = dict(store.memory.objects)
-    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
-    assert store.memory.objects == before
-    assert reserved(store, cap=None, monthly_cap=30.61) is None
-
-
 @pytest.mark.parametrize("booked", [{"finished": True}, {"reserved_usd": 3.0}])
 def test_a_booking_beside_anothers_gives_way_to_what_was_there(store, booked):
     store.book(KEY, job_usd={"first": 2.5}, **booked)
@@ -181,10 +166,22 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
     assert run_spending(store, KEY).reserved_usd == (None if key else 0.0)
 
 
-def test_without_the_runs_booking_no_fresh_job_may_run(store):
+def test_what_a_first_try_booked_counts_once_beside_the_other_runs_and_is_needed(store):
     assert "spending record is missing or invalid (costs/2026-11/run.json)" in reserved(
         store, cap=None
     )
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    for _ in range(2):
+        assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
+        booked = run_spending(store, KEY)
+        assert (booked.finished, booked.reserved_usd) == (False, WORST)
+        assert booked.job_usd == {"first": 2.5}
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    store.book(OTHER, reserved_usd=10.0)
+    before = dict(store.memory.objects)
+    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert store.memory.objects == before
+    assert reserved(store, cap=None, monthly_cap=30.61) is None
 
 
 def own_row(**parameters):

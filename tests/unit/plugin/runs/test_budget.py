@@ -59,6 +59,9 @@ def test_attempts_times_timeout_times_price_times_jobs_by_hand():
         PRICES.as_of,
         PRICES.source,
     )
+    old = PRICES.model_copy(update={"as_of": (NOW - timedelta(days=31)).date()})
+    seen = worst(of_targets(**{"g5.xlarge": {}}), planned("g5.xlarge"), old)
+    assert seen.notes[0].startswith("These prices are 31 days old (from 2026-10-20)")
 
 
 def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_and_cap():
@@ -111,12 +114,6 @@ def test_without_a_price_nothing_passes_a_cap():
         reason.format("max_cost_usd and monthly_cap_usd"),
     )
     assert refusals(seen, max_cost_usd=None) == ()
-
-
-def test_old_prices_are_named():
-    old = PRICES.model_copy(update={"as_of": (NOW - timedelta(days=31)).date()})
-    seen = worst(of_targets(**{"g5.xlarge": {}}), planned("g5.xlarge"), old)
-    assert seen.notes[0].startswith("These prices are 31 days old (from 2026-10-20)")
 
 
 def test_the_month_says_what_it_consists_of_when_it_refuses():

@@ -179,7 +179,7 @@ def test_what_was_collected_once_is_not_taken_with_another_content_however_often
     assert account.collected() == first
 
 
-def test_a_job_that_still_runs_is_ended_and_lost():
+def test_a_job_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
     double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
     account = Account(described("RUNNING"), double)
     (lost,) = account.collected().lost
@@ -187,6 +187,14 @@ def test_a_job_that_still_runs_is_ended_and_lost():
         f"Batch job {JOB_ID} was still RUNNING, although no task was waiting"
     )
     assert account.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
+    double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
+    account = refusing("AccessDeniedException", DONE, double, documents=[document()])
+    assert ids(account.collected()) == [JOB_ID]
+    assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
+    (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
+    assert "was waiting for it any more; it can't be terminated (An error" in lost.reason
+    with pytest.raises(ClientError, match="TooManyRequests"):
+        refusing("TooManyRequestsException", described("RUNNING")).collected()
 
 
 @pytest.mark.parametrize(
@@ -210,17 +218,6 @@ def refusing(code, *jobs, **left):
     account = Account(*jobs, **left)
     account.batch.terminate_job = failing(client_error(code))
     return account
-
-
-def test_a_job_that_may_not_be_ended_says_so_and_costs_no_other_its_result(caplog):
-    double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
-    account = refusing("AccessDeniedException", DONE, double, documents=[document()])
-    assert ids(account.collected()) == [JOB_ID]
-    assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
-    (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
-    assert "was waiting for it any more; it can't be terminated (An error" in lost.reason
-    with pytest.raises(ClientError, match="TooManyRequests"):
-        refusing("TooManyRequestsException", described("RUNNING")).collected()
 
 
 @pytest.mark.parametrize("of", [JOB_ID, OTHER_ID])

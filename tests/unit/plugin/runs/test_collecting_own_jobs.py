@@ -54,7 +54,7 @@ def test_a_document_that_its_task_could_not_write_is_written_now_and_then_read()
     assert (again.document, documents_written(account)) == (job.document, [])
 
 
-def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines_without_its_shells():
+def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines():
     account = ended(described("FAILED", code=3))
     events = [{"message": line} for line in ("reading", "", "boom", "BATCHMARK_JOB over")]
     account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
@@ -63,9 +63,6 @@ def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines_witho
     assert not job.document.own_job.check.passed
     assert job.ending.how == "exit code 3 (the command's own error)"
     assert job.ending.last_lines == ("reading", "boom")
-
-
-def test_a_job_whose_check_failed_ended_by_its_owners_word():
     failing = planned().model_copy(update={"own_job": plan(check="false")})
     account = ended(described("FAILED", code=7), lines=facts(*BEGIN, "end 0 5001", "check 7"))
     account.plan = failing
@@ -93,7 +90,7 @@ def test_in_aws_the_instance_that_batch_chose_takes_the_place_of_the_planned_one
     assert job.planned.target == "g5.xlarge"
 
 
-def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
+def test_a_job_without_log_or_start_is_collected_by_what_is_known():
     account = ended(described(container={"logStreamName": None}))
     (job,) = account.collected().jobs
     assert job.document.own_job.wrapped is False
@@ -101,9 +98,6 @@ def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
     assert (job.log_group, job.log_stream) == (BUCKET, key)
     assert job.log_url.endswith(f"&prefix={key}")
     assert "no CloudWatch log stream for this job" in account.store.read_if_there(key).decode()
-
-
-def test_a_job_without_a_start_is_collected_with_the_time_of_its_command():
     attempt = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
     odd = described(attempts=[attempt])
     del odd["startedAt"]

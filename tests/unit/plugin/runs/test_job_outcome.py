@@ -47,14 +47,11 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(storing, "READ_AGAIN_AFTER_SECONDS", (0.0,))
 
 
-def test_a_job_that_passed_succeeds_with_its_document():
+def test_a_job_that_passed_succeeds_with_its_document_and_one_that_failed_leaves_one():
     judged = Judged(described())
     assert judged.failure is None
     assert judged.document.own_job.purchase_option == "spot"
     assert judged.timing["marks"]["process_started_at"].startswith("2026-11-21T01:00:00")
-
-
-def test_a_job_that_failed_leaves_a_document_too():
     judged = Judged(described("FAILED", code=3), [*facts(*BEGIN, "end 3 5001")])
     assert "is FAILED: exit code 3 (the command's own error)\n" in judged.failure
     assert judged.failure.endswith("boom")
@@ -103,7 +100,7 @@ def test_a_command_did_not_do_well_without_its_shell_unless_its_log_lost_its_fir
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
-def test_a_job_without_a_document_fails_with_the_reason_whatever_batch_says(monkeypatch):
+def test_a_job_without_a_document_fails_with_the_reason_unless_s3_is_down(monkeypatch):
     never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
     del never["startedAt"], never["stoppedAt"]
     judged = Judged(never)
@@ -112,13 +109,10 @@ def test_a_job_without_a_document_fails_with_the_reason_whatever_batch_says(monk
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
     assert "left no valid result document: Batch reports no attempt" in Judged(odd).failure
+    with pytest.raises(ClientError, match="SlowDown"):
+        Judged(described(), problem=client_error("SlowDown", 503))
     monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
     assert "is SUCCEEDED, but it left no valid result document: its document could not be" in (
         Judged(described()).failure
     )
     assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
-
-
-def test_a_bucket_that_does_not_answer_is_for_the_next_try():
-    with pytest.raises(ClientError, match="SlowDown"):
-        Judged(described(), problem=client_error("SlowDown", 503))

@@ -138,15 +138,7 @@ def test_a_lost_answer_makes_no_second_one(account):
     assert len(account.fsx.there) == 1
 
 
-def test_a_cleared_task_makes_one_of_its_own():
-    tokens = {RUN.model_copy(update={"generation": number}).token for number in range(3)}
-    assert len({*tokens, OTHER.token}) == 4
-    links = {RUN.link_token(f"fs-{number}") for number in range(3)}
-    assert len(links) == 3
-    assert all(len(token) <= 63 for token in tokens | links)
-
-
-def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
+def test_while_an_earlier_one_with_its_token_ends_none_is_made_but_for_a_cleared_task(account):
     first = stood_up(account.of())
     first.collapse()
     second = account.of()
@@ -154,6 +146,11 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
     finish(first.collapse)
     stood_up(second)
     assert account.named == second.file_system_id == "fs-00000000000000002"
+    tokens = {RUN.model_copy(update={"generation": number}).token for number in range(3)}
+    assert len({*tokens, OTHER.token}) == 4
+    links = {RUN.link_token(f"fs-{number}") for number in range(3)}
+    assert len(links) == 3
+    assert all(len(token) <= 63 for token in tokens | links)
 
 
 @pytest.mark.parametrize(

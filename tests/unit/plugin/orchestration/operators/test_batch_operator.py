@@ -86,7 +86,7 @@ def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monk
     assert task.xcoms["own_error"] == "exit code 3"
 
 
-def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
+def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
     """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
@@ -94,6 +94,9 @@ def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
     assert "exit code 3 (the command's own error); status reason: boom" in failure
     assert task.xcoms["failure"] == failure
     assert task.batch.submissions == []
+    task = Task()
+    task.batch.failures = [client_error("ClientException")]
+    assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
 
 
 @pytest.mark.parametrize(("refusals", "waits"), [(4, True), (6, False)])
@@ -115,7 +118,7 @@ def test_a_retry_waits_for_an_s3_that_refuses_for_a_while(monkeypatch, refusals,
     assert "failure" not in task.xcoms
 
 
-def test_a_retry_follows_the_newest_of_its_jobs_and_leaves_a_reclaimed_spot_job_to_the_trigger():
+def test_a_retry_follows_the_newest_of_its_jobs_and_leaves_a_reclaimed_one_to_the_trigger():
     task = Task(try_number=2)
     spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
     arguments, _ = task.deferral()
@@ -126,9 +129,15 @@ def test_a_retry_follows_the_newest_of_its_jobs_and_leaves_a_reclaimed_spot_job_
     assert arguments["job_id"] == on_demand
     assert arguments["earlier_job_ids"] == [spot]
     assert task.xcoms["job_ids"] == [spot, on_demand]
+    # There may be two after a submission that ListJobs did not show in time.
+    task = Task(try_number=2)
+    double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == newest
+    assert [job_id for job_id, _ in task.batch.terminated] == [double]
 
 
-def test_a_cleared_task_terminates_its_jobs_and_submits_a_new_one():
+def test_a_cleared_task_terminates_its_jobs_but_none_of_a_newer_generation():
     task = Task(try_number=3, cleared_after=2)
     old = task.batch.add(name(0), "RUNNING", ON_DEMAND_QUEUE)
     task.batch.add(name(0), "SUCCEEDED")
@@ -136,9 +145,6 @@ def test_a_cleared_task_terminates_its_jobs_and_submits_a_new_one():
     assert task.batch.terminated == [(old, "Another job of its Airflow task took its place")]
     assert [request["jobName"] for request in task.batch.submissions] == [name(2)]
     assert arguments["job_id"] == task.xcoms["job_id"] == "job-3"
-
-
-def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
     task = Task(try_number=2)
     task.batch.add(name(0), "RUNNING")
     newer = task.batch.add(name(2), "RUNNING")
@@ -159,16 +165,7 @@ def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields
     assert [request["jobName"] for request in task.batch.submissions] == [name(1)]
 
 
-def test_the_older_of_two_live_jobs_is_terminated():
-    """There may be two after a submission that ListJobs did not show in time."""
-    task = Task(try_number=2)
-    double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
-    arguments, _ = task.deferral()
-    assert arguments["job_id"] == newest
-    assert [job_id for job_id, _ in task.batch.terminated] == [double]
-
-
-def test_a_job_whose_worker_was_killed_is_submitted_again():
+def test_a_killed_worker_terminates_its_job_which_is_submitted_again():
     killed = Task()
     killed.deferral()
     killed.operator.on_kill()
@@ -179,15 +176,6 @@ def test_a_job_whose_worker_was_killed_is_submitted_again():
     arguments, _ = task.deferral()
     assert arguments["job_id"] == "job-2"
     assert task.xcoms["job_ids"] == ["job-2"]
-
-
-def test_a_job_that_batch_refuses_fails_the_task_at_once():
-    task = Task()
-    task.batch.failures = [client_error("ClientException")]
-    assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
-
-
-def test_a_worker_killed_during_a_submission_terminates_the_job():
     task = Task()
     submit = task.batch.submit_job
     # From a signal handler, between two steps of the operator.
@@ -211,7 +199,7 @@ def test_a_deferral_ends_after_the_execution_timeout_or_the_longest_time_of_both
     assert deferred.timeout is None
 
 
-def test_a_deferral_that_timed_out_ends_a_job_or_reports_one_that_has_ended():
+def test_a_deferral_that_timed_out_ends_a_job_or_reports_the_newest_that_has_ended():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "RUNNING")
     with pytest.raises(AirflowFailException, match="Check that a triggerer is running"):
@@ -223,6 +211,10 @@ def test_a_deferral_that_timed_out_ends_a_job_or_reports_one_that_has_ended():
     resumed = task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
     assert resumed == job_id
     assert task.batch.terminated == []
+    task = Task()
+    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    newest = task.batch.add(name(), "SUCCEEDED", ON_DEMAND_QUEUE)
+    assert task.operator.execute_complete(task.context, event="success") == newest
 
 
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
@@ -250,10 +242,3 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
         "Some jobs may keep running until collect_results terminates them"
         in capsys.readouterr().out
     )
-
-
-def test_dag_test_resumes_the_task_with_its_newest_job():
-    task = Task()
-    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
-    newest = task.batch.add(name(), "SUCCEEDED", ON_DEMAND_QUEUE)
-    assert task.operator.execute_complete(task.context, event="success") == newest

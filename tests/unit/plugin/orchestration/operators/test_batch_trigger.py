@@ -90,11 +90,17 @@ def test_a_trigger_survives_its_serialization():
     assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"
 
 
-def test_killing_the_task_ends_its_job_if_it_has_one():
+def test_killing_the_task_ends_its_job_if_it_has_one_or_just_submits_it():
     for following, ended in ((Following(), ["job-1"]), (Waiting(), [])):
         asyncio.run(following.trigger.on_kill())
         reasons = dict.fromkeys(ended, "The Airflow task was ended by a user")
         assert dict(following.batch.terminated) == reasons
+    following = Following(on_demand=ON_DEMAND)
+    following.script = [(9, LOST_HOST)]
+    kill_during(
+        following.trigger, following.batch, "submit_job", lambda: following.batch.terminated
+    )
+    assert [job_id for job_id, _ in following.batch.terminated] == ["job-2"]
 
 
 JOB = build_job("g5.xlarge", [build_row([0.1] * 8)], job_id="job-1")
@@ -183,15 +189,6 @@ def test_nothing_else_goes_on_demand(on_demand, script, submissions):
     assert len(following.batch.submissions) == submissions
 
 
-def test_killing_the_task_while_it_submits_ends_the_new_job():
-    following = Following(on_demand=ON_DEMAND)
-    following.script = [(9, LOST_HOST)]
-    kill_during(
-        following.trigger, following.batch, "submit_job", lambda: following.batch.terminated
-    )
-    assert [job_id for job_id, _ in following.batch.terminated] == ["job-2"]
-
-
 ENDED = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
 
 
@@ -212,15 +209,12 @@ def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending()
     assert following.diagnosed == following.batch.terminated == []
 
 
-def test_a_child_that_is_retried_waits_from_its_last_attempts_end():
+def test_an_array_waits_for_others_of_its_queue_and_a_child_from_its_last_attempts_end():
     following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
     lost = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
     following.event((3500, changing(following, 1, **lost)), (99, {}), (2, {}), (2, {}), (2, {}))
     assert following.now == CREATED + 3605
     assert following.diagnosed == ["RUNNABLE"]
-
-
-def test_an_array_waits_for_others_of_its_queue_but_not_for_itself():
     following = Following(children=["RUNNING", "RUNNABLE"], runnable_seconds=600)
     other = following.batch.add_array("another", ["RUNNING"] * 2)
 

@@ -45,16 +45,7 @@ def test_a_job_that_starts_during_its_diagnosis_or_after_an_outage_is_left_alone
     assert capsys.readouterr().out.count("Batch did not respond") == 1
 
 
-def test_a_job_whose_queue_can_not_be_listed_is_diagnosed_unless_that_passes():
-    following = Following(runnable_seconds=600)
-    outage = EndpointConnectionError(endpoint_url="https://batch.example")
-    following.batch.list_jobs = failing(outage, client_error("AccessDeniedException", 403))
-    script = (601, {}), (2, lambda: following.diagnosed.append("a poll later")), (2, {}), (2, {})
-    assert "The queue's compute environment is INVALID" in following.fails(*script)
-    assert following.diagnosed == ["a poll later", "RUNNABLE"]
-
-
-def test_a_job_that_waits_for_others_of_its_queue_or_quota_is_not_stuck():
+def test_a_job_that_waits_for_others_is_not_stuck_if_they_can_be_listed():
     following = Following(runnable_seconds=600, on_demand=ON_DEMAND)
     other_ends = following.ending(following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE))
     failure = following.fails((601, {}), (590, other_ends), (9, {}), (2, {}), (2, {}), (2, {}))
@@ -66,6 +57,12 @@ def test_a_job_that_waits_for_others_of_its_queue_or_quota_is_not_stuck():
     other_ends = following.ending(other)
     following.succeeds((31, None), (20, other_ends), (2, RUNNING), (9, SUCCEEDED))
     assert following.diagnosed == []
+    following = Following(runnable_seconds=600)
+    outage = EndpointConnectionError(endpoint_url="https://batch.example")
+    following.batch.list_jobs = failing(outage, client_error("AccessDeniedException", 403))
+    script = (601, {}), (2, lambda: following.diagnosed.append("a poll later")), (2, {}), (2, {})
+    assert "The queue's compute environment is INVALID" in following.fails(*script)
+    assert following.diagnosed == ["a poll later", "RUNNABLE"]
 
 
 def test_a_job_is_stuck_by_the_end_of_its_last_attempt_or_if_it_never_fits():

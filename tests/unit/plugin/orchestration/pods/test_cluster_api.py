@@ -35,16 +35,13 @@ def account(monkeypatch):
         yield cluster
 
 
-def test_airflows_own_credentials_open_the_cluster(account):
+def test_airflows_own_credentials_of_that_moment_open_the_cluster(account, monkeypatch, tmp_path):
     with kubeconfig(published()) as path:
         api = ClusterApi(published(), kubernetes_hook(path).api_client, sleep=lambda _: None)
         (node,) = api.nodes()
         assert node["metadata"]["labels"] == {"eks-node": "gpu"}
     assert not Path(path).exists()
-
-
-def test_a_token_is_made_with_the_credentials_of_that_moment(account, monkeypatch, tmp_path):
-    """As those of a role, which whoever gives them renews in a file or at an address."""
+    # As those of a role, which whoever gives them renews in a file or at an address.
     keys = tmp_path / "credentials"
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

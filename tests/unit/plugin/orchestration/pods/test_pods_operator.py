@@ -102,7 +102,7 @@ def test_twenty_pods_share_four_gpus(task, bucket, capsys):
     assert b"replica 0" in bucket.objects[ended.log_key]
 
 
-def test_the_fifth_pod_waits_until_the_four_gpus_are_shared(task, capsys):
+def test_the_fifth_pod_waits_until_the_four_gpus_are_shared_and_four_share_none(task, capsys):
     cluster = applied(Containers(ticks=30, replicas=5))
     ended = task(cluster, planned()[0], begins_exclusive=True).run()
     assert ended.failure is None
@@ -118,9 +118,6 @@ def test_the_fifth_pod_waits_until_the_four_gpus_are_shared(task, capsys):
     )
     places = [said.index(step) for step in steps]
     assert places == sorted(places)
-
-
-def test_pods_that_each_find_a_gpu_share_none(task, capsys):
     cluster = applied(Containers(replicas=4))
     assert task(cluster, planned(waiting=4)[0], begins_exclusive=True).run().failure is None
     assert "time_slicing" not in capsys.readouterr().out.partition("Pods of")[2]

@@ -59,6 +59,10 @@ def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(accou
     found = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
     why = "multi-node jobs: batchmark_multi_node is from another release"
     assert found.unread == ("a: b", why)
+    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
+    assert params.pop("end_leaks") == ["jobs", "run_file_systems"]
+    assert params == LeakAges().model_dump()
+    assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
 
 
 def found(verdict, **changes):
@@ -128,13 +132,6 @@ def test_without_a_leak_no_alert_is_sent(account, published, capsys):
         leaks.report_leaks(context(), key)
     assert "Not checked: file systems: later" in capsys.readouterr().out
     assert received(published) == []
-
-
-def test_the_defaults_of_the_form_are_those_of_leak_ages():
-    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
-    assert params.pop("end_leaks") == ["jobs", "run_file_systems"]
-    assert params == LeakAges().model_dump()
-    assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
 
 
 def test_an_environment_that_lacks_everything_fails_with_every_line(account):

@@ -181,12 +181,16 @@ def test_what_lies_in_the_bucket_is_shown_in_a_sandbox(pages, shelf, name):
     assert policy == f"{HEADERS['Content-Security-Policy']}; sandbox"
 
 
-def test_an_empty_history_says_how_to_begin(pages):
+def test_an_empty_history_says_how_to_begin_and_programs_get_errors_as_json(pages, shelf):
     assert "No runs yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
     assert "You have no runs yet" in pages.text("/compare")
     assert "No alerts yet" in pages.text("/alerts")
     assert "nothing has been spent" in pages.text("/costs")
+    shelf.s3.on_call = failing(EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
+    assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
+    answer = pages.client.get("/files/none", headers={"accept": "application/json"})
+    assert answer.json() == {"detail": "This object does not exist, or you may not view it."}
 
 
 def test_hostile_names_stay_text(pages, shelf):
@@ -201,10 +205,3 @@ def test_hostile_names_stay_text(pages, shelf):
         f"/compare?{sides(EVIL, EVIL, (EVIL, EVIL))}",
     ):
         assert "<script" not in pages.client.get(path).text, path
-
-
-def test_a_bucket_that_does_not_answer_is_told_and_programs_get_their_errors_as_json(pages, shelf):
-    shelf.s3.on_call = failing(EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
-    assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
-    answer = pages.client.get("/files/none", headers={"accept": "application/json"})
-    assert answer.json() == {"detail": "This object does not exist, or you may not view it."}

@@ -302,7 +302,7 @@ def test_what_its_figures_are_to_be_read_with_care_for(job, doubts):
     assert document(job, told(metric())).own_job.doubts == doubts
 
 
-def test_when_it_reached_its_stages():
+def test_stages_and_telemetry_say_no_more_than_was_told():
     pulled = batch_time(STARTED - 2000)
     where = host(image_pull_stopped_at=pulled, container_started_at=batch_time(STARTED - 1000))
     marks = document(where=where).marks
@@ -310,9 +310,6 @@ def test_when_it_reached_its_stages():
     assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, began)
     unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOT_KNOWN)
     assert unwrapped.marks.process_started_at == batch_time(STARTED + 7)
-
-
-def test_telemetry_says_no_more_than_was_told():
     found = document(said=told(*facts("gpu_busy 16 71.5 98 2048"))).telemetry
     assert [(one.metric, one.samples, one.minimum, one.mean, one.maximum) for one in found] == [
         ("HostCPUUtilization", 1, 75.0, 75.0, 75.0),

@@ -60,9 +60,6 @@ def test_facts_of_the_machine_and_of_the_end():
         is_over=True,
     )
     assert found.command_seconds == 80.25
-
-
-def test_a_gpu_is_busy_all_the_time_at_most_and_only_so_many_are_kept():
     assert after_begin("gpu_busy 16 250 300 1").gpu_busy == GpuBusy(16, 100.0, 100.0, 2**20)
     assert len(facts_of(*[GPU] * 1000).gpus) == MOST_GPUS
 

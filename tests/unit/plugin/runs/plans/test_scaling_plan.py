@@ -26,7 +26,7 @@ def worst(nodes, prices=P4D, file_system=None, **changes):
     return worst_case(config, planned(nodes, **changes), prices, NOW, file_system)
 
 
-def test_each_number_of_nodes_is_a_job_the_fewest_first():
+def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
     nodes = stack()
     jobs = planned(nodes, node_counts=[4, 1, 2, 4])
     assert [job.nodes for job in jobs] == [1, 2, 4]
@@ -37,6 +37,10 @@ def test_each_number_of_nodes_is_a_job_the_fewest_first():
     # None is limited by those before: the DAG's mapped task submits each when they have ended.
     found = all_operator_kwargs(nodes.joined_to(configured()), "run", jobs)
     assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
+    jobs = planned(on_cpus())
+    assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
+    (job,) = planned(on_cpus(), node_counts=[2], devices=4)
+    assert job.scaling.devices == 4
 
 
 def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_without_an_equal_share():
@@ -70,13 +74,6 @@ def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
     assert first.result_prefix.endswith("/scaling/on-4/variant-1/1/")
     assert (first.scaling.batches, first.scaling.all_reduce_mib) == ((32,), ())
     assert len({job.result_prefix for job in planned(study=study, repeats=2)}) == 10
-
-
-def test_on_cpus_a_node_has_one_process_and_float32():
-    jobs = planned(on_cpus())
-    assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
-    (job,) = planned(on_cpus(), node_counts=[2], devices=4)
-    assert job.scaling.devices == 4
 
 
 def test_files_are_read_if_they_are_asked_for_and_by_the_first_job_while_nobody_has_read_them():

@@ -60,6 +60,10 @@ def test_a_target_with_its_instance_alone_runs_one_job_with_every_mode_and_numbe
         *("--modes", "exclusive,time_slicing", "--replicas", "1,5,20"),
         *("--disturbances", "crash,hang", "--form", "processes"),
     ]
+    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes="")
+    assert options(config, job)[:4] == ["--task", "softmax", "--modes", "exclusive,time_slicing"]
+    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes=" size=10, heads=2 ")
+    assert job.sharing.axes == {"size": 10, "heads": 2}
 
 
 def test_limits_of_mps_and_disturbances_reach_the_jobs_that_can_have_them(config):
@@ -173,10 +177,3 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
         planned(config, **changes)
-
-
-def test_ones_own_task_has_the_sizes_of_its_file_and_keeps_its_name(config):
-    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes="")
-    assert options(config, job)[:4] == ["--task", "softmax", "--modes", "exclusive,time_slicing"]
-    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes=" size=10, heads=2 ")
-    assert job.sharing.axes == {"size": 10, "heads": 2}
