@@ -25,14 +25,12 @@ OUTSIDE = "http://127.0.0.1:5123"
 @pytest.fixture
 def store(monkeypatch):
     monkeypatch.setenv(BROWSER_ENDPOINT, OUTSIDE)
-    client = boto3.client(
-        "s3",
-        region_name="us-east-1",
-        endpoint_url=INSIDE,
-        aws_access_key_id="a",
-        aws_secret_access_key="b",
-    )
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    client = boto3.client("s3", region_name="us-east-1", endpoint_url=INSIDE, **keys)
     return RunStore(client, "results", "run 1")
+
+
+IN_AWS = "https://us-east-1.console.aws.amazon.com/batch/home?region=us-east-1#jobs/detail/job-1"
 
 
 @pytest.mark.parametrize(
@@ -40,11 +38,7 @@ def store(monkeypatch):
     [
         (INSIDE, None, f"{INSIDE}/local-cloud/jobs/job-1/log"),
         (INSIDE, OUTSIDE, f"{OUTSIDE}/local-cloud/jobs/job-1/log"),
-        (
-            "https://batch.us-east-1.amazonaws.com",
-            OUTSIDE,
-            "https://us-east-1.console.aws.amazon.com/batch/home?region=us-east-1#jobs/detail/job-1",
-        ),
+        ("https://batch.us-east-1.amazonaws.com", OUTSIDE, IN_AWS),
     ],
 )
 def test_a_jobs_log_is_linked_where_the_browser_finds_it(monkeypatch, endpoint, outside, url):

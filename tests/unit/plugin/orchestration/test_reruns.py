@@ -66,37 +66,28 @@ def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
         ("shared", (2,), 3),
         (NAME, (1, 2, 5), 3),
     ]
-    again = fresh[0].result_prefix
-    assert again == "s3://results/raw/run/shared/sharing/of-5/3/"
-    assert fresh[0].sharing == next(
-        job.sharing for job in jobs if job.sharing.separate_replicas == 5
-    )
+    assert fresh[0].result_prefix == "s3://results/raw/run/shared/sharing/of-5/3/"
+    assert fresh[0].sharing in [job.sharing for job in jobs if job.sharing.separate_replicas == 5]
     turns = [each["after"] for each in all_operator_kwargs(config, "run", fresh)]
     assert turns == [None, 0, None]
-    twice = plan_round(2, jobs, rows[:1]).jobs
-    assert [job.repeat for job in twice] == [4, 5]
+    assert [job.repeat for job in plan_round(2, jobs, rows[:1]).jobs] == [4, 5]
 
 
 def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_its_settings():
     study = [{"learning_rate": 0.2}, {"learning_rate": 0.3, "epochs": 45}]
     nodes = stack(gpus=3)
     jobs = planned(nodes, node_counts=[1, 2, 4], study=study)
-    rates = [job.scaling.settings.learning_rate for job in jobs]
-    assert rates[-2] == 0.2 * 4 * 3 * 64 / 256
-    rows = [
-        row(nodes.target, nodes=2, devices=3, batch=64),
-        row(nodes.target, nodes=4, devices=3, batch=64),
-        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-2]),
-        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-1], epochs=45),
-    ]
-    fresh = [plan_round(1, jobs, [one]).jobs for one in rows]
-    assert [(job.nodes, job.scaling.variant) for (job,) in fresh] == [
-        (2, 0),
-        (4, 0),
-        (4, 1),
-        (4, 2),
-    ]
-    assert fresh[-1][0].result_prefix.endswith("/scaling/on-4/variant-2/2/")
+    *_, second, third = [job.scaling.settings.learning_rate for job in jobs]
+    assert second == 0.2 * 4 * 3 * 64 / 256
+    for settings, found in (
+        ({"nodes": 2}, (2, 0)),
+        ({"nodes": 4}, (4, 0)),
+        ({"nodes": 4, "learning_rate": second}, (4, 1)),
+        ({"nodes": 4, "learning_rate": third, "epochs": 45}, (4, 2)),
+    ):
+        (fresh,) = plan_round(1, jobs, [row(nodes.target, devices=3, batch=64, **settings)]).jobs
+        assert (fresh.nodes, fresh.scaling.variant) == found
+    assert fresh.result_prefix.endswith("/scaling/on-4/variant-2/2/")
 
 
 def test_no_fresh_job_reads_the_files_cold_nor_can_one_ask_for_a_cold_instance():
@@ -114,21 +105,15 @@ def test_no_fresh_job_reads_the_files_cold_nor_can_one_ask_for_a_cold_instance()
     assert [can_be_repeated(one) for one in rows] == [False, True, True]
 
 
-def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
+@pytest.mark.parametrize(("files", "usd"), [(False, "76.86"), (True, "82.11")])
+def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store, files, usd):
     nodes = stack()
     config = nodes.joined_to(configured(monthly_cap_usd=1e6))
     store.book(KEY, finished=True)
     plan = RunPlan(jobs=tuple(planned(nodes)), spending_key=KEY)
-    reasons = [
-        reserve(
-            store, config, plan.model_copy(update={"file_system": layer}), [row(nodes.target)], 1
-        )
-        for layer in (None, nodes.file_system)
-    ]
-    assert [reason.split(" USD")[0] for reason in reasons] == [
-        "3 fresh jobs could cost 76.86",
-        "3 fresh jobs could cost 82.11",
-    ]
+    layer = {"file_system": nodes.file_system if files else None}
+    reason = reserve(store, config, plan.model_copy(update=layer), [row(nodes.target)], 1)
+    assert reason.startswith(f"3 fresh jobs could cost {usd} USD")
 
 
 @pytest.mark.parametrize("key", [KEY, None])

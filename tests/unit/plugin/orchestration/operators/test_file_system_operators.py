@@ -138,15 +138,12 @@ def collapse(account):
     return deferred.trigger.serialize()[1]
 
 
-def test_the_teardown_needs_no_plan_and_has_time_for_nodes_and_file_system(account):
+@pytest.mark.parametrize("planned_before", [True, False])
+def test_the_teardown_needs_neither_plan_nor_stack(account, monkeypatch, planned_before):
     arguments = collapse(account)
     assert arguments["deadline"] - time.time() == pytest.approx(COLLAPSE_SECONDS, abs=60)
     assert (arguments["bucket"], arguments["run"]["run_id"]) == ("results", RUN_ID)
     assert arguments["environment"] == NODES.compute_environment
-
-
-@pytest.mark.parametrize("planned_before", [True, False])
-def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
     destroyed = failing(ConfigError("Airflow variable batchmark_multi_node is missing"))
     monkeypatch.setattr(file_system_operators, "load_multi_node", destroyed)
     if planned_before:
