@@ -69,7 +69,7 @@ def test_an_array_job_counts_by_its_first_child_and_is_charged_once_for_the_time
     assert job_cost(job, PRICES).seconds == LASTED + 7
 
 
-def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
+def test_an_array_job_is_charged_for_all_attempts_and_for_what_it_replaced():
     """Of each child one of 40 s; then one that began 3 s early, within which two others ran."""
     lost = {"startedAt": STARTED - 90 * SECOND, "stoppedAt": STARTED - 50 * SECOND}
     short = {"stoppedAt": STOPPED - 30 * SECOND}
@@ -79,6 +79,13 @@ def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
         child["attempts"].insert(0, lost)
     (job,) = collected(parent, *children, documents=[OF_FIRST_CHILD | {"job_attempt": 2}]).jobs
     assert (job.job_attempt, job.charged_seconds) == (2, 40 + LASTED + 3)
+    spot = [
+        job | {"jobId": job["jobId"].replace(JOB_ID, OTHER_ID), "createdAt": 1}
+        for job in array_of({}, DIED | {"statusReason": RECLAIMED})
+    ]
+    (job,) = collected(*array_of({}, {}), *spot, documents=[OF_FIRST_CHILD]).jobs
+    assert job.replaced_job_id == OTHER_ID
+    assert job.charged_seconds == 2 * LASTED
 
 
 def test_a_failed_child_is_named_and_of_a_lost_array_the_time_of_its_instance_kept_once():
@@ -100,16 +107,6 @@ def test_an_array_left_running_is_ended_by_its_parent_alone():
     (lost,) = account.collected().lost
     assert account.terminated == [(JOB_ID, LEFT_OVER)]
     assert "was still RUNNABLE" in lost.reason
-
-
-def test_a_spot_array_that_an_on_demand_one_replaced_is_charged_too():
-    spot = [
-        job | {"jobId": job["jobId"].replace(JOB_ID, OTHER_ID), "createdAt": 1}
-        for job in array_of({}, DIED | {"statusReason": RECLAIMED})
-    ]
-    (job,) = collected(*array_of({}, {}), *spot, documents=[OF_FIRST_CHILD]).jobs
-    assert job.replaced_job_id == OTHER_ID
-    assert job.charged_seconds == 2 * LASTED
 
 
 ON_2_NODES = PLAN.model_copy(update={"scaling": planned(node_counts=[2])[0].scaling})

@@ -144,7 +144,7 @@ def test_a_document_is_not_judged_while_s3_fails_or_refuses():
     assert made.slept == [2] * 5
 
 
-def test_after_the_last_spot_reclaim_one_on_demand_job_follows_or_its_refusal_is_told():
+def test_after_the_last_spot_reclaim_one_on_demand_job_follows_which_a_restarted_trigger_finds():
     following = Following(on_demand=ON_DEMAND)
     xcoms = following.succeeds((9, LOST_HOST), (2, RUNNING), (9, SUCCEEDED))
     assert following.batch.submissions == [ON_DEMAND]
@@ -156,9 +156,6 @@ def test_after_the_last_spot_reclaim_one_on_demand_job_follows_or_its_refusal_is
     failure = following.fails((9, LOST_HOST))
     assert f"status reason: {RECLAIMED} no On-Demand job could be submitted: " in failure
     assert "AccessDeniedException" in failure
-
-
-def test_a_restarted_trigger_finds_the_on_demand_job_unless_its_worker_was_killed():
     following = Following(on_demand=ON_DEMAND)
     following.batch.add(NAME, "RUNNING", ON_DEMAND_QUEUE)
     following.batch.add(f"{NAME}0", "RUNNING", ON_DEMAND_QUEUE)

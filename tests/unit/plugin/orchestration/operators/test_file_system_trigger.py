@@ -240,15 +240,7 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
     assert run_spending(store, KEY).job_usd == costs
 
 
-def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
-    running = standing()
-    store = booked(running, aws=True)
-    store.put(store.prefix + PLAN, "no plan")
-    running.collapses()
-    assert FILE_SYSTEM in run_spending(store, KEY).job_usd
-
-
-def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
+def test_nodes_go_before_what_they_have_mounted_if_they_go_in_time():
     running = standing()
     running.nodes.looks = 3
     began = running.now
@@ -262,9 +254,6 @@ def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
     running.nodes.describe_compute_environments = watched
     running.collapses()
     assert running.now - began >= 30
-
-
-def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there_were_none():
     running = standing()
     running.nodes.looks = 10_000
     running.fsx.failures = stays(150)  # for 1,500 s
@@ -313,7 +302,7 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone_and_that_of_befor
     assert list(running.fsx.there) == [before] == [running.named]
 
 
-def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
+def test_what_was_made_of_one_that_does_not_come_up_is_booked_if_it_can_be():
     running = Running()
     store = booked(running, aws=True)
     running.fsx.becomes = "FAILED"
@@ -324,6 +313,11 @@ def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
     worst = store.plan().worst_case
     later = run_spending(store, KEY).settled((), worst)
     assert later.job_usd == spent, "its end is known when the run is collected"
+    running = standing()
+    store = booked(running, aws=True)
+    store.put(store.prefix + PLAN, "no plan")
+    running.collapses()
+    assert FILE_SYSTEM in run_spending(store, KEY).job_usd
 
 
 def test_each_try_books_what_is_gone_by_then():

@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
@@ -18,11 +19,19 @@ from batchmark_job.result.version import GivenVersion
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_job, build_lost, build_row, build_run
+from tests.builders.spending import PLANNED_AT
 from tests.stand_ins.batch import FakeBatch, FakeClients
-from tests.stand_ins.planning import DAG_ID, MONTH, RUN_ID, two_targets
+from tests.stand_ins.planning import DAG_ID, MONTH, RUN_ID, PlanningAccount, two_targets
 from tests.stand_ins.planning import benchmark_context as context
 
 WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    """An account in which it is noon of the day on which runs were planned."""
+    monkeypatch.setattr(budget, "datetime", SimpleNamespace(now=lambda _: PLANNED_AT))
+    return PlanningAccount(monkeypatch, two_targets(), TABLE, tasks)
 
 
 def refused(cloud, **params):

@@ -152,14 +152,13 @@ def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     )
 
 
-def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store, context):
+def test_a_report_of_nodes_has_its_predictions_and_the_price_of_the_planned_file_system(
+    store, context
+):
     key = report_of(store, context, *sweep(Cluster(), (1, 2, 4)))
     page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page
     assert FILE.encode() in store.read(key)
-
-
-def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(store):
     layer = FileSystemWorst(
         kind="SCRATCH_2", storage_gib=672, seconds=3600, usd_per_gb_month=0.14, usd=1.0
     )

@@ -173,7 +173,7 @@ def test_a_gpu_that_batch_gave_a_job_that_does_not_name_it_has_no_model(said):
     assert (environment.gpu_count, environment.gpu_model) == (2, None)
 
 
-def test_a_metric_is_a_row_of_its_own_in_which_less_is_better():
+def test_a_metric_is_a_row_of_its_own_in_which_less_is_better_up_to_its_bounds():
     lines = [metric(value="4"), metric("loss", "0.5", "1", "false"), metric(value="5")]
     _, speed, loss = document(said=told(*lines)).measurements
     named = {"metric": "speed", "unit": "images/s", "better": "higher"}
@@ -181,9 +181,6 @@ def test_a_metric_is_a_row_of_its_own_in_which_less_is_better():
     assert (speed.samples_seconds, speed.cold_seconds) == ((0.25, 0.2), 0.25)
     assert (loss.parameters["better"], loss.samples_seconds) == ("lower", (0.5,))
     assert loss.peak_memory_bytes is None
-
-
-def test_metrics_at_their_bounds_fit_and_of_too_many_the_rest_is_counted():
     lines = [
         metric(way, value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
     ]

@@ -214,7 +214,7 @@ def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fa
     assert bad.problem == NOT_THE_WRAPPERS
 
 
-def test_nobody_begins_in_the_wrappers_place_and_lines_before_its_key_keep_their_numbers():
+def test_nobody_begins_in_the_wrappers_place_even_if_its_beginning_was_lost():
     """Of stdout and stderr the later line may come first."""
     first, *rest = keyed(*BEGIN)
     told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
@@ -223,9 +223,6 @@ def test_nobody_begins_in_the_wrappers_place_and_lines_before_its_key_keep_their
     said = [*facts("begin 1 9", "over"), *keyed("end 3 5080"), "BATCHMARK_METRIC no"]
     lines = [line._replace(number=10 + n) for n, line in enumerate(marked(*said))]
     assert [bad.log_line for bad in read_lines(lines).bad_lines] == [10, 11, 13]
-
-
-def test_facts_without_a_key_do_not_stand_in_for_a_beginning_that_was_lost():
     forged = ("begin 1 5079", "end 7 9999", "check 0", "over")
     said = keyed("end 3 5080", "check 1", "over")
     told = read_lines(marked(*facts(*forged), *said))

@@ -104,14 +104,11 @@ def test_a_line_without_a_metric_is_told_by_its_number_in_the_log(account, every
     assert [line.number for line in bad] == [2], "of those with a mark"
 
 
-def test_a_document_that_knows_more_is_kept(account):
+def test_a_document_is_kept_unless_it_knows_less(account):
     first = account.store()
     account.host = host(instance_type=None, availability_zone=None, registered_at=None)
     assert account.store() == first == account.stored
     assert [call for call, _ in account.s3.calls].count("PutObject") == 1
-
-
-def test_what_is_no_document_or_knows_less_is_replaced(account):
     account.s3.objects[KEY] = b"{"
     account.logs, account.host = MarkedLog(WHOLE[:3]), host(instance_type=None)
     less = account.store()

@@ -49,13 +49,19 @@ def test_a_shell_that_images_have_is_tried(name):
     subprocess.run([INSTALLED[name], *options, "-n", "-c", script()], check=True)
 
 
-def test_the_script_has_nothing_that_batch_replaces_and_fits_into_overrides():
+def test_the_script_has_nothing_that_batch_replaces_and_must_fit_into_overrides():
     assert not [each for each in ("$(", "$$", "Ref::") if each in script()]
     assert len(script()) < 3100
     assert len(json.dumps(command(["x"]))) < 3400
     assert not [line for line in script().splitlines() if line.startswith(("#", " ")) or not line]
     with pytest.raises(ValueError, match="no command"):
         command([])
+    room = MOST_CHARACTERS - ROOM_FOR_BATCH - len(json.dumps(container_of()))
+    with pytest.raises(
+        PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put a script"
+    ):
+        container_of(check="x" * room)
+    container_of(check="x" * (room - 100))
 
 
 @pytest.mark.parametrize(
@@ -239,12 +245,3 @@ def test_a_job_runs_below_a_shell_or_as_it_is_and_asks_only_for_what_differs():
         ("MEMORY", "512"),
         ("GPU", "1"),
     ]
-
-
-def test_what_ecs_would_refuse_is_refused_before_anything_starts():
-    room = MOST_CHARACTERS - ROOM_FOR_BATCH - len(json.dumps(container_of()))
-    with pytest.raises(
-        PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put a script"
-    ):
-        container_of(check="x" * room)
-    container_of(check="x" * (room - 100))

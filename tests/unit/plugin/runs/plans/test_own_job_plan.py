@@ -61,6 +61,10 @@ def test_each_target_size_and_repeat_is_a_job():
     assert first.own_job.command == ("convert", "--size", "64", "--quality=90")
     assert first.own_job.parameters == {"size": "64", "quality": "90"}
     assert first.own_job.job_definition == "arn:own-cuda:1"
+    jobs = planned(own_jobs(axis=None, command=[], shell=False))
+    assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
+    assert {(job.own_job.size, job.own_job.shell) for job in jobs} == {(None, False)}
+    assert jobs[2].name == "job-thumbnails-1"
 
 
 def test_repeats_mix_sizes_and_targets_after_one_job_that_starts_the_instance_of_each_queue():
@@ -109,13 +113,6 @@ def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
     assert places(jobs)[0] == ("old", None, 7)
     kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
-
-
-def test_an_own_job_without_an_axis_runs_once_in_each_repeat_as_its_image_does():
-    jobs = planned(own_jobs(axis=None, command=[], shell=False))
-    assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
-    assert {(job.own_job.size, job.own_job.shell) for job in jobs} == {(None, False)}
-    assert jobs[2].name == "job-thumbnails-1"
 
 
 def test_limits_are_the_own_jobs_and_count_in_the_worst_case_in_the_one_order_of_targets():

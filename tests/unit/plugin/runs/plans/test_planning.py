@@ -78,7 +78,7 @@ def test_a_calibration_needs_no_second_device_but_a_target(config):
         planned(configured(targets={}), need_both_devices=False)
 
 
-def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
+def test_a_job_goes_to_its_targets_queue_with_its_parameters_after_earlier_repeats(config):
     job = planned(config, suite="blog", dtype="float16")[0]
     kwargs = operator_kwargs(config, RUN_ID, job)
     assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
@@ -93,9 +93,6 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
         "run_id": RUN_ID,
         "output": job.result_prefix,
     }
-
-
-def test_a_later_repeat_may_wait_for_the_earlier_ones(config):
     jobs = planned(config, repeats=2, targets=["g5.xlarge"], need_both_devices=False)
     first, second = (operator_kwargs(config, RUN_ID, job)["longest_seconds"] for job in jobs)
     assert second - first == first - LONGEST_WAIT_SECONDS == 3 * 3600
@@ -156,7 +153,7 @@ def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
     assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
 
 
-def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use():
+def test_own_jobs_that_may_share_an_instance_come_one_after_the_other():
     one, both = target("cuda", job_queue="one"), target("cpu", job_queue="both")
     targets = {"g5.xlarge": one, "c5.xlarge": both, "c6i.xlarge": both}
     jobs = [
@@ -170,10 +167,7 @@ def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use()
     assert {(each["in_turn"], each["alone"]) for each in found} == {(True, False)}
     assert len({each["longest_seconds"] for each in found}) == 1, "none waits for others in Batch"
 
-
-def test_own_jobs_of_queues_with_a_compute_environment_in_common_come_one_after_the_other():
-    """They would get in each other's way; a row may join what has nothing in common itself."""
-
+    # They would get in each other's way; a row may join what has nothing in common itself.
     def side(name, *environments):
         spot, *more = environments
         kept = {"spot": spot, "on_demand": None, "more": more}

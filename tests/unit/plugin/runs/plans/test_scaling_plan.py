@@ -119,9 +119,6 @@ def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     assert today.usd == 951.5
     (refusal,) = refusals(seen, max_cost_usd=1420)
     assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
-
-
-def test_jobs_of_different_numbers_of_nodes_are_added_up():
     seen = worst(stack(), node_counts=[1, 2, 4])
     (target,) = seen.targets
     assert (target.jobs, target.instances) == (3, 7)
