@@ -15,7 +15,8 @@ DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
 # Each run tells where its time went. Workers whose threads wait for each other's would wait for the
 # other workers, too.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.cost --dist loadfile
-# One of three mostly waits for Airflow, so that two cores have enough to do.
+# One of three mostly waits for Airflow, so that two cores have enough to do; of the rest, two, the
+# other for Terraform.
 SIDE_BY_SIDE := --numprocesses 3 --no-loadscope-reorder
 SHORT := not (monte_carlo or full_matrix or thirty_runs or airflow_ui)
 ONE_RUN := tests/e2e/test_main_job.py tests/e2e/test_regressions.py tests/browser/test_report_page.py
@@ -156,7 +157,7 @@ test-all: test test-rest test-containers ## All tests but those that take tens o
 
 .PHONY: test-rest
 test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 16 minutes on 2 cores)
-	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
+	$(PYTEST) $(SIDE_BY_SIDE:3=4) -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
 
 .PHONY: test-cost
 test-cost: terraform-there install ## Processor seconds of all these tests by file and by what they started, in build/test-cost.txt (about 25 minutes)

@@ -86,7 +86,7 @@ def demo(suite: str, folder: Path) -> None:
         DAG_ID,
         conf,
         clock,
-        meanwhile=lambda stack: sample.sample_beside(stack.folder, stack.processes.env),
+        meanwhile=lambda stack: sample.sample_beside(stack.folder, stack.processes.env, clock.say),
         after=write_example,
         more=more,
     )

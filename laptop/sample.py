@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from laptop.errors import LaptopError
 from laptop.processes import end_of
@@ -16,8 +17,12 @@ FOLDER, FIRST = "sample", "index.html"
 
 
 @contextmanager
-def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
+def sample_beside(
+    folder: Path, env: Mapping[str, str], say: Callable[[str], None]
+) -> Iterator[None]:
     """Build the sample pages in `folder`/sample while the block runs, and wait for them at its end.
+
+    `say` is told, possibly by another thread, as soon as they can be opened.
 
     Raises:
         LaptopError: the pages could not be built.
@@ -36,11 +41,18 @@ def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+    def tell() -> None:
+        if making.wait() == 0:
+            say(f"sample pages can be opened: {folder / FOLDER / FIRST}")
+
+    telling = Thread(target=tell)
+    telling.start()
     try:
         yield
-        making.wait()
+        telling.join()
     finally:
         making.kill()
-        making.wait()
+        telling.join()
     if making.returncode:
         raise LaptopError(f"could not build the sample pages; {end_of(log)}")

@@ -31,15 +31,20 @@ class LeanStack(Stack):
         super().__init__(*args, **options)
         self.processes = ForkedCloud(self.folder, self.processes.env)
 
-    def keep_provider(self) -> None:
-        """Let one provider serve all later commands, half of whose work is to start their own."""
-        env = self.aws_as("terraform")
+    def keep_provider(self, principal: str = "terraform") -> dict[str, str]:
+        """Let one provider serve all later commands, half of whose work is to start their own.
+
+        Returns:
+            what names it to a Terraform that somebody else runs.
+        """
+        env = self.aws_as(principal)
         # A provider that is configured again, by the next command, refuses to read it again.
         env["AWS_CA_BUNDLE"] = ""
         self.processes.start(PROVIDER, [str(installed_provider()), "-debug"], cwd=ROOT, env=env)
         log = self.processes.log_of(PROVIDER)
         said = wait_for(lambda: ADDRESS.search(log.read_text()), "address of the provider")
         self.processes.env[REATTACHED] = self.terraform._env[REATTACHED] = said[1]
+        return {REATTACHED: said[1]}
 
 
 class ForkedCloud(Processes):

@@ -120,7 +120,7 @@ def _compare(options: argparse.Namespace) -> int:
         suites = []
     comparison = Comparison(labels[0], labels[1], suites, new.target == baseline.target)
     console = _Console()
-    render_comparison(comparison, console, ("new", "baseline"))
+    render_comparison(comparison, console)
     gate = _gate(comparison, new, baseline, options) if options.gate else None
     if gate:
         for line in (*gate.reasons, gate.last_line):

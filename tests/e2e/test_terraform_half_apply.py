@@ -21,6 +21,7 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
         assert remains(stack) == {}
         taken = take_the_bucket_name(aws, name="half")
         init_one_at_a_time(stack.terraform)
+        stack.keep_provider()
         invalid = {"compute_environment": "half-*", "reason": REASON}
         with (
             fault(stack, kind="invalid_environment", **invalid),

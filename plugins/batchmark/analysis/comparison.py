@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import AwareDatetime, BeforeValidator, Field, SerializeAsAny
 
 from batchmark.analysis.cost import RunCost, run_costs
 from batchmark.analysis.failures import failed_jobs
@@ -52,6 +52,7 @@ def _study_module(name: str) -> Any:
 
 class Comparison(Record):
     run_id: str
+    began_at: AwareDatetime | None = Field(default=None, description="when its first job began")
     notices: tuple[str, ...] = Field(description="caveats to read before the figures")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
@@ -104,6 +105,7 @@ def compare(
     studies = _studies(groups)
     found = Comparison(
         run_id=run.run_id,
+        began_at=run.began_at,
         notices=tuple(run_notices(run, compared=bool(pairs or studies))),
         pairs=pairs,
         lost=run.lost,

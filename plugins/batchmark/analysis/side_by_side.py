@@ -52,8 +52,7 @@ class Chosen:
     def name(self) -> str:
         """A readable name made up of the target and a description of the run."""
         suites = suite_names(job.planned.suite for job in self.run.jobs)
-        began = min((job.started_at for job in self.run.jobs), default=None)
-        when = f"{began:%Y-%m-%d %H:%M}" if began else ""
+        when = formatting.moment(began) if (began := self.run.began_at) else ""
         return f"{self._target} in {run_name(self.run.run_id, when, suites) or self.run.run_id}"
 
     @property

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy import stats
 
 from batchmark.changes.change_points import LEAST_LOG_SHIFT, search
 from batchmark.changes.common_shifts import common_series, shifts_of, with_common
@@ -174,7 +174,7 @@ def p_value(before: Array, after: Array) -> float:
     squares = sum(float(np.sum((logs - logs.mean()) ** 2)) for logs in clipped)
     error = np.sqrt(squares / degrees * sum(1 / logs.size for logs in clipped)) + LEAST_SPREAD
     t = abs(float(clipped[1].mean() - clipped[0].mean())) / error
-    return min(1.0, (MOST_AFTER - LEAST_AFTER + 1) * 2 * float(stats.t.sf(t, degrees)))
+    return min(1.0, (MOST_AFTER - LEAST_AFTER + 1) * 2 * float(scipy.stats.t.sf(t, degrees)))
 
 
 def _clipped(logs: Array) -> Array:
@@ -193,7 +193,7 @@ def controlled_false_discoveries(
     `tests` is larger than n, the other tests count as p = 1.
     """
     others = np.ones(max(0, tests - len(p_values)))
-    adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
+    adjusted = scipy.stats.false_discovery_control(np.concatenate([p_values, others]))
     return np.asarray(adjusted[: len(p_values)] <= rate)
 
 

@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from batchmark.changes.noise_model import (
     CLIP,
@@ -297,7 +297,7 @@ def _power(log_ratios: Array) -> float:
         return 1.0
     if above(LEAST_POWER) >= 0:
         return LEAST_POWER
-    return float(optimize.brentq(above, LEAST_POWER, 1.0, xtol=1e-3))
+    return float(scipy.optimize.brentq(above, LEAST_POWER, 1.0, xtol=1e-3))
 
 
 def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:

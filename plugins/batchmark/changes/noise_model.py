@@ -19,8 +19,8 @@ from functools import cached_property
 from typing import Self, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class NoiseDensity(PerRow):
             weight[rows] = np.where(
                 (np.minimum(two.second, 1 - two.second) * few.runs > LEAST_AT_A_SPEED)
                 & (np.abs(two.gap) > LEAST_GAP * two.width),
-                special.expit(better - explained[rows] - np.log(few.runs) + SECOND_CORE),
+                scipy.special.expit(better - explained[rows] - np.log(few.runs) + SECOND_CORE),
                 0.0,
             )
             width = width.copy()
@@ -247,7 +247,7 @@ class _Cores(PerRow):
         """Return later runs' density (q, n) by Student's t, given degrees of freedom (q, 1)."""
 
         def core(at: Array) -> Array:
-            return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
+            return np.asarray(scipy.stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
 
         found = core(self.at)
         if self.second.any():

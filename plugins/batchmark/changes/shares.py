@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+import scipy
 from pydantic import Field
 
 from batchmark.core import formatting
@@ -21,9 +22,7 @@ class Rate(Record):
 
     @classmethod
     def of(cls, hits: int, cases: int) -> Self:
-        from scipy.stats import binomtest  # takes a second, and few readers of a rate compute one
-
-        interval = binomtest(hits, cases).proportion_ci(CONFIDENCE, "wilson")
+        interval = scipy.stats.binomtest(hits, cases).proportion_ci(CONFIDENCE, "wilson")
         return cls(hits=hits, cases=cases, low=float(interval.low), high=float(interval.high))
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from batchmark.changes.noise_model import CLIP, WINDOW, Array, NoiseDensity
 
@@ -107,4 +107,4 @@ def _strength(before: Array, after: Array) -> float:
         squares += float(np.sum(noise.clipped**2))
     error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
     t = abs(means[1] - means[0]) / max(error, LEAST_ERROR)
-    return float(t / stats.t.isf(KEPT_P_VALUE / 2, degrees))
+    return float(t / scipy.stats.t.isf(KEPT_P_VALUE / 2, degrees))

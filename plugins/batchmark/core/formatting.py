@@ -15,6 +15,8 @@ from batchmark_job.result.own_job import BETTER, METRIC, UNIT
 from batchmark_job.result.values import Parameter
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from batchmark.core.intervals import Estimate, Interval
 
 Others: TypeAlias = "Iterable[Estimate | None]"  # figures beside one, which may be among them
@@ -154,6 +156,11 @@ def usd_figure(estimate: Estimate, beside: Others = ()) -> Figure:
 
 def usd_per_hour(value: float) -> str:
     return f"${value:.4g} an hour"
+
+
+def moment(at: datetime) -> str:
+    """Format a time in UTC to the minute."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

@@ -62,6 +62,16 @@ def run_name(run_id: str, when: str, of: str = "") -> str:
     return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 
+def told_apart(first: str, second: str) -> tuple[str, str]:
+    """Shorten two names, such as "g5.xlarge in run-1", to the parts that differ."""
+    ours, theirs = (re.split("( in |, )", name) for name in (first, second))
+    while min(len(ours), len(theirs)) > 1 and ours[:2] == theirs[:2]:
+        ours, theirs = ours[2:], theirs[2:]
+    while min(len(ours), len(theirs)) > 1 and ours[-2:] == theirs[-2:]:
+        ours, theirs = ours[:-2], theirs[:-2]
+    return "".join(ours), "".join(theirs)
+
+
 def cut_to_length(text: str, longest: int) -> str:
     """Truncate text to `longest` characters; a digest keeps truncated texts distinct."""
     if len(text) <= longest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, datetime
 from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
@@ -177,6 +177,14 @@ class WorstCase(Record):
     def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
         """The parts of the total: the targets and the file system, if the run creates one."""
         return (*self.targets, *([self.file_system] if self.file_system else ()))
+
+    @property
+    def most(self) -> str:
+        """The total in words; it says if a job can be charged twice."""
+        if self.usd is None:
+            return "an unknown sum"
+        twice = any(each.submissions > 1 for each in self.targets)
+        return f"{formatting.usd(self.usd)}{' (on Spot, then On-Demand)' if twice else ''}"
 
     @property
     def unpriced(self) -> list[str]:
@@ -414,6 +422,11 @@ class CollectedRun(StoredRun):
     notes: tuple[str, ...] = Field(
         default=(), exclude=True, description="caveats about its documents"
     )
+
+    @property
+    def began_at(self) -> datetime | None:
+        """When its first job began; None if no job has a result."""
+        return min((job.document.started_at for job in self.jobs), default=None)
 
 
 def job_limits(target: Target) -> JobLimits:

@@ -46,7 +46,7 @@ def _runs(suite: str, found: list[Series], every: list[HistoryRun], most: int) -
     yield f"suite {suite}: {formatting.count(len(every), 'run')}, newest first"
     for run in every[:most]:
         figures = formatting.count(measured[run.run_id], "measurement")
-        name = run_name(run.run_id, f"{run.at:%Y-%m-%d %H:%M}")
+        name = run_name(run.run_id, formatting.moment(run.at))
         yield f"  {name}, {figures}"
         yield f"    {run.run_id}"
         if version := str(Version.agreed(run.versions)):

@@ -19,6 +19,7 @@ from batchmark.core.names import target_order
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
 from batchmark.core.version import NAMES, matches
+from batchmark.history.columns import TIMESTAMP
 from batchmark_job.result.document import Device
 from batchmark_job.result.own_job import METRIC
 
@@ -36,12 +37,14 @@ COLUMNS = (
     "requested_device",
     "run_id",
     "recorded_at",
+    "process_seconds",
     "status",
     "purpose",
     "purchase_option",
     *FIGURES.values(),
 )
 VERSION = tuple(NAMES)  # columns that say what was measured
+LONGEST_SECONDS = 1e9  # of a job
 MOST_CODES = 2**62  # as many as an int64 can number, with room to spare
 
 
@@ -122,7 +125,8 @@ def speedups(table: pa.Table) -> list[Series]:
 
 class HistoryRun(NamedTuple):
     run_id: str
-    at: datetime  # recorded last
+    suite: str
+    at: datetime  # when its first job began
     targets: tuple[str, ...]
     versions: Mapping[str, Sequence[str]]  # all values that its rows have, by VERSION's name
 
@@ -137,24 +141,32 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 def runs_of(table: pa.Table) -> list[HistoryRun]:
     """Return all runs, newest first; the table must have the columns in COLUMNS and VERSION."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
-    texts = ("run_id", "target", *VERSION)
+    texts = ("run_id", "suite", "target", *VERSION)
     flat = pa.table(
         {name: scheduled[name].cast(pa.string()) for name in texts}
-        | {"recorded_at": scheduled["recorded_at"]}
+        | {"began_at": began_at(scheduled)}
     )
     distinct = [(name, "distinct") for name in ("target", *VERSION)]
-    groups = flat.group_by("run_id").aggregate([("recorded_at", "max"), *distinct])
+    groups = flat.group_by(["run_id", "suite"]).aggregate([("began_at", "min"), *distinct])
     found = [
         HistoryRun(
             row["run_id"],
-            row["recorded_at_max"].replace(tzinfo=UTC),
+            row["suite"],
+            row["began_at_min"].replace(tzinfo=UTC),
             tuple(sorted(row["target_distinct"], key=target_order)),
             {name: sorted(filter(None, row[f"{name}_distinct"])) for name in VERSION},
         )
         for row in groups.to_pylist()
-        if row["recorded_at_max"]
+        if row["began_at_min"]
     ]
     return sorted(found, key=lambda run: run.at, reverse=True)
+
+
+def began_at(table: pa.Table) -> pa.Array:
+    """Return when each row's job began, in UTC; of an imported row, when it was measured."""
+    seconds = np.nan_to_num(table["process_seconds"].to_numpy()).clip(0, LONGEST_SECONDS)
+    took = np.round(seconds * 1e6).astype("timedelta64[us]")
+    return pa.array(table["recorded_at"].to_numpy() - took, TIMESTAMP)
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.pairs.answer import Measure
@@ -15,8 +15,11 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.analysis.pooling import JobRecord
 from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
-from batchmark.report.charts import Scale, SizeChart
 from batchmark.report.machines import JobLine, Machines
+
+# Airflow reads every DAG file, and each task its own, with these blocks and hardly ever a chart.
+if TYPE_CHECKING:
+    from batchmark.report.charts import Scale, SizeChart
 
 NOT_KNOWN = "Not known"  # starts the verdict when there is none
 SHOWN_ROWS = 6  # of a change; the others are folded
@@ -184,6 +187,8 @@ class Comparison(NamedTuple):
 
     @property
     def scale(self) -> Scale:
+        from batchmark.report.charts import Scale
+
         return Scale(row.speedup for row in self.pair.rows)
 
 

@@ -217,8 +217,10 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
     log = alt.Scale(type="log", nice=False)
     amounts = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
     unit = "time" if by_time else f"dollars per {chart.per}"
-    labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(amounts), max(amounts)))
-    y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
+    top, ticks = log_axis(min(amounts), max(amounts))
+    labels = alt.Axis(labelExpr=LABELS[measure], values=ticks)
+    to_top = alt.Scale(type="log", nice=False, domainMax=top)
+    y: dict[str, Any] = {"scale": to_top, "title": unit, "axis": labels}
     # A label for each size measured, as far as there is room.
     sizes = alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
     x = alt.X("size:Q", scale=log, title=chart.axis, axis=sizes)
@@ -314,6 +316,14 @@ def from_zero(
         "title": title,
         "axis": alt.Axis(labelExpr=labels, tickCount=5),
     }
+
+
+def log_axis(low: float, high: float) -> tuple[float, Any]:
+    """Return where a log axis ends, which is labelled and not below `high`, and its labels."""
+    decade = math.floor(math.log10(high))
+    top = min(one for step in (1, 2, 5, 10) if (one := float(f"{step}e{decade}")) >= high)
+    ticks = log_ticks(low, top)
+    return top, ticks if ticks is alt.Undefined or top in ticks else [*ticks, top]
 
 
 def log_ticks(low: float, high: float) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, model_validator
 
 from batchmark.analysis.comparison import Comparison
+from batchmark.core import formatting
 from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark_job.result.document import Device
 
@@ -42,6 +43,12 @@ class Report(Comparison):
         read = dict(stored)
         studies = {name: read.pop(name, ()) for name in STUDIES_OF_VERSION_6}
         return read | {"studies": {name: found for name, found in studies.items() if found}}
+
+    @property
+    def when(self) -> str:
+        """When the run began or, if that is unknown, when it was reported."""
+        told = formatting.moment(self.began_at or self.created_at)
+        return told if self.began_at else f"reported {told}"
 
     @property
     def suites(self) -> tuple[str, ...]:

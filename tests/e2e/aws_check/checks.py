@@ -23,14 +23,17 @@ class Checks:
 
     def __init__(self, stack, folder):
         self._stack, self.folder = stack, folder
+        self.env = {}
         self.home = folder / "123456789012-us-east-1"
         self._log = folder.with_suffix(".log")
 
     def start(self, *options):
         argv = [sys.executable, "-m", "laptop", "aws-check", "--folder", self.folder, *options]
-        env = {
-            name: value for name, value in os.environ.items() if not name.startswith("AWS_")
-        } | self._stack.aws_as(PRINCIPAL)
+        env = (
+            {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+            | self._stack.aws_as(PRINCIPAL)
+            | self.env
+        )
         with self._log.open("a") as log:
             return subprocess.Popen(
                 argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log

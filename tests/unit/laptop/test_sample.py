@@ -22,16 +22,19 @@ def program(tmp_path, monkeypatch, text):
 
 def test_its_pages_are_there_when_the_block_is_left(tmp_path, monkeypatch):
     program(tmp_path, monkeypatch, "import sys, time; time.sleep(0.1); open(sys.argv[3], 'w')")
-    with sample.sample_beside(tmp_path, ENV):
+    told = []
+    with sample.sample_beside(tmp_path, ENV, told.append):
         assert not (tmp_path / "sample").exists()
+        wait_for(lambda: told, "the line that says so", 30, every=0.01)
     assert (tmp_path / "sample").exists()
+    assert told == [f"sample pages can be opened: {tmp_path / 'sample' / 'index.html'}"]
 
 
 def test_its_failure_is_told_with_the_end_of_its_log(tmp_path, monkeypatch):
     program(tmp_path, monkeypatch, "import sys; sys.exit('no such story')")
     with (
         pytest.raises(LaptopError, match=r"could not build the sample pages.*\nno such story"),
-        sample.sample_beside(tmp_path, ENV),
+        sample.sample_beside(tmp_path, ENV, print),
     ):
         pass
 
@@ -45,7 +48,7 @@ def test_it_ends_with_a_block_that_fails(tmp_path, monkeypatch):
         wait_for(lambda: its_id.exists() and its_id.read_text(), "its id", 30, every=0.01)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), sample.sample_beside(tmp_path, ENV):
+    with pytest.raises(KeyboardInterrupt), sample.sample_beside(tmp_path, ENV, print):
         fail()
     with pytest.raises(ProcessLookupError):
         os.kill(int(its_id.read_text()), 0)

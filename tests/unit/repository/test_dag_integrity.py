@@ -1,7 +1,10 @@
 """What must hold for every file in dags/ before it is merged. No database is needed."""
 
 import itertools
+import os
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -34,6 +37,22 @@ BENCHMARKS = (
 
 def test_every_file_imports(dag_bag):
     assert dag_bag.import_errors == {}
+
+
+def test_reading_them_loads_nothing_that_only_analyses_and_charts_need():
+    """Airflow reads every file again and again, and each task reads its own."""
+    dear = {"altair", "kubernetes", "pyarrow", "scipy.optimize", "scipy.special", "scipy.stats"}
+    names = [f"dags.{path.stem}" for path in FILES if not path.stem.startswith("eks_")]
+    program = f"import sys, {', '.join(names)}\nprint({dear} & set(sys.modules))"
+    read = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}/plugins:{ROOT}/job_container"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert read.stdout.splitlines()[-1] == "set()"
 
 
 def test_one_dag_per_file_named_after_it(dag_bag):

@@ -10,6 +10,7 @@ import yaml
 
 from batchmark.analysis.judging.significance import ASSUMED, Resolution
 from batchmark.analysis.published import NOISE, published_table
+from batchmark.changes.attribution import HOURS_PER_MONTH
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import difference_text
@@ -75,22 +76,22 @@ def test_what_idling_costs_adds_up():
     for column in (2, 3):
         sums = [sum(end) for end in zip(*(dollars(row[column]) for row in parts), strict=True)]
         assert sums == pytest.approx(dollars(together[column]))
-    of_a_month = rows_of_a_month()["[idle](#what-it-costs-while-idle)"]
+    of_a_month = rows_of("A month, in all")["[idle](#what-it-costs-while-idle)"]
     assert of_a_month == [dollars(together[2]), dollars(together[3])]
     (least, _), (_, most) = of_a_month
     assert f"while-idle) ${least:.2f} to ${most:.2f}" in TEXT[ROOT / "README.md"]
 
 
-def rows_of_a_month():
-    """What each row of the month's table says of two targets and of six, by its first cell."""
-    table = TEXT[ROOT / "docs" / "runbook.md"].partition("## A month, in all")[2]
+def rows_of(title):
+    """What each row of the runbook's table says of two targets and of six, by its first cell."""
+    table = TEXT[ROOT / "docs" / "runbook.md"].partition(f"## {title}")[2]
     lines = table.partition("\n##")[0].splitlines()
     rows = [line.split("|") for line in lines if line.startswith("|") and "$" in line]
     return {row[1].strip(): [dollars(row[2]), dollars(row[3])] for row in rows}
 
 
 def test_what_a_month_costs_in_all():
-    rows = rows_of_a_month()
+    rows = rows_of("A month, in all")
     one, together = rows["idle and one"], rows["**idle and both**"]
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
@@ -101,6 +102,10 @@ def test_what_a_month_costs_in_all():
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
     assert "8 % for its volume and address; a month has 4.35 weeks" in words("runbook.md")
+    usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
+    assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")
+    image = rows_of("What it costs while idle")["job image in ECR"][0][0]
+    assert f"no image of ours (${image:.2f})" in words("runbook.md")
     two, six = (f"${least:.2f} to ${most:.2f}" for least, most in together)
     readme = " ".join(TEXT[ROOT / "README.md"].split())
     assert f"{two} with two targets, {six} with six" in readme

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark_job.result.confidence import CONFIDENCE
@@ -135,12 +135,12 @@ def log_spread(medians: Sequence[float]) -> float:
 
 def upper_bound(log_sd: float, degrees: int) -> float:
     """Return the one-sided upper CONFIDENCE bound on a standard deviation (chi-squared)."""
-    return log_sd * math.sqrt(degrees / float(stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
+    return log_sd * math.sqrt(degrees / float(scipy.stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
     """Return the scatter that jobs with this noise exceed in 1 of 100 cases (F distribution)."""
-    return known.log_sd * math.sqrt(float(stats.f.isf(0.01, jobs - 1, known.degrees)))
+    return known.log_sd * math.sqrt(float(scipy.stats.f.isf(0.01, jobs - 1, known.degrees)))
 
 
 def repeats_to_detect(change: float, floor: float) -> int:
@@ -150,7 +150,7 @@ def repeats_to_detect(change: float, floor: float) -> int:
     an estimate from one side's jobs.
     """
     log_sd = max(math.log1p(floor), LEAST_LOG_SD)
-    both = float(stats.norm.isf(LEVEL / 2) + stats.norm.ppf(T_TEST_POWER))
+    both = float(scipy.stats.norm.isf(LEVEL / 2) + scipy.stats.norm.ppf(T_TEST_POWER))
     jobs = max(MINIMUM_SAMPLES, math.floor(2 * (both * log_sd / math.log1p(change)) ** 2))
     while True:
         noise = JobNoise(log_sd, jobs - 1, "repeats")
@@ -182,7 +182,7 @@ def _critical(
     with np.errstate(divide="ignore"):
         welch = np.square(variance) / uncertainty
     degrees = np.minimum(welch, 2 * min(first_degrees, second_degrees))
-    return np.asarray(stats.t.isf(level / 2, degrees) * np.sqrt(variance))
+    return np.asarray(scipy.stats.t.isf(level / 2, degrees) * np.sqrt(variance))
 
 
 @lru_cache(maxsize=4096)
@@ -205,9 +205,9 @@ def _detectable(
     )
 
     def excess_power(difference: float) -> float:
-        return float(np.mean(stats.norm.cdf(difference - criticals))) - T_TEST_POWER
+        return float(np.mean(scipy.stats.norm.cdf(difference - criticals))) - T_TEST_POWER
 
-    return float(optimize.brentq(excess_power, 0.0, float(criticals.max()) + 10))
+    return float(scipy.optimize.brentq(excess_power, 0.0, float(criticals.max()) + 10))
 
 
 @lru_cache
@@ -216,4 +216,4 @@ def _scatters(degrees: float) -> NDArray[np.float64]:
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    return np.asarray(stats.chi2.ppf(quantiles, degrees) / degrees)
+    return np.asarray(scipy.stats.chi2.ppf(quantiles, degrees) / degrees)

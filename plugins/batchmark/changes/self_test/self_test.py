@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.random import Generator
-from scipy import stats
 
 from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import MAD_TO_SD
@@ -233,8 +233,8 @@ def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
     if not series_runs:
         return 0.0, None
     per_run, tail = 1000 / series_runs, (1 - CONFIDENCE) / 2
-    low = float(stats.chi2.ppf(tail, 2 * alarms)) / 2 * per_run if alarms else 0.0
-    return low, float(stats.chi2.ppf(1 - tail, 2 * alarms + 2)) / 2 * per_run
+    low = float(scipy.stats.chi2.ppf(tail, 2 * alarms)) / 2 * per_run if alarms else 0.0
+    return low, float(scipy.stats.chi2.ppf(1 - tail, 2 * alarms + 2)) / 2 * per_run
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

@@ -206,7 +206,7 @@ def decide(
     suites = suite_names(job.suite for job in store.plan().jobs)
     message_context = MessageContext(
         installation=config.name,
-        run=run_name(run_id, f"{now:%Y-%m-%d %H:%M}", suites),
+        run=run_name(run_id, f"{now:%Y-%m-%d}", suites),
         report_url=store.object_url(store.prefix + REPORT_HTML),
         log_urls=_log_urls(run),
         airflow_url=conf.get("api", "base_url", fallback=None),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from html import escape
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import RunPlan
 from batchmark.core.version import matches
 from batchmark.history.columns import IMPORTED
-from batchmark.history.series import VERSION, runs_of, series_histories
+from batchmark.history.series import VERSION, HistoryRun, began_at, runs_of, series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
@@ -56,7 +56,7 @@ MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
 RECENT_RUNS = 100
-NAMING = ["run_id", "target", "recorded_at", *VERSION]
+NAMING = ["run_id", *VERSION]
 MOST_MADE = 64  # tables of series and the like that are kept
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -70,14 +70,6 @@ class _Planned(BaseModel):
     """The part of a plan that names its DAG."""
 
     dag_id: str | None = None
-
-
-class MeasuredRun(NamedTuple):
-    run_id: str
-    at: datetime
-    suite: str
-    targets: tuple[str, ...]
-    versions: Mapping[str, Sequence[str]]  # as a run of the history has them
 
 
 class Library:
@@ -174,7 +166,7 @@ class Library:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)
             return {run_id: record for run_id, record in found if record}
 
-    def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
+    def measured(self, least_runs: int = RECENT_RUNS) -> list[HistoryRun]:
         """Return the history's latest runs, newest first, with at least `least_runs` per suite.
 
         Imported runs come last.
@@ -182,7 +174,7 @@ class Library:
         found = [
             run
             for suite in self.history.suites()
-            for run in self._made_of(suite, "runs", partial(_runs, suite), least_runs)
+            for run in self._made_of(suite, "runs", runs_of, least_runs)
         ]
         return sorted(found, key=lambda run: (run.suite != IMPORTED, run.at), reverse=True)
 
@@ -244,10 +236,11 @@ class Library:
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
                 of_target = rows.filter(pc.equal(rows["target"].cast(pa.string()), target))
+                known = of_target.select(NAMING).append_column("began_at", began_at(of_target))
                 runs = [
-                    (row["recorded_at"], row["run_id"])
-                    for row in of_target.select(NAMING).to_pylist()
-                    if row["recorded_at"] and wanted(row)
+                    (row["began_at"], row["run_id"])
+                    for row in known.to_pylist()
+                    if row["began_at"] and wanted(row)
                 ]
                 if runs:
                     found.append(max(runs))
@@ -272,7 +265,7 @@ class Library:
                     f"{text} is not a valid date: enter one such as 2026-11-20."
                 ) from None
             why = f"on or before {text}: choose a later day or another target"
-            run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
+            run_id = self.newest(target, lambda row: row["began_at"].date() <= day)
         elif COMMIT.fullmatch(text):  # unless a run is called so
             of_commit = self.newest(
                 target, lambda row: matches("commit", text, row["commit"] or "")
@@ -327,12 +320,6 @@ def _detector_settings() -> DetectorSettings:
         return load_detector_settings()
     except AlertError:  # which the next run says
         return DetectorSettings()
-
-
-def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
-    return [
-        MeasuredRun(run.run_id, run.at, suite, run.targets, run.versions) for run in runs_of(rows)
-    ]
 
 
 def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str], RunConditions]:

@@ -27,6 +27,7 @@ from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.suites import is_own_job, suite_name
 from batchmark.report.change_records import ChangesSection
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
+from batchmark_job.result.own_job import COLD, START
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
@@ -96,10 +97,12 @@ def _told(change: Change) -> ChangePoint:
 
 def _what(change: Change) -> str:
     series = change.points[0].series
-    rows = {row_name(point.series) for point in change.points}
+    starts = {row_name(point.series): point.series.values.get(START) for point in change.points}
+    rows, cold = len(starts), [*starts.values()].count(COLD)
     if change.environment:
-        return f"{len(rows)} rows together"
-    return series.row if len(rows) == 1 else f"{series.workload}, {len(rows)} rows"
+        return f"{rows} rows together"
+    of_them = f" ({cold} of cold starts)" if 0 < cold < rows else ""
+    return series.row if rows == 1 else f"{series.workload}, {rows} rows{of_them}"
 
 
 def _by_how_much(change: Change) -> str:
@@ -193,9 +196,11 @@ def cost(change: Change) -> list[str]:
         return [change.usd_reason or "unknown"]
     each = " of each target" if len(change.targets) > 1 else ""
     more = "more" if change.usd_per_month > 0 else "less"
+    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
+    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
     lines = [
         f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
-        f"instance{each} runs all of its {HOURS_PER_MONTH} hours"
+        f"instance{each} runs all of its {HOURS_PER_MONTH} hours{shares}"
     ]
     point = _told(change)
     price = change.usd_per_hour.get(point.series.target)

@@ -100,7 +100,8 @@ def _axis(
     values: Sequence[dict[str, Any]], name: str, title: str, labels: str, channel: Any
 ) -> Any:
     low = min(value[f"{name}_low"] for value in values) / ROOM
-    high = max(value[f"{name}_high"] for value in values) * ROOM
-    scale = alt.Scale(type="log", nice=False, domain=[low, high])
-    axis = alt.Axis(labelExpr=labels, values=charts.log_ticks(low, high))
+    high = max(value[f"{name}_high"] for value in values)
+    top, ticks = charts.log_axis(low, high)
+    scale = alt.Scale(type="log", nice=False, domain=[low, max(top, high * ROOM)])
+    axis = alt.Axis(labelExpr=labels, values=ticks)
     return channel(f"{name}:Q", scale=scale, title=title, axis=axis)

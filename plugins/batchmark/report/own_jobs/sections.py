@@ -119,7 +119,7 @@ def tables(study: OwnJobStudy) -> Iterator[Table]:
         for table in (_sides(study, own), _metrics(study, own), _deadlines(study, own)):
             if table:
                 names = [(study.axis or "") if name == AXIS else name for name in table.headings]
-                yield table._replace(headings=names)
+                yield table._replace(headings=names, wide=True)
 
 
 def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:

@@ -26,15 +26,15 @@ CHANGES = (
 
 
 def run_page(report: Report) -> blocks.Page:
-    screen, moment = first_screen(report), f"{report.created_at:%Y-%m-%d %H:%M %Z}"
-    name = run_name(report.run_id, moment, suite_names(report.suites))
+    screen = first_screen(report)
+    name = run_name(report.run_id, report.when, suite_names(report.suites))
     return blocks.Page(
         screen.stories[0].title,
         f"Batchmark report of {name}. Run id: {report.run_id}.",
         screen,
         notices=report.notices,
         sections=list(_sections(report, screen)),
-        moment=moment,
+        moment=report.when,
     )
 
 

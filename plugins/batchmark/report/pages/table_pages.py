@@ -99,13 +99,12 @@ def plan_page(
     `where` is appended to the cost; `forecast` says what the run's schedule will cost.
     """
     jobs = formatting.count(len(plan.jobs), "job")
-    most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
     would = f"The run would {'be refused' if refused else 'start'}."
     return Page(
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices in {worst.region} as of "
         f"{worst.prices_as_of}.",
-        f"{jobs} can cost {most} at most{where}. {would}",
+        f"{jobs} can cost {worst.most} at most{where}. {would}",
         [worst_case_table(worst), *([Text(forecast, "summary")] if forecast else [])],
         warnings=refused,
         notices=[] if where else worst.notes,

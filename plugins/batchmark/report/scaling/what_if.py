@@ -46,10 +46,9 @@ def beside(report: Report) -> blocks.Beside | None:
     if not any(one.prediction.points for study in studies for one in study.trainings):
         return None
     trainings = [(study, one) for study in studies for one in words.trainings(study)]
-    moment = f"{report.created_at:%Y-%m-%d %H:%M %Z}"
     page = blocks.Page(
         "What if there were more nodes?",
-        f"Run {report.run_id}, {moment}.",
+        f"Run {report.run_id}, {report.when}.",
         notices=[NOTICE],
         sections=[
             *(
@@ -62,7 +61,7 @@ def beside(report: Report) -> blocks.Beside | None:
             ),
             blocks.Section("assumptions", "What it assumes", [blocks.Remarks([], ASSUMPTIONS)]),
         ],
-        moment=moment,
+        moment=report.when,
     )
     return blocks.Beside(answer.WHAT_IF_SECTION, FILE, page)
 

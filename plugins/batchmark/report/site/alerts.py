@@ -49,16 +49,12 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
 def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
     yield from change_words.facts(alert.change)
     if alert.figures_run_id is not None:
-        told = [
-            f"run {alert.figures_run_id}, in which more rows had moved; "
+        fell = "" if alert.change.usd_per_month is None else ", so its cost can have fallen"
+        told = (
+            f"run {alert.figures_run_id}, in which more rows had moved{fell}; "
             "the alert's first message and report have the figures of their day"
-        ]
-        if alert.change.usd_per_month is not None:
-            told.append(
-                "its cost counts moved rows as equal shares of the time, so it can fall as rows "
-                "join"
-            )
-        yield "updated by", told
+        )
+        yield "updated by", [told]
     if alert.cures is not None:
         yield "recovered with", change_words.differences(alert.cures)
 

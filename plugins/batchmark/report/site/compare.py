@@ -15,6 +15,7 @@ from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting, row_values
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
+from batchmark.core.names import told_apart
 from batchmark.core.output import csv_text, markdown
 from batchmark.core.own_jobs import SHORT_SECONDS
 from batchmark.core.row_values import ToldMetric
@@ -113,6 +114,11 @@ class Comparison:
         ahead = " ".join(filter(None, (f"{self.first} is {', '.join(parts)}", self._since)))
         told = "; ".join([ahead, *undecided])
         return f"Of {formatting.count(len(self.rows), 'row')}, {told}."
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The sides' names in tables."""
+        return told_apart(self.first, self.second)
 
     @property
     def ratio(self) -> str:
@@ -299,8 +305,9 @@ class Comparison:
         lines += [
             markdown(self.answer),
             "",
-            f"| row | {markdown(self.first)} | {markdown(self.second)} "
-            f"| {self.ratio}{f' [{CONFIDENCE_TEXT}]' if self.has_intervals else ''} | verdict |",
+            f"| row | {' | '.join(map(markdown, self.names))} "
+            f"| {self.ratio}{f' [{CONFIDENCE_TEXT}]' if self.has_intervals else ''} "
+            f"| {markdown(self.names[0])} is |",
             "|---|---:|---:|---:|---|",
         ]
         for _, views in self.views():

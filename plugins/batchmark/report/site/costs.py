@@ -40,7 +40,7 @@ class Month:
     def unfinished(self) -> list[tuple[str, str]]:
         """The ids and names of unfinished runs."""
         return [
-            (run.run_id, run_name(run.run_id, f"{run.planned_at:%Y-%m-%d %H:%M}", "planned"))
+            (run.run_id, run_name(run.run_id, formatting.moment(run.planned_at), "planned"))
             for run in self.spending.runs.values()
             if not run.finished
         ]

@@ -38,7 +38,7 @@ WITHOUT_REPORT = {
 @dataclass(frozen=True)
 class RunLine:
     run_id: str
-    at: datetime
+    at: datetime  # when its first job began; before that, as in Airflow
     dag_id: str  # empty if unknown
     suite: str
     state: str | None  # Airflow's; None if it does not know the run
@@ -63,7 +63,7 @@ class RunLine:
     def when(self) -> str:
         if self.run_id == published_table().run_id:
             return f"read on {self.at:%Y-%m-%d}"
-        return f"{self.at:%Y-%m-%d %H:%M}"
+        return formatting.moment(self.at)
 
     @property
     def page(self) -> str:
@@ -109,11 +109,7 @@ class RunLine:
     def sentence(self) -> str:
         if self.plan and self.is_dry:
             worst = self.plan.worst_case
-            most = (
-                "an unknown sum"
-                if worst is None or worst.usd is None
-                else formatting.usd(worst.usd)
-            )
+            most = worst.most if worst else "an unknown sum"
             return f"{formatting.count(len(self.plan.jobs), 'job')}, {most} in AWS at most."
         return self.summary.sentence if self.summary else without_report(self.state)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -224,11 +226,13 @@ def trends(
     standings: Mapping[SeriesKey, Standing],
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
+    began: Mapping[str, datetime] = MappingProxyType({}),
 ) -> list[Trend]:
     """Build a trend for every series with a usable figure, sorted by workload, row and target.
 
     `standings` contains the verdict on each series' newest run. `newest` is the suite's newest
-    run; unless it is None, series that it did not measure are marked.
+    run; unless it is None, series that it did not measure are marked. `began` contains when each
+    run began; any other is dated by when it was recorded.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -244,7 +248,9 @@ def trends(
         runs = [
             Run(
                 history.run_ids[place],
-                f"{moment(history.recorded_at[place]):%Y-%m-%d %H:%M}",
+                formatting.moment(
+                    began.get(history.run_ids[place]) or moment(history.recorded_at[place])
+                ),
                 change_words.read(float(history.values[place]), history.metric, history.key),
                 change_words.value(float(history.values[place]), history.metric, history.key),
                 str(measured.version) if measured else "",

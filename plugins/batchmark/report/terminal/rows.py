@@ -133,8 +133,8 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
     return table
 
 
-def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
-    """Print a comparison; `names` are the two sides' column headings."""
+def render_comparison(comparison: Comparison, console: Console) -> None:
+    names = comparison.names
     print_text(console, comparison.answer)
     for one, rows in comparison.views():
         if one.refused:
@@ -145,7 +145,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
         interval = [f"[{CONFIDENCE_TEXT}]"] if comparison.has_intervals else []
         speedup, verdict = plain(comparison.ratio, *interval), plain(f"{names[0]} is")
         for heading in (*map(plain, names), speedup, verdict):
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(heading, justify="right")
         for view in rows:
             figures = (view.first, view.second, formatting.factor(view.row.speedup))
             table.add_row(

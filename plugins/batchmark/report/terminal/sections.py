@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from batchmark.core import formatting
+from batchmark.core.formatting import Figure
 from batchmark.report import blocks, words
 from batchmark.report.answer import answer_lines
 from batchmark.report.machines import JobLine
@@ -134,9 +135,10 @@ def _table(shown: blocks.Table) -> Table:
         caption_justify="left",
     )
     for place in kept:
+        of_figures = any(isinstance(row[place], Figure) for row in shown.rows)
         table.add_column(
             plain(shown.headings[place]),
-            justify="right" if place and not shown.wide else "left",
+            justify="right" if place and (of_figures or not shown.wide) else "left",
         )
     for row in shown.rows:
         table.add_row(*(plain(str(row[place])) for place in kept))

@@ -3,7 +3,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.core.names import full_name, row_order, run_name, slug, target_order, url_safe
+from batchmark.core.names import (
+    full_name,
+    row_order,
+    run_name,
+    slug,
+    target_order,
+    told_apart,
+    url_safe,
+)
 from batchmark.core.own_jobs import scheduled_run_id
 
 ALIKE = ["r+1", "r:1", "r 1", "+r+1", "r+1+", "r++1", "r-1"]
@@ -45,6 +53,20 @@ def test_rows_are_in_the_order_of_their_sizes_not_of_their_texts():
     rows = [f"convert mb {size}, start warm" for size in sizes]
     assert sorted(sorted(rows), key=row_order) == rows
     assert len(sorted(["9" * 9999, "", "1e999"], key=row_order)) == 3, "of any text"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ("c5.2xlarge in repo/new", "c5.2xlarge in old", ("repo/new", "old")),
+        ("a in suite blog, 2026", "b in suite blog, 2026", ("a", "b")),
+        ("a in blog, 2026, scheduled", "a in blog, 2025, scheduled", ("2026", "2025")),
+        ("a, a, b", "a, b", ("a, b", "b")),
+        ("new", "new", ("new", "new")),
+    ],
+)
+def test_two_names_are_told_apart_by_the_parts_that_differ(first, second, told):
+    assert told_apart(first, second) == told
 
 
 def test_a_tasks_names_fit_into_a_job_name():

@@ -156,7 +156,7 @@ def compared(text):
 
 def on_a_terminal(text):
     console = Console(file=io.StringIO(), width=10_000)
-    render_comparison(compared(text), console, ("new", "baseline"))
+    render_comparison(compared(text), console)
     return console.file.getvalue()
 
 

@@ -68,7 +68,7 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "suite blog: 3 runs, newest first"
-    assert lines[1] == "  2026-11-22 12:00, scheduled, 4 measurements"
+    assert lines[1] == "  2026-11-22 11:59 UTC, scheduled, 4 measurements"
     assert lines[2:8:2] == [f"    {each.run_id}" for each in made[::-1]]
     rows = [line for line in lines if "xlarge" in line]
     assert len(rows) == 4

@@ -66,6 +66,7 @@ def test_the_decades_stand_among_a_charts_labels():
         "5 ms",
         "10 ms",
         "20 ms",
+        "50 ms",  # at or above the highest figure
     ]
 
 

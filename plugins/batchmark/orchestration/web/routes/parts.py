@@ -9,8 +9,9 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from batchmark.history.columns import IMPORTED
+from batchmark.history.series import HistoryRun
 from batchmark.orchestration.web.access import Reader
-from batchmark.orchestration.web.library import Library, MeasuredRun
+from batchmark.orchestration.web.library import Library
 from batchmark.report.site.page import Visit
 
 # No script runs, nothing is loaded from elsewhere, and no other site may frame a page.
@@ -44,7 +45,7 @@ Books = Annotated[Library, Depends(library)]
 Here = Annotated[Visit, Depends(visit)]
 
 
-def own_runs(books: Library) -> list[MeasuredRun]:
+def own_runs(books: Library) -> list[HistoryRun]:
     return [run for run in books.measured() if run.suite != IMPORTED]
 
 

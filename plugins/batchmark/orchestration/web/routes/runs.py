@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
+from batchmark.core import formatting
 from batchmark.core.kinds import COSTING, KINDS, title
 from batchmark.core.names import run_name
 from batchmark.core.version import NAMES, matches
@@ -125,9 +126,12 @@ def runs(
     suite = wanted.fields["suite"]
     newest = {run.suite: run.run_id for run in reversed(measured.values()) if run.suite != IMPORTED}
     speedups: list[trends.Trend] = []
+    began = {run_id: run.at for run_id, run in measured.items()}
     for name in [suite] if suite else books.history.suites():
         pairs, standings = books.median_speedups(name)
-        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest.get(name))
+        speedups += trends.trends(
+            pairs, [], {}, standings=standings, newest=newest.get(name), began=began
+        )
     of_suites = [
         (run.suite, target)
         for run in measured.values()
@@ -189,7 +193,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
     pages = [
         (
             f"{here.root}/dag-runs/{dag_id}/{quote(one.run_id)}",
-            f"{run_name(one.run_id, f'{one.at:%Y-%m-%d %H:%M} UTC')}, {one.state} ({one.run_id})",
+            f"{run_name(one.run_id, formatting.moment(one.at))}, {one.state} ({one.run_id})",
         )
         for one in found
     ]

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from batchmark.analysis.side_by_side import side_by_side
 from batchmark.changes.metric import Metric
+from batchmark.core import formatting
 from batchmark.core.errors import CollectError
 from batchmark.core.names import run_name, target_order
 from batchmark.core.output import csv_text
@@ -41,6 +42,7 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
         newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
+        began={run.run_id: run.at for run in books.measured(most_runs)},
     )
 
 
@@ -100,7 +102,7 @@ def trends_csv(
         for trend in _shown_trends(books, suite, metric, runs)
         for one in trend.runs
     )
-    heading = ("row", "target", "run", "recorded_at", metric, "version")
+    heading = ("row", "target", "run", "began_at", metric, "version")
     return download(csv_text((heading, *rows)), f"trends-{suite}-{metric}.csv")
 
 
@@ -179,7 +181,7 @@ def compare(here: Here, books: Books, visitor: Reader, sides: Sides) -> str:
         choice=choice,
         targets=targets,
         runs=[
-            (one.run_id, run_name(one.run_id, f"{one.at:%Y-%m-%d %H:%M}", suite_name(one.suite)))
+            (one.run_id, run_name(one.run_id, formatting.moment(one.at), suite_name(one.suite)))
             for one in measured[:100]
         ],
         found=found,

@@ -256,7 +256,9 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     assert cloud.writes == ["PutObject"] * 2
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
-    assert "2 jobs can cost $8.08 at most. The run would be refused." in page
+    assert (
+        "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. The run would be refused." in page
+    )
     forecast = (
         f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
         "show the actual cost."
@@ -275,7 +277,10 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     monkeypatch.setattr(budget, "page_url", lambda *_: "a page")
     tasks.plan_jobs(context(dry_run=True))
     page = cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode()
-    assert "can cost $8.08 at most in AWS; on this machine it costs nothing." in page
+    assert (
+        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs nothing."
+        in page
+    )
 
 
 def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):

@@ -40,10 +40,11 @@ from tests.builders.runs import PRICES
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
-WHOLE, RATE, LOSS = (
+WHOLE, COLD, RATE, LOSS = (
     build_key(GPU, **OWN, parameters=text)
     for text in (
         '{"size":64}',
+        '{"size":64,"start":"cold"}',
         '{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
         '{"better":"lower","metric":"loss","size":64,"unit":""}',
     )
@@ -131,7 +132,8 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
             "the median of 3 runs since, against that of 20 runs before",
-            "$139.53 more a month for the same work, if an instance runs all of its 730 hours",
+            "$139.53 more a month for the same work, if an instance runs all of its 730 hours, the "
+            "times of 10 rows in equal shares",
             "matmul size 10000, float32: $27.94 → $35.77 per million calls",
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
             "nothing recorded changed",
@@ -241,6 +243,11 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
         (
             [build_point(RATE, 0.25), build_point(WHOLE, 0.15)],
             "Slower on g5.xlarge: thumbnails, 2 rows, +15 %",
+        ),
+        (
+            [build_point(WHOLE, 0.15), build_point(COLD, 0.05)],
+            "Slower on g5.xlarge: thumbnails, 2 rows (1 of cold starts), +10 % (+5.0 % to +15 % by "
+            "row)",
         ),
     ],
 )

@@ -74,6 +74,7 @@ def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
     found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
     (table,) = tables(found)
     assert table.title == "Time"
+    assert table.wide
     assert table.headings[:2] == ["Target", "Time"]
     assert "A job" not in table.headings
     assert "On-Demand" not in table.caption

@@ -74,7 +74,7 @@ def test_taken_along_a_metric_has_no_seconds(found):
 
 def test_the_terminal_says_the_same(found):
     console = Console(file=io.StringIO(), width=120)
-    render_comparison(found, console, ("new", "old"))
+    render_comparison(found, console)
     text = console.file.getvalue()
     assert "images/s" in text
     assert "worse" in text
@@ -130,7 +130,7 @@ def test_with_metrics_the_ratio_is_no_speedup_and_both_kinds_are_counted_apart(f
 def test_without_an_interval_none_is_spoken_of():
     few = comparison(repeats=3)
     console = Console(file=io.StringIO(), width=120)
-    render_comparison(few, console, ("new", "old"))
+    render_comparison(few, console)
     assert not few.has_intervals
     assert "95 %" not in few.as_markdown() + console.file.getvalue()
 

@@ -16,10 +16,15 @@ NOW = datetime(2026, 12, 6, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("run_id", "dag_id", "suite", "name"),
     [
-        ("scheduled__2026", "gpu_cpu_benchmark", "blog", "suite blog, 2026-12-06 00:00, scheduled"),
-        ("manual__2026", "own_job_benchmark", "job-a", "job a, 2026-12-06 00:00, triggered"),
-        ("mine", "job_comparison", "", "Job comparison, 2026-12-06 00:00"),
-        ("mine", "", "", "run, 2026-12-06 00:00"),
+        (
+            "scheduled__2026",
+            "gpu_cpu_benchmark",
+            "blog",
+            "suite blog, 2026-12-06 00:00 UTC, scheduled",
+        ),
+        ("manual__2026", "own_job_benchmark", "job-a", "job a, 2026-12-06 00:00 UTC, triggered"),
+        ("mine", "job_comparison", "", "Job comparison, 2026-12-06 00:00 UTC"),
+        ("mine", "", "", "run, 2026-12-06 00:00 UTC"),
     ],
 )
 def test_a_run_is_named_by_what_when_and_why(run_id, dag_id, suite, name):
@@ -29,7 +34,7 @@ def test_a_run_is_named_by_what_when_and_why(run_id, dag_id, suite, name):
 def test_a_run_without_a_result_is_named_by_what_it_planned():
     plan = RunPlan(jobs=(build_job("c5.2xlarge", [], suite="job-convert").planned,))
     assert RunLine("mine", NOW, "own_job_benchmark", "", "failed").with_plan(plan).name == (
-        "job convert, 2026-12-06 00:00"
+        "job convert, 2026-12-06 00:00 UTC"
     )
 
 

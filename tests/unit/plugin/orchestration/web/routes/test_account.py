@@ -81,7 +81,10 @@ def test_an_alert_leads_to_its_comparison_and_the_list_of_runs_to_it(pages, shel
     target = point.series.target
     query = f"a={point.first_run_id}&a_target={target}&b={point.last_run_id}&b_target={target}"
     alerts = unescape(pages.text("/alerts"))
-    assert f'"/compare?{query}">{target}, first run since against last run before</a>' in alerts
+    assert (
+        f'"/compare?{query}">{target}, first run since against last run before</a>: two runs'
+        in alerts
+    )
     assert '<a href="/alerts">1 alert open</a>.' in pages.text("/runs")
 
 
@@ -111,7 +114,7 @@ def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
     text = pages.text("/alerts")
     assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in text
     assert joined.change.usd_per_month is not None
-    assert "so it can fall as rows join" in text
+    assert "so its cost can have fallen" in text
 
 
 @pytest.mark.parametrize(

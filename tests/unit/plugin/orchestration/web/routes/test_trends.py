@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from batchmark.core import formatting
 from batchmark.core.names import slug
 from batchmark.orchestration import settings
 from batchmark.report.model import Report
@@ -23,7 +24,7 @@ from tests.stand_ins.visitors import sides
 
 
 def test_a_trend_of_one_run_is_a_figure_without_a_range_and_no_empty_chart(pages, shelf):
-    run_id = shelf.measured()
+    run_id = shelf.measured(page=True)
     text = pages.text("/trends")
     assert 'class="history"' not in text
     assert re.search(rf'/runs/{quote(run_id)}"><span class="small">[^<]+; 1 run since', text)
@@ -32,10 +33,14 @@ def test_a_trend_of_one_run_is_a_figure_without_a_range_and_no_empty_chart(pages
     series = pages.text(re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&"))
     assert "<figure" not in series
     assert "Its only run." in series
-    assert f">{NOON:%Y-%m-%d %H:%M}" in series, "named in words"
+    when = formatting.moment(two_targets().began_at)
+    compared = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'c5.2xlarge'))}")
+    for page in (series, compared, pages.text("/runs"), pages.text(f"/runs/{run_id}")):
+        assert when in page, "a run is named by when it began"
+        assert f" {NOON:%H:%M}" not in page
     assert f'<span class="small">{run_id}</span>' in series
     rows = list(csv.reader(io.StringIO(pages.text("/trends.csv?suite=blog"))))
-    assert rows[0] == ["row", "target", "run", "recorded_at", "time", "version"]
+    assert rows[0] == ["row", "target", "run", "began_at", "time", "version"]
     assert [row[2] for row in rows[1:]] == [run_id] * 4
 
 
@@ -140,6 +145,10 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert float(rows[0]["ratio"]) == pytest.approx(4.0, rel=0.05)
     markdown = pages.text(f"/compare.md?{query}")
     assert "| matmul size 1000, float32 |" in markdown
+    assert re.search(
+        r"\| row \| (2026-11-20 \d\d:\d\d UTC) .*\| speedup \[95 %\] \| \1 is \|", markdown
+    )
+    assert "ratio" not in markdown
     assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
     page = pages.text(f"/compare?{query}")
