@@ -72,14 +72,10 @@ def test_equal_faster_and_slightly_slower_pass(tmp_path, old, seconds, arguments
 
 
 def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare):
-    new = repeats(tmp_path / "new", 0.012, count=1)
-    code, out = compare(old / "0.json", new / "0.json", "--gate")
+    sides = old / "0.json", repeats(tmp_path / "new", 0.012, count=1) / "0.json"
+    code, out = compare(*sides, "--gate")
     assert code == 0
-    assert "not known yet in 1" in out
-    assert (
-        "Not known yet in 1 row: with 1 repeat per side, identical jobs may differ by up to 2.7×. "
-        "Measure 6 or more repeats per side." in out
-    )
+    assert "Not known yet in 1 row: with 1 repeat per side, identical jobs may differ by up" in out
     assert out.endswith(
         "Gate passed, but it decided nothing (measure 6 or more repeats per side): 1 row "
         "compared, 0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing from the baseline; "
@@ -87,7 +83,7 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
         "Allowing for what identical jobs may differ by, the undecided row is slower by at most "
         "3.2×."
     )
-    code, out = compare(old / "0.json", new / "0.json", "--gate", "--require-decided")
+    code, out = compare(*sides, "--gate", "--require-decided")
     assert code == FAILED
     assert "Undecided: matmul size 1000, float32 Gate failed, as it decided nothing (meas" in out
 
@@ -95,9 +91,7 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
 @pytest.mark.parametrize(
     ("seconds", "loud"), [(0.75, True), (0.012, False), (0.0001, False)], ids=str
 )
-def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
-    tmp_path, old, seconds, loud, compare
-):
+def test_too_few_samples_stand_out_if_far_slower(tmp_path, old, seconds, loud, compare):
     new, summary = tmp_path / "new_.json", tmp_path / "summary.md"
     stored(new, build_row([seconds] * 2))
     code, out = compare(old / "0.json", new, "--gate", f"--markdown={summary}")
@@ -111,34 +105,26 @@ def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
 
 
 @pytest.mark.parametrize(
-    ("sides", "names"),
+    ("sides", "baseline", "new"),
     [
-        (("old/0.json", "new/0.json"), ("old/0.json", "new/0.json")),
-        (("old", "new"), ("old", "new")),
-        (("old/0.json", "old/1.json"), ("0.json", "1.json")),
+        (("old/0.json", "new/0.json"), "old/0.json", "new/0.json"),
+        (("old", "new"), "old", "new"),
+        (("old/0.json", "old/1.json"), "0.json", "1.json"),
+        (("old", os.fsdecode(b"new\xff")), "old", "new?"),  # whose name is no text
     ],
 )
 def test_the_sides_are_named_by_what_tells_them_apart(
-    tmp_path, old, sides, names, compare, monkeypatch
+    tmp_path, old, sides, baseline, new, compare, monkeypatch
 ):
     repeats(tmp_path / "new", 0.012)
+    (tmp_path / os.fsdecode(b"new\xff")).symlink_to("new")
     monkeypatch.chdir(tmp_path)
     summary = tmp_path / "summary.md"
     code, out = compare(*sides, f"--markdown={summary}")
-    baseline, new = names
     assert code == 0
     assert "Gate" not in out
     assert f"1 row, {new} is faster" in out
-    assert f"the time of {baseline} / the time of {new}." in (summary.read_text().replace("\\", ""))
-
-
-def test_a_folder_whose_name_is_no_text_is_compared(tmp_path, old, compare):
-    new = repeats(tmp_path / "new", 0.012).rename(tmp_path / os.fsdecode(b"new\xff"))
-    summary = tmp_path / "summary.md"
-    code, out = compare(old, new, "--gate", f"--markdown={summary}")
-    assert code == FAILED
-    assert "new? is faster in 0, slower in 1" in out
-    assert "new? is faster in 0, slower in 1" in summary.read_text()
+    assert f"the time of {baseline} / the time of {new}." in summary.read_text().replace("\\", "")
 
 
 def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, compare):
@@ -149,18 +135,16 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
     summary = tmp_path / "summary.md"
     code, out = compare(before, on_cpu, "--gate", f"--markdown={summary}")
     assert code == FAILED
-    told = "g5.xlarge (ran on the CPU) in new is faster in 0, slower in 1"
-    assert told in out
-    assert told in summary.read_text()
+    for text in (out, summary.read_text()):
+        assert "g5.xlarge (ran on the CPU) in new is faster in 0, slower in 1" in text
     on_gpu = repeats(tmp_path / "gpu", 0.001, target="g6.xlarge", environment=LAPTOP_ENVIRONMENT)
     assert compare(on_gpu, on_cpu, "--gate")[0] == FAILED
     cpu = repeats(tmp_path / "cpu", 0.010, target="c5.2xlarge", **ON_CPU)
-    for one, other in ((on_cpu, cpu), (cpu, on_cpu)):
-        _, out = compare(one, other)
+    for sides in ((on_cpu, cpu), (cpu, on_cpu)):
+        _, out = compare(*sides)
         model = LAPTOP_ENVIRONMENT.cpu_model
         assert f"Not comparable in 1 row: both targets ran on the same CPU, {model}." in out
-        assert "Compare one target with itself, or with figures from another machine." in out
-        code, gated = compare(one, other, "--gate")
+        code, gated = compare(*sides, "--gate")
         assert code == BAD_INPUT
         assert "Gate failed, as nothing was compared: 0 rows compared, " in gated
         assert ", 0 undecided, 1 not comparable, " in gated
@@ -185,13 +169,10 @@ def test_what_can_not_be_compared_fails_the_gate(tmp_path, old, compare):
     assert "Missing: matmul size 1000, float32: not among its rows" in out
     assert "Gate failed, as nothing was compared: 0 rows compared" in out
     assert compare(old, other, "--gate", "--allow-missing")[0] == BAD_INPUT
-
-
-def test_a_folder_that_mixes_versions_says_so(tmp_path, old, compare):
-    new = repeats(tmp_path / "new", 0.010, count=1)
+    mixed = repeats(tmp_path / "mixed", 0.010, count=1)
     newer = Implementation(name="torch", version="9")
-    stored(new / "newer.json", build_row([0.01] * 20, implementation=newer), repeat=2)
-    code, out = compare(old, new, "--gate")
+    stored(mixed / "newer.json", build_row([0.01] * 20, implementation=newer), repeat=2)
+    code, out = compare(old, mixed, "--gate")
     assert code == FAILED
     assert "Nothing was compared: no row could be compared." in out
     assert "torch 9); keep the results of each version apart" in out
@@ -199,14 +180,12 @@ def test_a_folder_that_mixes_versions_says_so(tmp_path, old, compare):
 
 def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
     new = repeats(tmp_path / "new", 0.012, count=2)
-    (new / "copy.json").write_text((old / "1.json").read_text())
+    copy = new / "copy.json"
+    copy.write_text((old / "1.json").read_text())
     for sides, says in (
         ((old / "0.json", old / "0.json"), "both sides are the same document; compare"),
         ((old, old), "both sides are the same documents; compare"),
-        (
-            (old, new),
-            f"{old}/1.json and {new}/copy.json contain documents from the same job, old/1, ",
-        ),
+        ((old, new), f"{old}/1.json and {copy} contain documents from the same job, old/1, "),
     ):
         assert main(["compare", *map(str, sides)]) == BAD_INPUT
         assert says in capsys.readouterr().err
@@ -235,10 +214,7 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "contains no .json file"),
-        (
-            above,
-            f"{above} contains subfolders with documents from jobs that were run by hand, which",
-        ),
+        (above, f"{above} contains subfolders with documents from jobs that were run by hand"),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
         (tmp_path / "report.json", "report.json is a report; specify the result documents in raw/"),
         (mixed, "contains documents from several targets (local, other)"),
@@ -273,15 +249,6 @@ def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):
         assert code == expected
         assert ("Undecided: matmul size 7, float32 Gate failed: 2 rows" in out) == bool(options)
         assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 undecided" in out
-
-
-def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, compare):
-    old = stored(tmp_path / "old.json", build_row([0.01] * 20))
-    new = stored(tmp_path / "new.json", build_row([0.023] * 20))
-    summary = tmp_path / "summary.md"
-    _, out = compare(old, new, f"--markdown={summary}")
-    for said in (out, summary.read_text()):
-        assert said.count("In 1 of 1 row, the 95 % interval excludes 1×, which is not") == 1
 
 
 def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, compare):
@@ -352,7 +319,6 @@ def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_pat
     for start_up, code, said in (
         (10.0, 0, "Gate passed: 4 rows compared, "),
         (20.0, FAILED, "Gate failed: 4 rows compared, 4 slower by 5 %"),
-        (5.0, 0, "Gate passed: 4 rows compared, "),
     ):
         documents = clone / "documents"
         shutil.rmtree(documents, ignore_errors=True)
@@ -368,7 +334,7 @@ def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_pat
             check=False,
         )
         assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True), done.stdout
-    assert (clone / "given").read_text() == "# main\n# branch\n" * 3
+    assert (clone / "given").read_text() == "# main\n# branch\n" * 2
 
 
 STAND_INS = {
@@ -385,8 +351,7 @@ def test_the_steps_of_the_recipe_measure_in_turns_and_pass_the_gate(tmp_path):
     programs = tmp_path / "batchmark" / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name, script in STAND_INS.items():
-        (programs / name).write_text(f"#!/bin/sh\n{script}")
-        (programs / name).chmod(0o755)
+        program(programs / name, script)
     (programs / "batchmark").symlink_to(BESIDE_PYTHON / "batchmark")
     documents = tmp_path / "documents"
     documents.mkdir()
@@ -394,12 +359,12 @@ def test_the_steps_of_the_recipe_measure_in_turns_and_pass_the_gate(tmp_path):
         folder = repeats(documents / f"{side}-results", 0.010)
         for number in range(REPEATS, 0, -1):
             (folder / f"{number - 1}.json").rename(folder / f"{number}.json")
-    env = {"GITHUB_STEP_SUMMARY": "summary.md"}
     steps = (
         "batchmark/.venv/bin/uv pip install ",
         "for n in 1 2 3 4 5 6; do",
         "batchmark/.venv/bin/batchmark compare old-results new-results",
     )
+    env = {"GITHUB_STEP_SUMMARY": "summary.md"}
     *_, said = [typed(the_command(step), tmp_path, env) for step in steps]
     assert "Gate passed: 1 row compared" in said
     assert (tmp_path / "summary.md").read_text().startswith("**Gate passed")

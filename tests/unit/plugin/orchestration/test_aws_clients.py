@@ -24,16 +24,13 @@ def clients(monkeypatch):
         client.close()
 
 
-def test_a_client_is_made_once_and_is_patient(clients):
+def test_a_client_is_made_once_and_is_patient_but_for_submissions(clients):
     batch = clients("batch")
     assert clients("batch") is batch
     assert batch.meta.region_name == "eu-west-1"
     retries = batch.meta.config.retries
     assert (retries["mode"], retries["total_max_attempts"]) == ("adaptive", PATIENT_ATTEMPTS)
     assert batch.meta.config.max_pool_connections == 3
-
-
-def test_a_client_for_submissions_sends_each_call_once(clients):
     once = clients("batch", attempts=1)
     assert once is not clients("batch")
     assert once.meta.config.retries["total_max_attempts"] == 1

@@ -14,6 +14,13 @@ def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
     assert param.description == "Targets; by default, all targets created by Terraform."
     assert param.resolve() == []
+    of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
+        "targets"
+    ]
+    named = "except those whose jobs share an instance."
+    assert of_suites.description.endswith(named)
+    everything = "by default, all targets created by Terraform."
+    assert forms.sharing_params()["targets"].description.endswith(everything)
 
 
 @pytest.mark.parametrize("named", [None, ""])
@@ -27,17 +34,7 @@ def test_else_they_are_typed(monkeypatch, named):
     assert param.resolve(["g5.xlarge"]) == ["g5.xlarge"]
 
 
-def test_the_form_says_which_targets_run_only_if_they_are_named():
-    of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
-        "targets"
-    ]
-    named = "except those whose jobs share an instance."
-    assert of_suites.description.endswith(named)
-    everything = "by default, all targets created by Terraform."
-    assert forms.sharing_params()["targets"].description.endswith(everything)
-
-
-def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
+def test_own_jobs_and_their_sizes_are_chosen_from_those_that_the_environment_names(monkeypatch):
     monkeypatch.setenv("BATCHMARK_OWN_JOBS", "thumbnails,transcode")
     job = forms.own_job_params()["job"]
     assert job.schema["examples"] == ["thumbnails", "transcode"]
@@ -48,8 +45,6 @@ def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert "examples" not in job.schema
     assert job.resolve() is None
 
-
-def test_sizes_are_chosen_from_those_of_the_jobs_that_terraform_published(monkeypatch):
     def job(*sizes):
         return {"command": ["a"], "axis": {"parameter": "mb", "sizes": sizes} if sizes else None}
 

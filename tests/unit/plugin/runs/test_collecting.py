@@ -22,7 +22,6 @@ from tests.stand_ins.collected_jobs import (
     collected,
     described,
     document,
-    event,
 )
 from tests.stand_ins.failing_calls import failing
 
@@ -39,13 +38,17 @@ def ids(run):
     return [job.job_id for job in run.jobs]
 
 
-def test_a_job_without_a_document_loses_itself_only_and_keeps_its_own_reason():
+def test_a_job_without_a_document_or_known_description_loses_itself_only_with_its_own_reason():
     account = Account(described("FAILED", code=3, earlier=[RAN]))
     (lost,) = account.collected().lost
     assert account.streams == ["own/default/1"]
     assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
     assert "exit code 3" in lost.reason
     assert f"{PLAN.result_prefix}{JOB_ID}.2.json can't be read (NoSuchKey)" in lost.reason
+    odd = described()
+    del odd["attempts"]
+    (lost,) = collected(odd, documents=[document()]).lost
+    assert lost.reason == "unexpected KeyError: 'attempts'"
 
 
 def test_of_a_job_that_never_started_no_document_is_looked_for():
@@ -60,13 +63,6 @@ def test_of_a_job_that_never_started_no_document_is_looked_for():
     ]
 
 
-def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
-    odd = described()
-    del odd["attempts"]
-    (lost,) = collected(odd, documents=[document()]).lost
-    assert lost.reason == "unexpected KeyError: 'attempts'"
-
-
 @pytest.mark.parametrize(
     "times",
     [
@@ -77,9 +73,7 @@ def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
     ],
 )
 def test_a_job_whose_times_can_not_be_by_batch_has_its_own_clocks(times):
-    odd = described()
-    del odd["startedAt"], odd["stoppedAt"]
-    odd |= times
+    odd = {name: value for name, value in DONE.items() if name not in RAN} | times
     left = document(started_at="2026-11-21T01:00:00Z", finished_at="2026-11-21T01:00:40Z")
     (job,) = collected(odd, documents=[left]).jobs
     assert (job.batch_seconds, job.charged_seconds) == (40.0, 40.0)
@@ -103,12 +97,6 @@ def test_what_batch_says_of_the_container_of_a_job_that_succeeded_stands_in_the_
         "0: OutOfMemoryError: killed"
     )
     assert collected(DONE, documents=[document()]).jobs[0].doubt is None
-
-
-def test_state_times_are_those_of_batchs_events():
-    events = [event("RUNNABLE", "2026-11-20T00:58:21Z"), event("STARTING", "2026-11-20T00:59:30Z")]
-    (job,) = collected(DONE, documents=[document()], events=events).jobs
-    assert (f"{job.runnable_at:%X}", f"{job.starting_at:%X}") == ("00:58:21", "00:59:30")
 
 
 def test_time_and_documents_of_all_attempts_before_the_last_are_kept():
@@ -136,15 +124,11 @@ def test_a_job_that_its_task_never_told_of_is_found_by_name():
     account = Account(DONE, older, foreign, documents=[document()])
     assert ids(account.collected(job_id=None)) == [JOB_ID]
     assert account.terminated == []
-
-
-def test_without_any_job_of_its_name_none_was_submitted():
-    foreign = described("RUNNING", jobName="by hand", jobId="foreign")
     (lost,) = Account(foreign).collected(job_id=None).lost
     assert lost.reason == "no job was submitted; see the log of the Airflow task for this job"
 
 
-def test_the_job_of_a_cleared_task_counts_for_the_cost_only():
+def test_the_job_of_a_cleared_task_counts_for_the_cost_only_and_a_replaced_one_as_its_successors():
     cleared = described("FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=CREATED - 100_000)
     newer = described(jobName=full_name(LABEL, "run", 1))
     run = collected(newer, cleared, documents=[document()])
@@ -152,29 +136,22 @@ def test_the_job_of_a_cleared_task_counts_for_the_cost_only():
     assert run.lost == ()
     (other,) = run.superseded
     assert (other.job_id, other.seconds, other.reason) == (OTHER_ID, 90.5, SUPERSEDED)
-
-
-def test_what_a_replaced_spot_job_took_and_measured_is_that_of_its_lost_successor_too():
     run = collected(described("FAILED", attempts=[RAN]), SPOT, documents=[LEFT])
     (lost,) = run.lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, 181.0)
-    (attempt,) = lost.interrupted
-    assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
+    assert [attempt.job_id for attempt in lost.interrupted] == [OTHER_ID]
     assert run.superseded == ()
 
 
-def test_the_on_demand_job_counts_where_its_task_told_of_the_spot_job_only():
-    (job,) = Account(ON_DEMAND, SPOT, documents=[document()]).collected(job_id=OTHER_ID).jobs
-    assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
-
-
-def test_what_interrupted_attempts_measured_is_kept_and_listed():
+@pytest.mark.parametrize("told_of", [JOB_ID, OTHER_ID])
+def test_what_interrupted_attempts_measured_is_kept_and_listed(told_of):
     """A Spot job of two attempts, of which the first wrote a document, then On-Demand."""
     attempts = [
         {"startedAt": STARTED - 190_000, "stoppedAt": STARTED - 160_000},
         {"startedAt": STARTED - 150_000, "stoppedAt": STARTED - 145_000},
     ]
-    (job,) = collected(ON_DEMAND, SPOT | {"attempts": attempts}, documents=[document(), LEFT]).jobs
+    account = Account(ON_DEMAND, SPOT | {"attempts": attempts}, documents=[document(), LEFT])
+    (job,) = account.collected(job_id=told_of).jobs
     assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
     assert job.earlier_seconds == 35.0
     (attempt,) = job.interrupted
@@ -202,7 +179,7 @@ def test_what_was_collected_once_is_not_taken_with_another_content_however_often
     assert account.collected() == first
 
 
-def test_a_job_that_still_runs_is_ended_and_lost():
+def test_a_job_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
     double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
     account = Account(described("RUNNING"), double)
     (lost,) = account.collected().lost
@@ -210,6 +187,14 @@ def test_a_job_that_still_runs_is_ended_and_lost():
         f"Batch job {JOB_ID} was still RUNNING, although no task was waiting"
     )
     assert account.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
+    double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
+    account = refusing("AccessDeniedException", DONE, double, documents=[document()])
+    assert ids(account.collected()) == [JOB_ID]
+    assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
+    (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
+    assert "was waiting for it any more; it can't be terminated (An error" in lost.reason
+    with pytest.raises(ClientError, match="TooManyRequests"):
+        refusing("TooManyRequestsException", described("RUNNING")).collected()
 
 
 @pytest.mark.parametrize(
@@ -233,26 +218,6 @@ def refusing(code, *jobs, **left):
     account = Account(*jobs, **left)
     account.batch.terminate_job = failing(client_error(code))
     return account
-
-
-def test_a_job_that_may_not_be_ended_costs_no_other_its_result(caplog):
-    double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
-    account = refusing("AccessDeniedException", DONE, double, documents=[document()])
-    assert ids(account.collected()) == [JOB_ID]
-    assert f"Job {OTHER_ID} can't be terminated: An error occurred (AccessDenied" in caplog.text
-
-
-def test_a_lost_job_that_may_not_be_ended_says_so():
-    (lost,) = refusing("AccessDeniedException", described("RUNNING")).collected().lost
-    assert (
-        "although no task was waiting for it any more; it can't be terminated (An error"
-        in lost.reason
-    )
-
-
-def test_a_batch_that_does_not_answer_is_asked_again_to_end_a_job():
-    with pytest.raises(ClientError, match="TooManyRequests"):
-        refusing("TooManyRequestsException", described("RUNNING")).collected()
 
 
 @pytest.mark.parametrize("of", [JOB_ID, OTHER_ID])

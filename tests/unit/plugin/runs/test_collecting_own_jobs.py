@@ -5,7 +5,6 @@ import pytest
 from batchmark.aws.job_description import batch_time
 from batchmark.core.names import full_name
 from batchmark.runs.own_jobs import storing
-from batchmark.runs.own_jobs.storing import store_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
@@ -13,13 +12,12 @@ from tests.builders.watched_jobs import (
     STOPPED,
     WHOLE,
     described,
-    expected,
     facts,
     host,
     plan,
     planned,
 )
-from tests.stand_ins.batch import TAGS, FakeClients
+from tests.stand_ins.batch import TAGS
 from tests.stand_ins.collected_jobs import Account
 
 NAME = full_name("batchmark-g5-xlarge-job-thumbnails-1", RUN_ID, 0)
@@ -45,41 +43,26 @@ def documents_written(account):
     return [key for key in written if key.startswith("raw/")]
 
 
-def test_a_document_that_its_task_wrote_is_read():
-    account = ended()
-    clients = FakeClients(logs=account.logs)
-    written = store_document(account.store, clients, described(), expected())
-    account.s3.calls.clear()
-    (job,) = account.collected().jobs
-    assert job.document == written
-    assert documents_written(account) == []
-
-
-def test_a_document_that_its_task_could_not_write_is_written_now():
+def test_a_document_that_its_task_could_not_write_is_written_now_and_then_read():
     account = ended()
     (job,) = account.collected().jobs
     assert documents_written(account) == [job.document_uri.removeprefix(f"s3://{BUCKET}/")]
     assert job.document.own_job.command_seconds == 80.25
     assert job.failure is None
+    account.s3.calls.clear()
+    (again,) = account.collected().jobs
+    assert (again.document, documents_written(account)) == (job.document, [])
 
 
-def test_a_job_that_failed_is_collected_with_the_reason():
-    (job,) = ended(described("FAILED", code=3)).collected().jobs
+def test_a_job_that_failed_is_collected_with_the_reason_and_its_last_lines():
+    account = ended(described("FAILED", code=3))
+    events = [{"message": line} for line in ("reading", "", "boom", "BATCHMARK_JOB over")]
+    account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
+    (job,) = account.collected().jobs
     assert "exit code 3" in job.failure
     assert not job.document.own_job.check.passed
     assert job.ending.how == "exit code 3 (the command's own error)"
-
-
-def test_a_job_that_failed_keeps_its_last_lines_without_those_of_its_shell():
-    account = ended(described("FAILED", code=3))
-    printed = ["reading", "", "boom", "BATCHMARK_JOB over"]
-    events = [{"message": line} for line in printed]
-    account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
-    (job,) = account.collected().jobs
     assert job.ending.last_lines == ("reading", "boom")
-
-
-def test_a_job_whose_check_failed_ended_by_its_owners_word():
     failing = planned().model_copy(update={"own_job": plan(check="false")})
     account = ended(described("FAILED", code=7), lines=facts(*BEGIN, "end 0 5001", "check 7"))
     account.plan = failing
@@ -87,21 +70,14 @@ def test_a_job_whose_check_failed_ended_by_its_owners_word():
     assert job.ending.how == "its check ended with exit code 7"
 
 
-def test_a_job_that_was_not_to_be_run_is_lost_with_that_reason_and_costs_nothing():
-    account = ended()
-    account.batch.jobs = {}
-    (lost,) = account.collected(None, not_run={0: "not run, as ..."}).lost
-    assert (lost.reason, lost.not_run, lost.seconds, lost.ending) == (
-        "not run, as ...",
-        True,
-        0,
-        None,
-    )
-
-
-def test_a_job_that_ran_all_the_same_counts():
-    (job,) = ended().collected(not_run={0: "not run, as ..."}).jobs
+def test_a_job_that_was_not_to_be_run_is_lost_with_that_reason_unless_it_ran_all_the_same():
+    account, not_run = ended(), {0: "not run, as ..."}
+    (job,) = account.collected(not_run=not_run).jobs
     assert job.ending is None
+    account.batch.jobs = {}
+    (lost,) = account.collected(None, not_run=not_run).lost
+    assert (lost.reason, lost.not_run, lost.ending) == (not_run[0], True, None)
+    assert lost.seconds == 0
 
 
 @pytest.mark.parametrize(
@@ -114,16 +90,7 @@ def test_in_aws_the_instance_that_batch_chose_takes_the_place_of_the_planned_one
     assert job.planned.target == "g5.xlarge"
 
 
-def test_a_job_that_never_started_is_lost():
-    never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
-    del never["startedAt"], never["stoppedAt"]
-    account = ended(never)
-    (lost,) = account.collected().lost
-    assert "cancelled" in lost.reason
-    assert documents_written(account) == []
-
-
-def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
+def test_a_job_without_log_or_start_is_collected_by_what_is_known():
     account = ended(described(container={"logStreamName": None}))
     (job,) = account.collected().jobs
     assert job.document.own_job.wrapped is False
@@ -131,9 +98,6 @@ def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
     assert (job.log_group, job.log_stream) == (BUCKET, key)
     assert job.log_url.endswith(f"&prefix={key}")
     assert "no CloudWatch log stream for this job" in account.store.read_if_there(key).decode()
-
-
-def test_a_job_without_a_start_is_collected_with_the_time_of_its_command():
     attempt = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
     odd = described(attempts=[attempt])
     del odd["startedAt"]

@@ -50,7 +50,7 @@ LATE = {"stoppedAt": STOPPED + 4 * SECOND}
 DIED = {"status": "FAILED", "statusReason": "Essential container in task exited"}
 
 
-def test_of_an_array_job_the_first_childs_document_log_and_times_count():
+def test_an_array_job_counts_by_its_first_child_and_is_charged_once_for_the_time_of_all():
     events = [
         event("RUNNABLE", "2026-11-20T00:58:40Z"),  # the parent's
         event("RUNNABLE", "2026-11-20T00:58:41Z", job_id=CHILD),
@@ -65,15 +65,11 @@ def test_of_an_array_job_the_first_childs_document_log_and_times_count():
     assert job.started_at.timestamp() * SECOND == STARTED
     assert (f"{job.runnable_at:%X}", job.starting_at) == ("00:58:41", None)
     assert job.failure is None
-
-
-def test_an_array_job_is_charged_once_from_its_first_childs_start_to_its_lasts_end():
-    (job,) = collected(*array_of(FIRST, EARLY, LATE), documents=[OF_FIRST_CHILD]).jobs
     assert (job.stopped_at - job.started_at).total_seconds() == LASTED
     assert job_cost(job, PRICES).seconds == LASTED + 7
 
 
-def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
+def test_an_array_job_is_charged_for_all_attempts_and_for_what_it_replaced():
     """Of each child one of 40 s; then one that began 3 s early, within which two others ran."""
     lost = {"startedAt": STARTED - 90 * SECOND, "stoppedAt": STARTED - 50 * SECOND}
     short = {"stoppedAt": STOPPED - 30 * SECOND}
@@ -83,9 +79,16 @@ def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
         child["attempts"].insert(0, lost)
     (job,) = collected(parent, *children, documents=[OF_FIRST_CHILD | {"job_attempt": 2}]).jobs
     assert (job.job_attempt, job.charged_seconds) == (2, 40 + LASTED + 3)
+    spot = [
+        job | {"jobId": job["jobId"].replace(JOB_ID, OTHER_ID), "createdAt": 1}
+        for job in array_of({}, DIED | {"statusReason": RECLAIMED})
+    ]
+    (job,) = collected(*array_of({}, {}), *spot, documents=[OF_FIRST_CHILD]).jobs
+    assert job.replaced_job_id == OTHER_ID
+    assert job.charged_seconds == 2 * LASTED
 
 
-def test_a_failed_child_is_named_though_the_first_left_its_document():
+def test_a_failed_child_is_named_and_of_a_lost_array_the_time_of_its_instance_kept_once():
     container = {"logStreamName": "g5.xlarge/default/2", "exitCode": 139}
     jobs = array_of({}, {}, DIED | {"container": container})
     account = Account(*jobs, documents=[OF_FIRST_CHILD])
@@ -93,9 +96,6 @@ def test_a_failed_child_is_named_though_the_first_left_its_document():
     assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
     assert "1 of 3 children failed:\n2: exit code 139 (segmentation fault); status" in job.failure
     assert "log stream g5.xlarge/default/2 in" in job.failure
-
-
-def test_of_a_lost_array_job_the_time_of_its_instance_is_kept_once():
     (lost,) = collected(*array_of(DIED, DIED, DIED)).lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, LASTED)
     assert "3 of 3 children failed:\n0: no exit code" in lost.reason
@@ -107,16 +107,6 @@ def test_an_array_left_running_is_ended_by_its_parent_alone():
     (lost,) = account.collected().lost
     assert account.terminated == [(JOB_ID, LEFT_OVER)]
     assert "was still RUNNABLE" in lost.reason
-
-
-def test_a_spot_array_that_an_on_demand_one_replaced_is_charged_too():
-    spot = [
-        job | {"jobId": job["jobId"].replace(JOB_ID, OTHER_ID), "createdAt": 1}
-        for job in array_of({}, DIED | {"statusReason": RECLAIMED})
-    ]
-    (job,) = collected(*array_of({}, {}), *spot, documents=[OF_FIRST_CHILD]).jobs
-    assert job.replaced_job_id == OTHER_ID
-    assert job.charged_seconds == 2 * LASTED
 
 
 ON_2_NODES = PLAN.model_copy(update={"scaling": planned(node_counts=[2])[0].scaling})
@@ -135,19 +125,15 @@ def of_nodes(status="SUCCEEDED", **fields):
     return [job, described(status, jobName=name) | own | fields]
 
 
-def test_of_a_multi_node_job_the_main_nodes_document_log_and_times_count():
-    events = [event("RUNNABLE", "2026-11-20T00:58:40Z")]  # the job's
-    left = {"documents": [OF_MAIN_NODE], "events": events}
+def test_a_multi_node_job_counts_by_its_main_node_and_is_charged_for_all_its_nodes():
+    states = {"RUNNABLE": "2026-11-20T00:58:40Z", "STARTING": "2026-11-20T00:59:30Z"}
+    left = {"documents": [OF_MAIN_NODE], "events": [event(*told) for told in states.items()]}
     (job,) = collected(*of_nodes(), **left, plan=ON_2_NODES).jobs
     assert (job.job_id, job.job_attempt) == (MAIN_NODE, 1)
     assert job.document_uri.endswith(f"/{JOB_ID}_0.1.json")
     assert job.log_stream == "nodes/default/0"
-    assert (f"{job.runnable_at:%X}", job.starting_at) == ("00:58:40", None)
+    assert (f"{job.runnable_at:%X}", f"{job.starting_at:%X}") == ("00:58:40", "00:59:30")
     assert job.failure is None
-
-
-def test_a_multi_node_job_is_charged_for_all_its_nodes():
-    (job,) = collected(*of_nodes(), documents=[OF_MAIN_NODE], plan=ON_2_NODES).jobs
     assert (job.stopped_at - job.started_at).total_seconds() == LASTED
     cost = job_cost(job, PRICES)
     assert (cost.nodes, cost.seconds) == (2, 2 * LASTED)
@@ -162,9 +148,6 @@ def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_ma
     assert (lost.job_id, lost.seconds) == (JOB_ID, 2 * LASTED)
     assert "Its main node: exit code 3" in lost.reason
     assert "log stream nodes/default/0 in" in lost.reason
-
-
-def test_one_that_never_started_has_no_main_node_yet():
     job, _ = of_nodes("FAILED", attempts=[])
     job |= {"attempts": [], "statusReason": "it waited too long"}
     del job["startedAt"]

@@ -69,17 +69,9 @@ def test_a_runs_folders_are_read_where_all_are_of_one_run_and_one_target(tmp_pat
     ("sides", "folder", "says"),
     [
         ([("a", CPU), ("a", GPU)], "a", "several targets (c5.2xlarge, g5.xlarge); choose one"),
-        (
-            [("a", CPU), ("b", CPU)],
-            "",
-            "several runs (a, b); choose one of their folders, such as ",
-        ),
+        ([("a", CPU), ("b", CPU)], "", "several runs (a, b); choose one of their folders, such as"),
         ([("a", CPU), ("b", GPU)], "", "several runs (a, b) and several targets (c5.2xlarge, g5."),
-        (
-            [("manual", CPU)],
-            "",
-            "contains subfolders with documents from jobs that were run by hand, whi",
-        ),
+        ([("manual", CPU)], "", "contains subfolders with documents from jobs that were run by"),
     ],
 )
 def test_folders_of_several_runs_or_targets_or_of_none_are_refused(tmp_path, sides, folder, says):
@@ -88,5 +80,4 @@ def test_folders_of_several_runs_or_targets_or_of_none_are_refused(tmp_path, sid
     with pytest.raises(CollectError) as refused:
         read_documents(raw / folder)
     assert says in str(refused.value)
-    if "such as" in str(refused.value):
-        assert str(refused.value).endswith(f"{raw}/a/c5.2xlarge")
+    assert ("such as" not in says) or str(refused.value).endswith(f"{raw}/a/c5.2xlarge")

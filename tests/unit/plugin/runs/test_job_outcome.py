@@ -6,7 +6,6 @@ from botocore.exceptions import ClientError
 from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing
-from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -48,28 +47,25 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr(storing, "READ_AGAIN_AFTER_SECONDS", (0.0,))
 
 
-def test_a_job_that_passed_succeeds_with_its_document():
+def test_a_job_that_passed_succeeds_with_its_document_and_one_that_failed_leaves_one():
     judged = Judged(described())
     assert judged.failure is None
     assert judged.document.own_job.purchase_option == "spot"
     assert judged.timing["marks"]["process_started_at"].startswith("2026-11-21T01:00:00")
-
-
-def test_a_job_that_failed_leaves_a_document_too():
     judged = Judged(described("FAILED", code=3), [*facts(*BEGIN, "end 3 5001")])
     assert "is FAILED: exit code 3 (the command's own error)\n" in judged.failure
     assert judged.failure.endswith("boom")
     assert judged.document.measurements[0].status is MeasurementStatus.FAILED
     assert judged.own_error == "exit code 3 (the command's own error)"
+    killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
+    assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
 
 
 @pytest.mark.parametrize(
     ("job", "own_job"),
     [
-        (described("FAILED", code=None, statusReason="Host EC2 (instance i-1) terminated."), None),
         (described("FAILED", code=137), None),  # perhaps by its host
         (described("FAILED", code=143), None),
-        (described("FAILED", code=1, statusReason=TIMED_OUT), None),
         (described("FAILED", code=1, isTerminated=True), None),
         (described("FAILED", code=7), plan(check="false")),  # of its result, at this size
     ],
@@ -79,11 +75,6 @@ def test_what_the_command_did_not_end_by_itself_is_not_its_own_error(job, own_jo
     judged = Judged(job, lines, own_job)
     assert judged.failure
     assert judged.own_error is None
-
-
-def test_want_of_memory_that_batch_tells_of_is_its_own_error():
-    killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
-    assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
 
 
 def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
@@ -99,45 +90,29 @@ def test_a_check_that_failed_is_named(status, code):
     assert not judged.document.own_job.check.passed
 
 
-def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
+def test_a_command_did_not_do_well_without_its_shell_unless_its_log_lost_its_first_lines():
+    judged = Judged(described(), ["step", metric(), *facts(*END)])
+    assert judged.failure is None
+    assert len(judged.document.measurements) == 2
+    assert judged.document.own_job.wrapped
     judged = Judged(described(), [metric()])
     assert "is SUCCEEDED, but its log contains no line from the shell" in judged.failure
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
-def test_a_log_that_lost_its_first_lines_blames_nobody_and_is_said_to_be_incomplete():
-    judged = Judged(described(), ["step", metric(), *facts(*END)])
-    assert judged.failure is None
-    assert len(judged.document.measurements) == 2
-    assert judged.document.own_job.wrapped
-    assert judged.document.own_job.doubts == (
-        "its log is incomplete: its beginning is missing, so metrics may be missing",
-    )
-
-
-def test_a_job_that_never_started_has_no_document():
+def test_a_job_without_a_document_fails_with_the_reason_unless_s3_is_down(monkeypatch):
     never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
     del never["startedAt"], never["stoppedAt"]
     judged = Judged(never)
     assert judged.document is None
     assert "cancelled" in judged.failure
-
-
-def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
     assert "left no valid result document: Batch reports no attempt" in Judged(odd).failure
-
-
-def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
-    monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
-    failure = Judged(described()).failure
-    assert (
-        "is SUCCEEDED, but it left no valid result document: its document could not be" in failure
-    )
-    assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
-
-
-def test_a_bucket_that_does_not_answer_is_for_the_next_try():
     with pytest.raises(ClientError, match="SlowDown"):
         Judged(described(), problem=client_error("SlowDown", 503))
+    monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
+    assert "is SUCCEEDED, but it left no valid result document: its document could not be" in (
+        Judged(described()).failure
+    )
+    assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure

@@ -1,5 +1,6 @@
 """The operator on a worker: which job it finds, submits and terminates."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from itertools import product
 from types import SimpleNamespace
@@ -62,12 +63,17 @@ def test_a_retry_takes_over_a_live_job(status):
     assert arguments["job_id"] == task.xcoms["job_id"] == found
 
 
-def test_a_retry_of_a_job_that_succeeded_succeeds():
+def test_a_retry_of_a_job_that_succeeded_succeeds_and_in_aws_links_its_stream():
     task = Task(try_number=2)
-    found = task.batch.add(name(), "SUCCEEDED")
+    task.batch.meta = SimpleNamespace(
+        endpoint_url="https://batch.eu-west-1.amazonaws.com", region_name="eu-west-1"
+    )
+    found = task.batch.add(name(), "SUCCEEDED", container={"logStreamName": "stream"})
     assert task.operator.execute(task.context) == found
     assert task.batch.submissions == []
     assert task.xcoms["timing"]["status"] == "SUCCEEDED"
+    stream = "#logsV2:log-groups/log-group/$252Faws$252Fbatch$252Fjob/log-events/stream"
+    assert stream in task.operator.job_log_url
 
 
 def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monkeypatch):
@@ -80,7 +86,7 @@ def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monk
     assert task.xcoms["own_error"] == "exit code 3"
 
 
-def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
+def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
     """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
@@ -88,10 +94,14 @@ def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
     assert "exit code 3 (the command's own error); status reason: boom" in failure
     assert task.xcoms["failure"] == failure
     assert task.batch.submissions == []
+    task = Task()
+    task.batch.failures = [client_error("ClientException")]
+    assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
 
 
-def retry_of_a_job_with_a_document(monkeypatch, refusals):
-    """A retry whose job has succeeded, and whose S3 refuses so many times; the pauses it made."""
+@pytest.mark.parametrize(("refusals", "waits"), [(4, True), (6, False)])
+def test_a_retry_waits_for_an_s3_that_refuses_for_a_while(monkeypatch, refusals, waits):
+    """One that refuses for longer is left to the next try."""
     left = build_job("g5.xlarge", [build_row([0.1] * 8)], job_id="job-1")
     expected = ExpectedDocument.of(left.document.run_id, left.planned)
     task = Task(try_number=2, document=expected.model_dump())
@@ -102,41 +112,32 @@ def retry_of_a_job_with_a_document(monkeypatch, refusals):
     task.operator.clients.clients["s3"] = s3
     slept = []
     monkeypatch.setattr("time.sleep", slept.append)
-    return task, slept
-
-
-def test_a_retry_waits_for_an_s3_that_refuses_for_a_while(monkeypatch):
-    task, slept = retry_of_a_job_with_a_document(monkeypatch, refusals=4)
-    assert task.operator.execute(task.context) == "job-1"
+    with nullcontext() if waits else pytest.raises(ClientError, match="ExpiredToken"):
+        assert task.operator.execute(task.context) == "job-1"
     assert sum(slept) > 25
-
-
-def test_an_s3_that_refuses_for_longer_is_left_to_the_next_try(monkeypatch):
-    task, _ = retry_of_a_job_with_a_document(monkeypatch, refusals=6)
-    with pytest.raises(ClientError, match="ExpiredToken"):
-        task.operator.execute(task.context)
     assert "failure" not in task.xcoms
 
 
-def test_a_retry_follows_the_newest_of_its_jobs():
-    task = Task(try_number=2)
-    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
-    on_demand = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
-    arguments, _ = task.deferral()
-    assert arguments["job_id"] == on_demand
-    assert arguments["earlier_job_ids"] == [spot]
-    assert task.xcoms["job_ids"] == [spot, on_demand]
-
-
-def test_a_retry_leaves_a_reclaimed_spot_job_to_the_trigger():
+def test_a_retry_follows_the_newest_of_its_jobs_and_leaves_a_reclaimed_one_to_the_trigger():
     task = Task(try_number=2)
     spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
     arguments, _ = task.deferral()
     assert arguments["job_id"] == spot
     assert task.batch.submissions == []
+    on_demand = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == on_demand
+    assert arguments["earlier_job_ids"] == [spot]
+    assert task.xcoms["job_ids"] == [spot, on_demand]
+    # There may be two after a submission that ListJobs did not show in time.
+    task = Task(try_number=2)
+    double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == newest
+    assert [job_id for job_id, _ in task.batch.terminated] == [double]
 
 
-def test_a_cleared_task_terminates_its_jobs_and_submits_a_new_one():
+def test_a_cleared_task_terminates_its_jobs_but_none_of_a_newer_generation():
     task = Task(try_number=3, cleared_after=2)
     old = task.batch.add(name(0), "RUNNING", ON_DEMAND_QUEUE)
     task.batch.add(name(0), "SUCCEEDED")
@@ -144,9 +145,6 @@ def test_a_cleared_task_terminates_its_jobs_and_submits_a_new_one():
     assert task.batch.terminated == [(old, "Another job of its Airflow task took its place")]
     assert [request["jobName"] for request in task.batch.submissions] == [name(2)]
     assert arguments["job_id"] == task.xcoms["job_id"] == "job-3"
-
-
-def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
     task = Task(try_number=2)
     task.batch.add(name(0), "RUNNING")
     newer = task.batch.add(name(2), "RUNNING")
@@ -167,16 +165,7 @@ def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields
     assert [request["jobName"] for request in task.batch.submissions] == [name(1)]
 
 
-def test_the_older_of_two_live_jobs_is_terminated():
-    """There may be two after a submission that ListJobs did not show in time."""
-    task = Task(try_number=2)
-    double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
-    arguments, _ = task.deferral()
-    assert arguments["job_id"] == newest
-    assert [job_id for job_id, _ in task.batch.terminated] == [double]
-
-
-def test_a_job_whose_worker_was_killed_is_submitted_again():
+def test_a_killed_worker_terminates_its_job_which_is_submitted_again():
     killed = Task()
     killed.deferral()
     killed.operator.on_kill()
@@ -187,73 +176,54 @@ def test_a_job_whose_worker_was_killed_is_submitted_again():
     arguments, _ = task.deferral()
     assert arguments["job_id"] == "job-2"
     assert task.xcoms["job_ids"] == ["job-2"]
-
-
-def test_a_job_that_batch_refuses_fails_the_task_at_once():
-    task = Task()
-    task.batch.failures = [client_error("ClientException")]
-    assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
-
-
-def test_a_worker_killed_during_a_submission_terminates_the_job():
     task = Task()
     submit = task.batch.submit_job
-
-    def submit_job(**request):
-        task.operator.on_kill()  # from a signal handler, between two steps of the operator
-        return submit(**request)
-
-    task.batch.submit_job = submit_job
+    # From a signal handler, between two steps of the operator.
+    task.batch.submit_job = lambda **request: (task.operator.on_kill(), submit(**request))[1]
     with pytest.raises(
-        AirflowException, match="killed on its worker while it was submitting job job-1"
+        AirflowException, match="killed on its worker while it was submitting job j"
     ):
         task.operator.execute(task.context)
     assert task.batch.terminated == [("job-1", KILLED)]
 
 
-def test_an_execution_timeout_is_the_triggers_deadline_and_the_deferral_ends_later(monkeypatch):
+def test_a_deferral_ends_after_the_execution_timeout_or_the_longest_time_of_both_jobs(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1000.0)
     task = Task(execution_timeout=timedelta(seconds=60), longest_seconds=7200)
     arguments, deferred = task.deferral()
     assert arguments["deadline"] == 1060.0
     assert deferred.timeout == timedelta(seconds=60 + ENDING_SECONDS)
-
-
-def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_deferral():
     _, deferred = Task(longest_seconds=3600).deferral()
     assert deferred.timeout == timedelta(seconds=2 * 3600 + ENDING_SECONDS)
     _, deferred = Task().deferral()
     assert deferred.timeout is None
 
 
-def test_a_deferral_that_timed_out_ends_the_job():
+def test_a_deferral_that_timed_out_ends_a_job_or_reports_the_newest_that_has_ended():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "RUNNING")
     with pytest.raises(AirflowFailException, match="Check that a triggerer is running"):
         task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
     (ended,) = task.batch.terminated
     assert ended == (job_id, "The task's deferral timed out before any triggerer ended the task")
-
-
-def test_a_deferral_that_timed_out_reports_a_job_that_has_ended():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "SUCCEEDED")
     resumed = task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
     assert resumed == job_id
     assert task.batch.terminated == []
+    task = Task()
+    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    newest = task.batch.add(name(), "SUCCEEDED", ON_DEMAND_QUEUE)
+    assert task.operator.execute_complete(task.context, event="success") == newest
 
 
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
-def test_a_broken_trigger_leaves_its_job_to_the_next_try_if_any(try_number, ended):
+def test_a_broken_trigger_or_worker_leaves_its_job_to_the_next_try_if_any(try_number, ended):
     task = Task(try_number=try_number)
     task.batch.add(name(), "RUNNING")
     with pytest.raises(TaskDeferralError):
         task.operator.resume_execution("__fail__", {"error": "Trigger failure"}, task.context)
     assert [job_id for job_id, _ in task.batch.terminated] == ended
-
-
-@pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
-def test_so_does_a_worker_that_fails_after_the_submission(try_number, ended):
     task = Task(try_number=try_number)
     no_answer = EndpointConnectionError(endpoint_url="http://api-server.example")
     task.context["ti"].xcom_push = failing(no_answer)
@@ -271,23 +241,4 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
     assert (
         "Some jobs may keep running until collect_results terminates them"
         in capsys.readouterr().out
-    )
-
-
-def test_dag_test_resumes_the_task_with_its_newest_job():
-    task = Task()
-    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
-    newest = task.batch.add(name(), "SUCCEEDED", ON_DEMAND_QUEUE)
-    assert task.operator.execute_complete(task.context, event="success") == newest
-
-
-def test_in_aws_the_link_of_a_job_that_has_ended_leads_to_its_stream():
-    task = Task(try_number=2)
-    task.batch.meta = SimpleNamespace(
-        endpoint_url="https://batch.eu-west-1.amazonaws.com", region_name="eu-west-1"
-    )
-    task.batch.add(name(), "SUCCEEDED", container={"logStreamName": "stream"})
-    task.operator.execute(task.context)
-    assert "#logsV2:log-groups/log-group/$252Faws$252Fbatch$252Fjob/log-events/stream" in (
-        task.operator.job_log_url
     )

@@ -15,12 +15,29 @@ OPTIONS = {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}
 ARRAY = {"array_properties": {"size": 5}, "container_overrides": OPTIONS}
 
 
-def took_token_from(node_overrides):
-    """The nodes' secret, which is the last variable of all of them, and is taken out."""
-    (nodes,) = node_overrides["nodePropertyOverrides"]
-    variable = nodes["containerOverrides"]["environment"].pop()
-    assert variable["name"] == "BATCHMARK_NODES_TOKEN"
-    return variable["value"]
+def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
+    """Each with a secret of its own, as the last variable, that Airflow does not keep."""
+    tokens = set()
+    for options in (OPTIONS, {}):
+        changes = {"targetNodes": "0:"} | ({"containerOverrides": options} if options else {})
+        overrides = {"numNodes": 2, "nodePropertyOverrides": [changes]}
+        document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
+        task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
+        arguments, _ = task.deferral()
+        (request,) = task.batch.submissions
+        (nodes,) = request["nodeOverrides"]["nodePropertyOverrides"]
+        *others, variable = nodes["containerOverrides"]["environment"]
+        assert others == options.get("environment", [])
+        assert (nodes["targetNodes"], variable["name"]) == ("0:", "BATCHMARK_NODES_TOKEN")
+        assert request["nodeOverrides"]["numNodes"] == 2
+        assert not {"containerOverrides", "arrayProperties"} & request.keys()
+        assert arguments["on_demand"] is None
+        result = JobResultLink().get_link(task.operator, ti_key=None)
+        assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
+        assert len(variable["value"]) >= 32
+        assert variable["value"] not in f"{arguments}{task.xcoms}{overrides}"
+        tokens.add(variable["value"])
+    assert len(tokens) == 2
 
 
 def test_an_array_job_is_submitted_with_its_size_and_its_options():
@@ -32,23 +49,6 @@ def test_an_array_job_is_submitted_with_its_size_and_its_options():
     assert arguments["on_demand"]["arrayProperties"] == {"size": 5}
     result = JobResultLink().get_link(task.operator, ti_key=None)
     assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
-
-
-def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
-    overrides = {
-        "numNodes": 2,
-        "nodePropertyOverrides": [{"targetNodes": "0:", "containerOverrides": OPTIONS}],
-    }
-    document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
-    task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
-    arguments, _ = task.deferral()
-    (request,) = task.batch.submissions
-    took_token_from(request["nodeOverrides"])
-    assert request["nodeOverrides"] == overrides
-    assert not {"containerOverrides", "arrayProperties"} & request.keys()
-    assert arguments["on_demand"] is None
-    result = JobResultLink().get_link(task.operator, ti_key=None)
-    assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
 
 
 @pytest.mark.parametrize("in_document", [False, True])
@@ -64,23 +64,7 @@ def test_an_own_job_is_submitted_with_its_variables(in_document):
     assert ("hunter2" in str(arguments["document"])) == in_document
 
 
-def test_each_multi_node_job_has_a_secret_of_its_own_that_airflow_does_not_keep():
-    tokens = set()
-    for _ in range(2):
-        overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
-        task = Task(node_overrides=overrides, on_demand_queue=None)
-        arguments, _ = task.deferral()
-        (request,) = task.batch.submissions
-        token = took_token_from(request["nodeOverrides"])
-        assert len(token) >= 32
-        assert token not in f"{arguments}{task.xcoms}{overrides}"
-        tokens.add(token)
-    assert len(tokens) == 2
-
-
-def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
-    monkeypatch,
-):
+def test_a_job_that_shares_an_instance_is_left_to_the_trigger_for_a_turn_more(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1000.0)
     limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
     task = Task(**ARRAY, **limits, **SHARED)
@@ -96,15 +80,12 @@ def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_t
     assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
 
 
-def test_a_cleared_task_that_waits_for_no_other_is_left_to_the_trigger_too():
-    """Jobs of its run or of another may be there."""
+def test_a_cleared_task_or_a_live_array_is_left_to_the_trigger():
+    """Jobs of its run or of another may be there and come first."""
     task = Task(**SHARED | {"after": None}, cleared_after=1)
     arguments, _ = task.deferral()
     assert task.batch.submissions == []
     assert (arguments["job_id"], arguments["after"]) == (None, None)
-
-
-def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_another_comes_first():
     task = Task(**ARRAY, **SHARED, try_number=2)
     task.batch.add_array(name(), ["RUNNING"] * 5)
     arguments, _ = task.deferral()
@@ -112,15 +93,12 @@ def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_anothe
     assert task.batch.submissions == []
 
 
-def test_a_retry_follows_the_live_job_that_need_not_be_alone():
+def test_a_retry_follows_a_live_job_that_need_not_be_alone_or_that_took_anothers_place():
     task = Task(**SHARED, alone=False, try_number=2)
     found = task.batch.add(name(), "RUNNING")
     arguments, _ = task.deferral()
     assert (arguments["job_id"], arguments["alone"]) == (found, False)
     assert task.batch.submissions == []
-
-
-def test_a_retry_follows_the_on_demand_job_that_took_the_place_of_one_that_shares_an_instance():
     task = Task(**SHARED, try_number=2)
     spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
     found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)

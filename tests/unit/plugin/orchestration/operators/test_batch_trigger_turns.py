@@ -1,24 +1,24 @@
-"""A job that shares an instance: when the trigger submits it, and when it takes it back."""
+"""A job that comes after others or shares an instance: when its trigger asks and submits."""
 
 import asyncio
 import itertools
-from threading import Barrier
+from threading import Barrier, Thread
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_jobs import STEPPED_BACK
 from batchmark.orchestration.operators import batch_trigger, turns
-from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
+from batchmark.orchestration.operators.turns import EVERY_SECONDS, SOON_SECONDS
 from batchmark.runs.job_outcome import JobOutcome
 from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import (
     CREATED,
     NAME,
-    ON_DEMAND,
     OUTAGE,
     REQUESTED,
     SUCCEEDED,
@@ -38,7 +38,7 @@ def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
     assert following.batch.terminated == []
 
 
-def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(capsys):
+def test_a_job_is_submitted_unless_its_sides_first_one_failed_by_its_own_error(capsys):
     following = Waiting([True], alone=False, first=0, errors={0: "exit code 3 (its own)"})
     assert following.event() == "skipped"
     assert following.batch.submissions == []
@@ -46,6 +46,8 @@ def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(ca
     assert following.xcoms == {"not_run": why}
     told = capsys.readouterr().out
     assert f"{why}. Once the cause is fixed, clear the task with map index 0 and this one" in told
+    following = Waiting([True], alone=False, first=0, errors={1: "of another side"})
+    assert following.succeeds((1, SUCCEEDED))["return_value"] == "job-1"
 
 
 @pytest.mark.parametrize("told", ["exit code 3", None])
@@ -65,14 +67,7 @@ def test_whether_the_first_job_failed_by_itself_is_asked_of_its_task(monkeypatch
     assert asked == [task | {"key": "own_error", "map_index": 0}]
 
 
-def test_a_job_whose_sides_first_one_did_well_is_submitted():
-    following = Waiting([True], alone=False, first=0, errors={1: "of another side"})
-    assert following.succeeds((1, SUCCEEDED))["return_value"] == "job-1"
-
-
-def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it_and_its_log_once(
-    monkeypatch, capsys
-):
+def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it(monkeypatch, capsys):
     following = Waiting([True], alone=False)
     end = JobOutcome("Batch job is FAILED: exit code 3\nboom", {}, "exit code 3")
     monkeypatch.setattr(batch_trigger, "outcome", lambda *_: end)
@@ -127,7 +122,14 @@ def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_
     assert xcoms["return_value"] == "job-3"
 
 
-def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_its_end():
+def test_a_job_that_is_found_steps_back_if_another_came_first_and_is_not_taken_up_again():
+    following = Waiting([True])
+    found = following.batch.add(NAME, "RUNNABLE")
+    rival = following.batch.add("rival", "RUNNING", createdAt=1)
+    following.pending = [lambda: None, lambda: None, following.ending(rival)]
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert following.batch.terminated == [(found, STEPPED_BACK)]
+    assert xcoms["job_ids"] == ["job-3"]
     following, show = with_rival(created_at=1)
 
     def end():
@@ -139,22 +141,17 @@ def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_it
     assert xcoms["job_ids"] == ["job-3"]
 
 
-def test_a_job_that_is_found_steps_back_if_another_came_first():
-    following = Waiting([True])
-    found = following.batch.add(NAME, "RUNNABLE")
-    rival = following.batch.add("rival", "RUNNING", createdAt=1)
-    following.pending = [lambda: None, lambda: None, following.ending(rival)]
-    xcoms = following.succeeds((1, SUCCEEDED))
-    assert following.batch.terminated == [(found, STEPPED_BACK)]
-    assert xcoms["job_ids"] == ["job-3"]
-
-
-def test_of_two_jobs_submitted_at_once_the_oldest_stays():
+def test_of_two_jobs_submitted_at_once_the_oldest_stays_as_does_one_that_is_over():
     following, show = with_rival(created_at=9_795_222_700_000)
     following.pending = [show]
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == []
     assert xcoms["return_value"] == "job-1"
+    following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
+    following.pending = [show]
+    failure = following.fails((1, {}))
+    assert following.batch.terminated == []
+    assert "boom" in failure
 
 
 def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
@@ -204,14 +201,6 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
     assert sorted(succeeded) == sorted(["another-run", *names])
 
 
-def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
-    following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
-    following.pending = [show]
-    failure = following.fails((1, {}))
-    assert following.batch.terminated == []
-    assert "boom" in failure
-
-
 @pytest.mark.parametrize(
     ("over", "limits", "seconds"),
     [
@@ -221,9 +210,7 @@ def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
         ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
     ],
 )
-def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its_way(
-    over, limits, seconds
-):
+def test_a_job_that_gets_no_turn_in_time_names_the_job_in_its_way(over, limits, seconds):
     following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
@@ -234,22 +221,12 @@ def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its
     assert "is RUNNING in arn:queue-spot" in failure
 
 
-def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():
-    following = Waiting([True])
-    outage = client_error("ServerException", 500)
-    following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
-    following.succeeds((1, SUCCEEDED))
-
-
-def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
+def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobody_elses():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNING")
     xcoms = following.succeeds((1, OUTAGE), (1, SUCCEEDED))
     assert following.batch.submissions == []
     assert xcoms["return_value"] == found
-
-
-def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     following = Waiting([True], alone=False)
     following.batch.add(NAME, "RUNNING", tags={})
     xcoms = following.succeeds((1, SUCCEEDED))
@@ -257,31 +234,118 @@ def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     assert xcoms["return_value"] == "job-2"
 
 
-def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
+def test_a_job_that_batch_refuses_fails_its_task_unless_that_may_pass(monkeypatch):
     following = Waiting([True])
     following.batch.failures = [client_error("ClientException")]
     assert "Batch rejected the job: An error occurred (ClientException)" in following.fails()
-
-
-def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):
     monkeypatch.setattr("batchmark.aws.batch_jobs.SUBMIT_AGAIN_AFTER_SECONDS", ())
     following = Waiting([True])
     following.batch.failures = [client_error("ServerException", 500)]
     with pytest.raises(ClientError, match="ServerException"):
         following.event()
     assert following.xcoms == {}
+    following = Waiting([True])
+    outage = client_error("ServerException", 500)
+    following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
+    following.succeeds((1, SUCCEEDED))
 
 
-def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
-    following = Waiting([])
-    asyncio.run(following.trigger.on_kill())
-    assert following.batch.terminated == []
+def test_a_job_is_submitted_once_the_task_before_it_is_over():
+    following = Waiting([False, False, True])
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert following.asked == [(0, [])] * 3
+    assert following.slept == [EVERY_SECONDS] * 3  # the last time before it looks again
+    assert following.batch.submissions == [REQUESTED]
+    assert xcoms["job_id"] == xcoms["return_value"] == "job-1"
 
 
-def test_a_waiting_trigger_survives_its_serialization():
-    trigger = Waiting([], on_demand=ON_DEMAND, ahead=[3, 1], alone=False).trigger
-    trigger.ahead.pop()
-    path, arguments = trigger.serialize()
-    assert [arguments[name] for name in ("job_id", "after", "alone")] == [None, 0, False]
-    assert arguments["ahead"] == [3, 1]
-    assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
+def of_task(following, map_index, run_id="run"):
+    of = {"dag_id": "d", "task_id": "t", "run_id": run_id, "map_index": map_index}
+    following.trigger._task_instance = SimpleNamespace(**of)
+    return following
+
+
+def ended(following):
+    """Its job's end, which is told from a thread as its event runs a loop of its own."""
+
+    def happen():
+        thread = Thread(target=following.event, args=[(1, SUCCEEDED)])
+        thread.start()
+        thread.join()
+
+    return happen
+
+
+def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
+    """Nor does a trigger of another run, or one that must be alone, wake it."""
+    before = of_task(Following(alone=False), 0)
+    others = of_task(Following(alone=False), 0, "another run"), of_task(Following(), 0)
+    following = of_task(Waiting([False, False, True], alone=False), 1)
+    following.pending = [lambda: None] * 12
+    following.pending[3:3] = map(ended, others)
+    following.pending += [ended(before)]
+    following.event((1, SUCCEEDED))
+    assert following.pending == []
+    assert len(following.asked) == 3
+    assert following.slept == [SOON_SECONDS] * 15
+    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
+    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
+    following = of_task(Waiting([False, True], alone=False), 1)
+    following.event((1, SUCCEEDED))
+    assert sum(following.slept) == EVERY_SECONDS
+
+
+def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
+    """Hundreds may wait at a time; each is back to ten seconds before its turn comes."""
+    following = Waiting(after=7, ahead=[6, 4, 0], alone=False)
+    over, asked = set(), []
+
+    async def is_over(map_index):
+        asked.append((following.now - CREATED, map_index))
+        return map_index in over
+
+    following.trigger.is_over = is_over
+    ends = [(0, 70), (4, 150), (6, 170), (7, 220)]  # seconds
+
+    def happen():
+        over.update(index for index, at in ends if following.now - CREATED >= at)
+
+    following.pending = [happen] * 300
+    following.event((1, SUCCEEDED))
+    assert asked == [
+        *((0, 7), (0, 0)),
+        *((80, 7), (80, 0), (80, 4)),
+        *((120, 7), (120, 4)),
+        *((160, 7), (160, 4), (160, 6)),
+        *((180, 7), (180, 6)),
+        *((190, 7), (200, 7), (210, 7), (220, 7)),
+    ]
+
+
+@pytest.mark.parametrize("limit", ["deadline", "latest_turn"])
+def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(limit):
+    following = Waiting([False] * 8, **{limit: CREATED + 60})
+    failure = following.fails()
+    assert following.batch.submissions == []
+    assert "because the previous task (map index 0) had not ended after 70 s" in failure
+
+
+@pytest.mark.parametrize(
+    ("states", "over"),
+    [
+        ({}, False),  # it is not scheduled yet
+        ({"run": {"run_benchmark_0": None}}, False),
+        ({"run": {"run_benchmark_0": "deferred"}}, False),
+        ({"run": {"run_benchmark_0": "up_for_retry"}}, False),
+        ({"run": {"run_benchmark_0": "success"}}, True),
+        ({"run": {"run_benchmark_0": "failed"}}, True),
+        ({"run": {"run_benchmark_0": "upstream_failed"}}, True),
+    ],
+)
+def test_a_task_is_over_when_nothing_of_it_may_still_run(states, over, monkeypatch):
+    states_of = Mock(return_value=states)
+    monkeypatch.setattr(turns.RuntimeTaskInstance, "get_task_states", states_of)
+    following = Following(request=REQUESTED, after=4)
+    assert asyncio.run(following.trigger.is_over(4)), "dag.test() has no other task under way"
+    assert asyncio.run(of_task(following, 0).trigger.is_over(4)) is over
+    states_of.assert_called_once_with(dag_id="d", task_ids=["t"], run_ids=["run"], map_index=4)

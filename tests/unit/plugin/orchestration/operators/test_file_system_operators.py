@@ -102,19 +102,16 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     assert account.fsx.requests == [], "the worker makes nothing"
 
 
-def test_without_files_nothing_is_stood_up_and_nodes_mount_none(account, capsys):
+def test_without_files_or_in_a_dry_run_nothing_is_stood_up(account, capsys):
     account.plan(files=False)
     account.ssm.values[NODES.file_system.id_parameter] = "fs-of-an-earlier-run"
     assert executed(account) is None
     assert account.named == "none"
     assert "no file system is created" in capsys.readouterr().out
-
-
-def test_a_dry_run_stands_nothing_up(account):
     account.plan(dry_run=True)
     with pytest.raises(AirflowSkipException, match="no file system is created"):
         executed(account)
-    assert account.ssm.history == []
+    assert account.ssm.history == ["none"], "as of before"
 
 
 @pytest.mark.parametrize(
@@ -141,15 +138,12 @@ def collapse(account):
     return deferred.trigger.serialize()[1]
 
 
-def test_the_teardown_needs_no_plan_and_has_time_for_nodes_and_file_system(account):
+@pytest.mark.parametrize("planned_before", [True, False])
+def test_the_teardown_needs_neither_plan_nor_stack(account, monkeypatch, planned_before):
     arguments = collapse(account)
     assert arguments["deadline"] - time.time() == pytest.approx(COLLAPSE_SECONDS, abs=60)
     assert (arguments["bucket"], arguments["run"]["run_id"]) == ("results", RUN_ID)
     assert arguments["environment"] == NODES.compute_environment
-
-
-@pytest.mark.parametrize("planned_before", [True, False])
-def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
     destroyed = failing(ConfigError("Airflow variable batchmark_multi_node is missing"))
     monkeypatch.setattr(file_system_operators, "load_multi_node", destroyed)
     if planned_before:

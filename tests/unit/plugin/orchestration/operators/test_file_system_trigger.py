@@ -127,12 +127,14 @@ def test_another_triggerer_makes_the_same_trigger(trigger):
         ),
         ({"failures": {"describe_data_repository_associations": [ValueError("x")]}}, "ValueError"),
         ({"becomes": "CREATING"}, "is CREATING, after 3600 s"),
+        # Nodes of before that stay fail the run before others are paid.
+        (None, f"Batch has not ended the nodes yet (96 vCPUs), after {NODES_SECONDS} s"),
     ],
 )
 def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     running = Running()
-    for name, value in fields.items():
-        setattr(running.fsx, name, value)
+    running.nodes.looks = 0 if fields else 10_000
+    vars(running.fsx).update(fields or {})
     assert running.state() == "failed"
     assert running.fsx.there == {}
     assert running.named == "none"
@@ -142,7 +144,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
     assert failure.endswith("Everything created for it was deleted.")
 
 
-def test_what_can_not_be_removed_is_named():
+def test_what_can_not_be_removed_is_named_also_where_a_user_ends_the_task(capsys):
     running = Running()
     running.fsx.becomes = "FAILED"
     running.fsx.failures = stays()
@@ -150,6 +152,16 @@ def test_what_can_not_be_removed_is_named():
     failure = running.xcoms["failure"]
     assert "Not everything created for it was deleted: File system fs-" in failure
     assert "The leak guard will delete it after the run, or you can delete it in the FSx" in failure
+    running = Running()
+    running.fsx.failures = stays()
+    running.trigger.file_system.stand_up()
+    asyncio.run(running.trigger.on_kill())
+    said = capsys.readouterr().out
+    assert "The file system was not deleted: File system fs-" in said
+    assert "in the FSx console" in said
+    running = Running()
+    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
+    assert len(running.fsx.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -190,22 +202,6 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     assert running.named == "none"
 
 
-def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
-    running = Running()
-    running.fsx.failures = stays()
-    running.trigger.file_system.stand_up()
-    asyncio.run(running.trigger.on_kill())
-    said = capsys.readouterr().out
-    assert "The file system was not deleted: File system fs-" in said
-    assert "in the FSx console" in said
-
-
-def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing():
-    running = Running()
-    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
-    assert len(running.fsx.requests) == 1
-
-
 def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
     running = standing()
     running.fsx.failures = stays()
@@ -244,15 +240,7 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
     assert run_spending(store, KEY).job_usd == costs
 
 
-def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
-    running = standing()
-    store = booked(running, aws=True)
-    store.put(store.prefix + PLAN, "no plan")
-    running.collapses()
-    assert FILE_SYSTEM in run_spending(store, KEY).job_usd
-
-
-def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
+def test_nodes_go_before_what_they_have_mounted_if_they_go_in_time():
     running = standing()
     running.nodes.looks = 3
     began = running.now
@@ -266,9 +254,6 @@ def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
     running.nodes.describe_compute_environments = watched
     running.collapses()
     assert running.now - began >= 30
-
-
-def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there_were_none():
     running = standing()
     running.nodes.looks = 10_000
     running.fsx.failures = stays(150)  # for 1,500 s
@@ -277,15 +262,12 @@ def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there
     assert 1200 + 1500 <= running.now - began < COLLAPSE_SECONDS
 
 
-def test_it_goes_although_neither_nodes_nor_parameter_can_be_seen():
+def test_it_goes_although_nodes_parameter_or_settings_can_not_be_seen():
     running = standing()
     running.nodes.failures = [client_error("AccessDeniedException")]
     running.ssm.values.clear()
     running.ssm.get_parameter = failing(client_error("ParameterNotFound"))
     running.collapses()
-
-
-def test_it_goes_although_nobody_knows_its_settings():
     running = standing()
     running.nodes.looks = 10_000
     running.collapses(settings=None, environment=None)
@@ -302,17 +284,7 @@ def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
     assert running.xcoms == {"return_value": running.named}
 
 
-def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
-    running = Running()
-    running.nodes.looks = 10_000
-    assert running.state() == "failed"
-    assert running.fsx.there == {}
-    assert running.named == "none"
-    failure = running.xcoms["failure"]
-    assert f"Batch has not ended the nodes yet (96 vCPUs), after {NODES_SECONDS} s" in failure
-
-
-def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
+def test_a_cleared_task_leaves_the_next_ones_file_system_alone_and_that_of_before():
     running = standing()
     next_one = running.made(StandUpTrigger, run=CLEARED)
     assert running.state(next_one) == "success"
@@ -322,9 +294,6 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
         next_one.file_system.file_system_id: "AVAILABLE"
     }
     assert running.named == next_one.file_system.file_system_id
-
-
-def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
     running = standing()
     before = running.named
     next_one = running.made(StandUpTrigger, run=CLEARED)
@@ -333,7 +302,7 @@ def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
     assert list(running.fsx.there) == [before] == [running.named]
 
 
-def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
+def test_what_was_made_of_one_that_does_not_come_up_is_booked_if_it_can_be():
     running = Running()
     store = booked(running, aws=True)
     running.fsx.becomes = "FAILED"
@@ -344,6 +313,11 @@ def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
     worst = store.plan().worst_case
     later = run_spending(store, KEY).settled((), worst)
     assert later.job_usd == spent, "its end is known when the run is collected"
+    running = standing()
+    store = booked(running, aws=True)
+    store.put(store.prefix + PLAN, "no plan")
+    running.collapses()
+    assert FILE_SYSTEM in run_spending(store, KEY).job_usd
 
 
 def test_each_try_books_what_is_gone_by_then():

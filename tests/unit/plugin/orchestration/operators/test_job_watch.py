@@ -115,7 +115,7 @@ def test_ends_are_seen_in_time_while_triggers_come_and_go():
     assert max(delays) <= 2 * INTERVAL
 
 
-def test_a_cancelled_waiter_affects_no_other():
+def test_two_waiters_share_a_description_and_a_cancelled_one_affects_no_other():
     async def run():
         batch = Batch(stays=12.0, goes=100.0)
         watch = batch.watch()
@@ -130,8 +130,6 @@ def test_a_cancelled_waiter_affects_no_other():
     assert seen <= 12.0 + 2 * INTERVAL
     assert all("goes" not in job_ids for at, job_ids in batch.calls if at > INTERVAL)
 
-
-def test_two_waiters_for_a_job_share_its_description():
     async def run():
         batch = Batch(job=0.0)
         watch = batch.watch()
@@ -153,15 +151,12 @@ def answers(batch, *job_ids):
     return asyncio.run(ask())
 
 
-def test_the_watch_continues_after_an_outage(caplog):
+def test_the_watch_continues_after_an_outage_which_is_no_unknown_job(caplog):
     batch = Batch([RuntimeError("connection refused"), None], job=0.0)
     first, second = answers(batch, "job", "job")
     assert first == Answer(problem="connection refused")
     assert second.job["status"] == "SUCCEEDED"
     assert "Batch could not describe 1 jobs: connection refused" in caplog.text
-
-
-def test_an_unknown_job_is_distinct_from_no_answer():
     assert answers(Batch(), "unknown") == [Answer()]
 
 

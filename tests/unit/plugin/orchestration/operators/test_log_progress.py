@@ -38,7 +38,7 @@ def looked(logs, times, job=JOB):
     return said
 
 
-def test_the_newest_line_of_progress_is_said_once():
+def test_the_newest_line_of_progress_is_said_once_after_a_look_every_ten_seconds():
     logs = Logs(LINES[:2], LINES, LINES, [*LINES, "[2/26] blur"])
     assert looked(logs, (0, 10, 20, 30)) == [LINES[1], LINES[3], "[2/26] blur"]
     assert logs.asked[0] == {
@@ -47,12 +47,10 @@ def test_the_newest_line_of_progress_is_said_once():
         "startFromHead": False,
         "limit": 25,
     }
-
-
-def test_it_looks_every_ten_seconds():
     logs = Logs(LINES, LINES)
     looked(logs, range(0, 20, 2))
     assert len(logs.asked) == 2
+    assert looked(Logs(RuntimeError("no such stream"), LINES), (0, 10)) == [LINES[3]]
 
 
 @pytest.mark.parametrize("job", [{}, {"container": {}}])
@@ -60,10 +58,6 @@ def test_a_job_without_a_log_is_not_asked_for(job):
     logs = Logs()
     assert looked(logs, (0,), job) == []
     assert logs.asked == []
-
-
-def test_a_log_that_can_not_be_read_says_nothing():
-    assert looked(Logs(RuntimeError("no such stream"), LINES), (0, 10)) == [LINES[3]]
 
 
 def test_a_log_that_does_not_answer_holds_nothing_up(monkeypatch):

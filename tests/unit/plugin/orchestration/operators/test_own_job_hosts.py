@@ -39,26 +39,20 @@ def remembered(*looked_at, at_the_end):
     return asyncio.run(remember())
 
 
-def test_a_host_is_asked_for_once(asked):
+def test_a_host_is_asked_for_once_for_each_attempt(asked):
     assert remembered(described(), described(), at_the_end=described()) == host()
     assert len(asked) == 1
-
-
-def test_each_attempt_has_its_own(asked):
     other = described(container={"containerInstanceArn": "another"})
     assert remembered(described(), other, at_the_end=other) is not None
-    assert len(asked) == 2
+    assert len(asked) == 3
     assert remembered(described(), at_the_end=other) is None
 
 
-def test_a_job_that_nobody_saw_running_has_none(asked):
+def test_a_job_that_nobody_saw_has_none_nor_one_with_an_error(asked, monkeypatch, caplog):
     unplaced = described(container={"containerInstanceArn": None})
     assert remembered(unplaced, at_the_end=unplaced) is None
     assert remembered(at_the_end=described()) is None
     assert asked == []
-
-
-def test_an_error_is_not_the_jobs(monkeypatch, caplog):
     monkeypatch.setattr(own_job_hosts, "host_of", failing(KeyError("odd")))
     assert remembered(described(), at_the_end=described()) is None
     assert "The host of job" in caplog.text

@@ -4,12 +4,11 @@ import json
 from datetime import timedelta
 from types import SimpleNamespace
 
-import boto3
 import pytest
 from airflow.providers.amazon.aws.hooks.sns import SnsHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from batchmark.aws.result_bucket import COLLECTED, PLAN, RunStore
 from batchmark.changes.alerts.delivering import LONGEST_TRY
@@ -38,7 +37,7 @@ EARLY = moved(20, 0.010, 0.012, some_series(2))
 CHANGES = (change(point(of=series(dtype="float16"))), moved(26, 0.012, 0.010, some_series(2)))
 
 
-pytestmark = pytest.mark.usefixtures("set_up")
+pytestmark = pytest.mark.usefixtures("set_up", "published")
 
 
 class Killed(BaseException):
@@ -93,8 +92,12 @@ def outcome(alerts):
 WANTED = {opened(EARLY)[0].id: ["open", "recovered"], opened(CHANGES[0])[0].id: ["open"]}
 
 
-def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, context, capsys):
+def test_a_run_opens_closes_announces_and_sends_once(
+    run, alerts, published, context, monkeypatch, capsys
+):
+    counted = Deadly(monkeypatch, at=None, moment=None)
     ids = run()
+    assert counted.count == len(OPERATIONS)
     assert outcome(alerts) == WANTED
     assert set(ids) == set(WANTED)
     (got,) = received(published)
@@ -135,12 +138,6 @@ class Deadly:
         return counted
 
 
-def test_a_run_does_these_operations(run, monkeypatch):
-    deadly = Deadly(monkeypatch, at=None, moment=None)
-    run()
-    assert deadly.count == len(OPERATIONS)
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(len(OPERATIONS)), ids=OPERATIONS)
 def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
@@ -166,7 +163,7 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
 
 
 @pytest.mark.parametrize("at", range(4), ids=OPERATIONS[:4])
-def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next_look(
+def test_what_a_dead_run_decided_is_done_by_the_next_look(
     run, alerts, published, context, monkeypatch, at
 ):
     Deadly(monkeypatch, at, "after")
@@ -177,9 +174,7 @@ def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next
     assert len(received(published)) == 1
 
 
-def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(
-    published, store, context
-):
+def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(store, context):
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
         alert_tasks.publish_alerts(context, None, None)
     store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
@@ -187,12 +182,10 @@ def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(
         alert_tasks.publish_alerts(context, None, None)
 
 
-def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alerts, context, capsys):
-    key = store_changes(store)
-    assert alert_tasks.open_alerts(context, key) == []
+def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, context, capsys):
+    assert alert_tasks.open_alerts(context, store_changes(store)) == []
     alert_tasks.publish_alerts(context, [], "runs/a/report.html")
-    with pytest.raises(AirflowSkipException, match="opened no alert"):
-        alert_tasks.announce_regressions(context)
+    makes_no_event(context)
     assert store.keys("alerts/") == []
     assert received(published) == []
     assert capsys.readouterr().out == (
@@ -201,9 +194,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
     )
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(
-    early, published, store, alerts, context
-):
+def test_series_join_an_alert_without_a_message_and_are_listed(early, store, alerts, context):
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
         assert alert_tasks.open_alerts(context, key) == []
@@ -213,38 +204,26 @@ def test_series_join_an_alert_without_a_message_and_are_listed(
     assert alerts.messages() == []
 
 
-def test_a_message_counts_what_joined_before_it_recovered(early, published, store, alerts, context):
+def test_a_recovery_counts_what_joined_and_makes_no_event(early, store, alerts, context):
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
     alert_tasks.open_alerts(context, key)
     assert "5 of 5 series back" in alerts.message("run-30").text
     assert alerts.alerts()[0].state == "recovered"
+    makes_no_event(context)
 
 
-def test_a_run_that_only_recovers_makes_no_event(early, published, store, context):
-    alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
-    with pytest.raises(AirflowSkipException, match="opened no alert"):
-        alert_tasks.announce_regressions(context)
-
-
-def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
-    run, alerts, published, context
-):
-    sns = boto3.client("sns", region_name=published.region)
-    (topic,) = (one["TopicArn"] for one in sns.list_topics()["Topics"])
-    found = sns.list_subscriptions()["Subscriptions"][0]["Endpoint"]
-    sns.delete_topic(TopicArn=topic)
-    with pytest.raises(
-        AlertError, match="not everything was sent: run run-30, sns: SNS did not acc"
-    ):
-        run()
-    assert outcome(alerts) == WANTED
-    with pytest.raises(AlertError, match="NotFound"):
+def test_a_failed_send_is_made_up_for(run, alerts, published, context, monkeypatch):
+    gone = ClientError({"Error": {"Code": "NotFound"}}, "Publish")
+    with monkeypatch.context() as topic:
+        topic.setattr(SnsHook, "publish_to_target", failing(gone))
+        with pytest.raises(AlertError, match="not everything was sent: run run-30, sns: SNS did"):
+            run()
+        assert outcome(alerts) == WANTED
+        with pytest.raises(AlertError, match="NotFound"):
+            look_again(context)
+    for _ in range(2):
         look_again(context)
-    sns.create_topic(Name="lab-alerts")
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=found)
-    look_again(context)
-    look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
@@ -276,13 +255,14 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
 
 def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts, context):
     """Its quiet hours would have ended on the next day."""
+    key = alerts.message_key("run-30")
     held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
-    store.put(alerts.message_key("run-30"), json.dumps(held))
-    look_again(context)
-    look_again(context)
+    store.put(key, json.dumps(held))
+    for _ in range(2):
+        look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").state == "sent"
-    assert b"hold_until" not in store.read(alerts.message_key("run-30"))
+    assert b"hold_until" not in store.read(key)
 
 
 def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts, context, clock):
@@ -299,13 +279,22 @@ def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts,
     assert received(published) == []
 
 
-def test_the_next_message_mentions_one_that_may_not_have_arrived(run, published, alerts, context):
+def test_the_message_has_its_links_and_mentions_one_that_is_unsure(run, store, alerts, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
+    jobs = [build_job("g5.xlarge", [], repeat=repeat) for repeat in (1, 2)]
+    store.write(COLLECTED, build_run(*jobs).model_dump_json())
     unsure = message().deliveries[0].model_copy(update={"state": "unsure"})
     alerts.create(message("run-7", deliveries=(unsure,)))
     run()
-    (got,) = received(published)
-    assert "The messages from these runs may not have arrived: run-7." in got["Message"]
-    assert alerts.message("run-30").mentions == ("run-7",)
+    sent = alerts.message("run-30")
+    for told in (
+        "log of g5.xlarge: https://logs.example/g5-xlarge-blog-1\n",
+        "prefix=runs/run-30/report.html\n",
+        "https://airflow.example/team/batchmark/alerts#",
+        "The messages from these runs may not have arrived: run-7.",
+    ):
+        assert told in sent.text
+    assert sent.mentions == ("run-7",)
 
 
 def test_a_run_whose_jobs_failed_tells_so_once_and_opens_no_alert(published, store, context):
@@ -319,19 +308,12 @@ def test_a_run_whose_jobs_failed_tells_so_once_and_opens_no_alert(published, sto
     assert got["Subject"] == "Batchmark lab: 1 job on g5.xlarge failed: exit code 3."
     assert "\n  reading\n  boom\n" in got["Message"]
     assert got["MessageAttributes"]["kind"]["Value"] == '["failed"]'
+    makes_no_event(context)
+
+
+def makes_no_event(context):
     with pytest.raises(AirflowSkipException, match="opened no alert"):
         alert_tasks.announce_regressions(context)
-
-
-def test_the_message_links_the_jobs_logs_and_airflow(run, store, alerts, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
-    jobs = [build_job("g5.xlarge", [], repeat=repeat) for repeat in (1, 2)]
-    store.write(COLLECTED, build_run(*jobs).model_dump_json())
-    run()
-    text = alerts.message("run-30").text
-    assert "log of g5.xlarge: https://logs.example/g5-xlarge-blog-1\n" in text
-    assert "prefix=runs/run-30/report.html\n" in text
-    assert "https://airflow.example/team/batchmark/alerts#" in text
 
 
 def asked(context, alert_id, state, note="", by="ada"):
@@ -343,24 +325,17 @@ def asked(context, alert_id, state, note="", by="ada"):
 
 
 @pytest.mark.parametrize(("by", "named"), [("ada", "ada"), (None, "somebody")])
-def test_a_person_changes_an_alert_and_a_retry_changes_it_once(
-    alerts, published, context, capsys, by, named
-):
+def test_a_person_changes_an_alert_once(alerts, published, context, capsys, by, named):
+    with pytest.raises(AirflowFailException, match="no alert 'x'"):
+        alert_tasks.change_alert(asked(context, "x", "fixed"))
     alerts.apply(message())
     (alert,) = opened()
     for _ in range(2):
         wanted = asked(context, f" {alert.id} ", "acknowledged", "new driver", by)
         assert alert_tasks.change_alert(wanted) == alert.id
-    (changed,) = alerts.alerts()
-    assert len(changed.transitions) == 2
-    last = changed.transitions[-1]
+    ((_, last),) = [changed.transitions for changed in alerts.alerts()]
     assert (last.by, last.note, last.at) == (named, "new driver", NOW)
     assert "new driver" in capsys.readouterr().out
-
-
-def test_what_a_person_may_not_do_fails_for_good(published, context):
-    with pytest.raises(AirflowFailException, match="no alert 'x'"):
-        alert_tasks.change_alert(asked(context, "x", "fixed"))
 
 
 def test_settings_are_checked_with_their_connections(nowhere, set_up):

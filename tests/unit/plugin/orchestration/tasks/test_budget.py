@@ -1,12 +1,14 @@
-"""What plan_jobs lets through, and what it books."""
+"""What plan_jobs lets through and books, and what takes the place of that after the run."""
 
 import json
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
+from batchmark.analysis.cost import run_costs
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
@@ -16,11 +18,20 @@ from batchmark.orchestration.tasks import run as tasks
 from batchmark_job.result.version import GivenVersion
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES as TABLE
+from tests.builders.runs import build_job, build_lost, build_row, build_run
+from tests.builders.spending import PLANNED_AT
 from tests.stand_ins.batch import FakeBatch, FakeClients
-from tests.stand_ins.planning import DAG_ID, MONTH, RUN_ID, two_targets
+from tests.stand_ins.planning import DAG_ID, MONTH, RUN_ID, PlanningAccount, two_targets
 from tests.stand_ins.planning import benchmark_context as context
 
 WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    """An account in which it is noon of the day on which runs were planned."""
+    monkeypatch.setattr(budget, "datetime", SimpleNamespace(now=lambda _: PLANNED_AT))
+    return PlanningAccount(monkeypatch, two_targets(), TABLE, tasks)
 
 
 def refused(cloud, **params):
@@ -72,25 +83,22 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
 
 
-def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud):
-    tasks.plan_jobs(context(commit="3f2a91c", branch="main", label=" "))
-    version = GivenVersion(commit="3f2a91c", branch="main")
+@pytest.mark.parametrize(
+    ("given", "version"),
+    [
+        (
+            {"commit": "3f2a91c", "branch": "main", "label": " "},
+            GivenVersion(commit="3f2a91c", branch="main"),
+        ),
+        ({}, None),
+        ({"commit": "", "label": None}, None),
+    ],
+)
+def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud, given, version):
+    tasks.plan_jobs(context(**given))
     assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [version] * 2
 
 
-@pytest.mark.parametrize("given", [{}, {"commit": "", "label": None}])
-def test_nobody_has_to_give_a_version(cloud, given):
-    tasks.plan_jobs(context(**given))
-    assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [None] * 2
-
-
-def test_a_version_that_steers_is_refused_before_anything_is_submitted(cloud):
-    message = refused(cloud, commit="a\nb")
-    assert message.startswith("commit: ")
-    assert "control character: remove it, got 'a\\nb'" in message
-
-
-G5 = {"instance_type": "g5.xlarge", "gpus": 0}
 SHARING = {
     "modes": ["time_slicing"],
     "replicas": [1, 2],
@@ -102,48 +110,39 @@ SHARING = {
 }
 
 
-def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud):
+def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud, capsys):
     jobs = tasks.plan_sharing(context(**SHARING))
     assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
     plan = cloud.store(RUN_ID).plan()
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
+    assert "has room" not in capsys.readouterr().out
 
 
 def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsys):
-    cloud.config = configured(
-        targets={
-            "g5.xlarge-shared": target("cuda", sharing="time_slicing", max_replicas=2, **G5),
-            "g5.xlarge": target("cuda", **G5),
-        }
-    )
+    g5 = {"instance_type": "g5.xlarge", "gpus": 0}
+    shared = target("cuda", sharing="time_slicing", max_replicas=2, **g5)
+    targets = {"g5.xlarge-shared": shared, "g5.xlarge": target("cuda", **g5)}
+    cloud.config = configured(targets=targets)
     jobs = tasks.plan_sharing(context(**SHARING | {"replicas": [1, 2, 5, 20]}, repeats=2))
     assert len(jobs) == 2 * (2 + 1)
     said = capsys.readouterr().out
     told = "g5.xlarge-shared has room for 2 replicas, so it does not measure 5, 20. For these, "
     assert said.count(told + "raise its max_replicas in Terraform's shared_targets.") == 1
     assert "g5.xlarge has room" not in said
-    tasks.plan_sharing(context(**SHARING))
-    assert "has room" not in capsys.readouterr().out
 
 
 def test_above_the_cap_nothing_is_submitted_or_written(cloud):
     message = refused(cloud, max_cost_usd=WORST - 0.01)
     assert message.startswith("Nothing was submitted. This run can cost up to $8.08, above its ma")
-
-
-def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
+    message = refused(cloud, max_cost_usd="50")
+    assert message == "max_cost_usd must be an amount above 0, or empty for no cap, got '50'"
+    assert cloud.s3.calls == [], "nothing is asked of AWS"
     cloud.prices = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
     message = refused(cloud)
     assert "checked against max_cost_usd: there is no On-Demand price for g5.xlarge" in message
     assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
     assert cloud.record(RUN_ID).reserved_usd is None
-
-
-def test_a_cap_that_is_no_amount_asks_nothing_of_aws(cloud):
-    message = refused(cloud, max_cost_usd="50")
-    assert message == "max_cost_usd must be an amount above 0, or empty for no cap, got '50'"
-    assert cloud.s3.calls == []
 
 
 def test_the_monthly_cap_counts_what_others_cost_and_may_still_cost(cloud):
@@ -186,38 +185,27 @@ def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together
     assert cloud.record(RUN_ID).exact_usd == 0
 
 
-def test_a_retry_of_the_plan_books_once(cloud):
-    for _ in range(2):
-        tasks.plan_jobs(context())
-    assert cloud.record(RUN_ID).reserved_usd == WORST
-    tasks.plan_jobs(context(repeats=2))
-    assert cloud.record(RUN_ID).reserved_usd == 16.16
-
-
-def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
+def test_a_retry_of_the_plan_books_once_and_a_run_cleared_half_way_once_more(cloud):
     """What its first jobs cost is known only after the run; until then it is the most."""
     cloud.config = two_targets(monthly_cap_usd=20)
-    tasks.plan_jobs(context())
-    tasks.plan_jobs(context(cleared=1))
-    assert cloud.record(RUN_ID).reserved_usd == 16.16
+    for cleared, usd in ((0, WORST), (0, WORST), (1, 16.16)):
+        tasks.plan_jobs(context(cleared=cleared))
+        assert cloud.record(RUN_ID).reserved_usd == usd
     with pytest.raises(AirflowFailException, match=r"\$16\.16 \(1 planned and not finished"):
         tasks.plan_jobs(context(cleared=2))
 
 
-def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
+def test_a_run_id_that_another_dags_run_has_is_refused_but_not_one_that_looks_alike(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
     with pytest.raises(
-        AirflowFailException, match="is already used by a run of gpu_cpu_benchmark: choose"
+        AirflowFailException, match="already used by a run of gpu_cpu_benchmark: ch"
     ):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
-
-
-def test_runs_whose_ids_look_alike_in_a_url_are_booked_each_for_itself(cloud):
-    cloud.config = two_targets(monthly_cap_usd=10)
+    cloud.config = two_targets(monthly_cap_usd=20)
     tasks.plan_jobs(context(run_id="r+1"))
-    with pytest.raises(AirflowFailException, match=r"Runs of 2026-11: \$8\.08 \(1 planned"):
+    with pytest.raises(AirflowFailException, match=r"Runs of 2026-11: \$16\.16 \(2 planned"):
         tasks.plan_jobs(context(run_id="r:1"))
     assert cloud.record(slug("r+1")).run_id == "r+1"
 
@@ -227,9 +215,8 @@ def test_a_run_that_is_called_like_anothers_folder_is_refused(cloud, taken):
     tasks.plan_jobs(context(run_id="r+1"))
     for key in [key for key in cloud.objects() if taken not in key]:
         del cloud.s3.objects[key]
-    with pytest.raises(
-        AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"
-    ):
+    message = r"'r-1-[0-9a-f]{10}' is already .*'r\+1'.*: choo"
+    with pytest.raises(AirflowFailException, match=message):
         tasks.plan_jobs(context(run_id=slug("r+1")))
 
 
@@ -264,7 +251,7 @@ def test_what_release_0_1_left_of_another_run_or_spoilt_is_not_taken_over(cloud,
     assert {key: cloud.read(key) for key in left} == left
 
 
-def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
+def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeypatch):
     assert tasks.plan_jobs(context(dry_run=True, max_cost_usd=1)) == []
     assert cloud.writes == ["PutObject"] * 2
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
@@ -272,24 +259,20 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert (
         "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. The run would be refused." in page
     )
-    assert "above its max_cost_usd of $1" in page
     forecast = (
         f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
         "show the actual cost."
     )
-    assert forecast in page
+    said = capsys.readouterr().out
+    for text in (page, said):
+        assert forecast in text
+        assert "can cost up to $8.08, above its max_cost_usd of $1" in text
     plan = cloud.store(RUN_ID).plan()
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
-    said = capsys.readouterr().out
-    assert forecast in said
     assert "What this run can cost at most" in said
-    assert "This run would be refused. This run can cost up to $8.08" in said
     assert "Dry run: nothing is submitted. Its plan: " in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
-
-
-def test_a_dry_run_on_a_local_cloud_says_whose_sum_it_is(cloud, monkeypatch):
     monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
     monkeypatch.setattr(budget, "page_url", lambda *_: "a page")
     tasks.plan_jobs(context(dry_run=True))
@@ -304,3 +287,93 @@ def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):
     tasks.plan_jobs(context())
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
         tasks.collect_results(context(cleared=3, jobs_state="upstream_failed"), "run_benchmark")
+
+
+def blog_job(usd, **fields):
+    """A job of the run that cost so much."""
+    seconds = 3600 * usd / TABLE.on_demand["c5.2xlarge"]
+    fields |= {"batch_seconds": seconds, "purchase_option": "on_demand"}
+    return build_job("c5.2xlarge", [build_row((0.1,) * 8)], **fields)
+
+
+def settle(cloud, *jobs, lost=()):
+    store = cloud.store(RUN_ID)
+    budget.settle(store, cloud.config, store.plan(), build_run(*jobs, lost=lost))
+    return cloud.record(RUN_ID)
+
+
+def test_after_the_run_what_it_did_cost_is_booked(cloud):
+    tasks.plan_jobs(context())
+    gone = build_lost("g5.xlarge", "Batch no longer knows it", repeat=2)
+    gone = gone.model_copy(update={"job_id": "gone"})
+    failed = gone.model_copy(
+        update={"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
+    )
+    record = settle(cloud, blog_job(0.17), lost=[gone, failed, build_lost("g5.xlarge", "")])
+    assert record.finished
+    assert record.job_usd == pytest.approx(
+        {
+            "c5-2xlarge-blog-1": 0.17,
+            "gone": 6.04,  # how long it ran is not known, so the most that it can have cost
+            "failed": 0.503,
+        }
+    )
+    assert float(record.exact_usd) == pytest.approx(6.713)
+
+
+def test_what_a_local_cloud_ran_is_booked_at_nothing(cloud, monkeypatch):
+    tasks.plan_jobs(context())
+    monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
+    record = settle(cloud, lost=[build_lost("g5.xlarge", "").model_copy(update={"job_id": "gone"})])
+    assert record.job_usd == {"gone": 0.0}
+    assert record.exact_usd == 0
+
+
+def test_a_spoilt_record_is_written_anew_and_what_an_older_release_planned_is_not_booked(cloud):
+    tasks.plan_jobs(context())
+    cloud.put(f"costs/{MONTH}/{RUN_ID}.json", "spoilt")
+    record = settle(cloud, blog_job(0.17))
+    assert float(record.exact_usd) == pytest.approx(0.17)
+    store = cloud.store(RUN_ID)
+    budget.settle(store, cloud.config, RunPlan(jobs=()), build_run())
+    assert cloud.record(RUN_ID) == record
+
+
+def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_sum(cloud, capsys):
+    tasks.plan_jobs(context())
+    run = build_run(
+        blog_job(0.17),
+        lost=[build_lost("g5.xlarge", "exit 3").model_copy(update={"job_id": "lost"})],
+    )
+    settle(cloud, *run.jobs, lost=run.lost)
+    capsys.readouterr()
+    budget.print_costs(cloud.store(RUN_ID), run_costs(run, TABLE), TABLE)
+    said = capsys.readouterr().out
+    assert "What this run's jobs cost" in said
+    (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]
+    assert re.split(r" {2,}", line.strip()) == [
+        "c5-2xlarge-blog-1",
+        "c5.2xlarge",
+        "On-Demand",
+        "1",
+        "1800 s",
+        "$0.17",
+    ]
+    (line,) = [line for line in said.splitlines() if line.startswith("lost ")]
+    assert line.count("?") == 3
+    assert "not included: 1 of 2 jobs of unknown cost" in said
+    assert "The run time of a g5.xlarge job is unknown" in said
+    assert f"Prices in us-east-1 as of {TABLE.as_of}. Source: {TABLE.source}" in said
+    assert "Its worst case was $8.08." in said
+    assert f"Runs of {MONTH}: $6.21 (1 finished $6.21)" in said
+
+
+def test_a_run_that_is_cleared_after_its_end_keeps_what_it_did_cost(cloud):
+    tasks.plan_jobs(context())
+    settle(cloud, blog_job(0.17, job_id="first"))
+    tasks.plan_jobs(context(cleared=1))
+    record = cloud.record(RUN_ID)
+    assert (record.finished, record.reserved_usd) == (False, WORST)
+    assert float(record.exact_usd) == pytest.approx(WORST + 0.17)
+    record = settle(cloud, blog_job(0.34, job_id="second"))
+    assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})

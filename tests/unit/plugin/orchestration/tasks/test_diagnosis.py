@@ -14,6 +14,8 @@ from tests.stand_ins.diagnosis_answers import NOW
 from tests.stand_ins.moto_account import moto_account
 
 RUN_ID = "manual__2026-11-21T12:00:00+00:00"
+HOSTILE = "<script>alert(1)</script>"
+INVALID = Finding.of("queue_invalid", HOSTILE, certain=True)
 
 
 @pytest.fixture
@@ -52,28 +54,20 @@ def test_an_unknown_target_is_refused(s3):
         run("p9.large")
 
 
-def page_of(*findings, unread=()):
-    diagnosis = Diagnosis(
-        queue="queue",
-        job_id=None,
-        asked_at=NOW,
-        findings=findings,
-        checked=("the queue",),
-        unread=unread,
-    )
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Found nothing that would keep a job in queue queue from starting."),
+        ({}, "Checked: the queue."),
+        ({"unread": (HOSTILE,)}, "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ({"findings": (INVALID,)}, "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ({"findings": (INVALID,)}, "1 certain (queue_invalid)"),
+    ],
+)
+def test_the_page_tells_what_was_checked_and_escapes_what_aws_said(fields, said):
+    asked = {"queue": "queue", "job_id": None, "asked_at": NOW, "checked": ("the queue",)}
+    diagnosis = Diagnosis(**{"findings": (), "unread": ()} | asked | fields)
     report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis,))
-    return page_html(diagnosis_page(report))
-
-
-def test_the_page_escapes_what_aws_said():
-    hostile = "<script>alert(1)</script>"
-    page = page_of(Finding.of("queue_invalid", hostile, certain=True), unread=(hostile,))
-    assert hostile not in page
-    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
-    assert "1 certain (queue_invalid)" in page
-
-
-def test_the_page_of_a_queue_without_findings_lists_the_checks():
-    page = page_of()
-    assert "Found nothing that would keep a job in queue queue from starting." in page
-    assert "Checked: the queue." in page
+    page = page_html(diagnosis_page(report))
+    assert said in page
+    assert HOSTILE not in page

@@ -59,6 +59,10 @@ def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(accou
     found = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
     why = "multi-node jobs: batchmark_multi_node is from another release"
     assert found.unread == ("a: b", why)
+    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
+    assert params.pop("end_leaks") == ["jobs", "run_file_systems"]
+    assert params == LeakAges().model_dump()
+    assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
 
 
 def found(verdict, **changes):
@@ -68,56 +72,42 @@ def found(verdict, **changes):
 
 def test_a_leak_is_published_sends_an_alert_and_fails(account, published):
     key = store_report(account, found("leaked", ended=True, action="Ended."), found("in use"))
-    line = (
+    with pytest.raises(AirflowFailException) as failed:
+        leaks.report_leaks(context(), key)
+    text = (
+        "1 leak(s) of lab:\n"
         "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since 2026-11-21 12:00 UTC: Its run r is over. "
         "Ended."
     )
-    with pytest.raises(AirflowFailException) as failed:
-        leaks.report_leaks(context(), key)
-    assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
+    assert str(failed.value) == text
     (told,) = received(published)
     assert told["Subject"] == "Batchmark lab: there are running resources that no run needs"
-    assert told["Message"].startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
+    assert told["Message"].startswith(f"{text}\n\nhttps://")
     page = account.read(f"{KEY}.html").decode()
     assert "1 leaked, 1 in use" in page
     assert "j-[1]" in page
 
 
-def test_without_a_topic_a_leak_fails_the_task_and_is_in_the_log(account, monkeypatch, capsys):
+def test_without_a_topic_or_s3_a_leak_is_in_the_log(account, monkeypatch, capsys):
     monkeypatch.setattr(leaks, "load_config", lambda: config(topic_arn=None))
     with pytest.raises(AirflowFailException, match="No alert was sent: no topic is"):
         leaks.report_leaks(context(), store_report(account, found("leaked")))
     assert "1 leak(s) of lab" in capsys.readouterr().out
-
-
-def test_without_a_leak_no_alert_is_sent(account, published, capsys):
-    key = store_report(account, found("in use"))
-    assert leaks.report_leaks(context(), key) == f"{KEY}.html"
-    assert received(published) == []
-    said = capsys.readouterr().out
-    assert "1 in use." in said
-    assert "Report: https://" in said
-    assert "leak(s)" not in said
+    key = store_report(account, found("leaked"))
+    monkeypatch.setattr(RunStore, "put", failing(ConnectionError("no S3")))
+    with pytest.raises(ConnectionError):
+        leaks.report_leaks(context(), key)
+    assert "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("problem", "raised", "told"),
     [
-        (
-            AlertError("SNS did not take it"),
-            AlertError,
-            "The alert could not be sent: SNS did not take it",
-        ),
-        (
-            UnsureError("no answer"),
-            AirflowFailException,
-            "The alert may not have arrived: no answer",
-        ),
+        (AlertError("SNS did not take it"), AlertError, "could not be sent: SNS did not take it"),
+        (UnsureError("no answer"), AirflowFailException, "may not have arrived: no answer"),
     ],
 )
-def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
-    account, monkeypatch, capsys, problem, raised, told
-):
+def test_where_sns_refuses_each_leak_is_told(account, monkeypatch, capsys, problem, raised, told):
     monkeypatch.setattr(channels, "publish", failing(problem))
     key = store_report(account, found("leaked"), found("leaked", id="j-2"))
     with pytest.raises(raised) as failed:
@@ -130,29 +120,18 @@ def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
     assert "2 leaked" in account.read(f"{KEY}.html").decode()
 
 
-def test_where_s3_refuses_each_leak_is_in_the_log(account, monkeypatch, capsys):
-    key = store_report(account, found("leaked"))
-    monkeypatch.setattr(RunStore, "put", failing(ConnectionError("no S3")))
-    with pytest.raises(ConnectionError):
-        leaks.report_leaks(context(), key)
-    assert "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since" in capsys.readouterr().out
-
-
-def test_a_failed_check_fails_the_task_without_an_alert(account, published, capsys):
+def test_without_a_leak_no_alert_is_sent(account, published, capsys):
+    key = store_report(account, found("in use"))
+    assert leaks.report_leaks(context(), key) == f"{KEY}.html"
+    said = capsys.readouterr().out
+    assert "1 in use." in said
+    assert "Report: https://" in said
+    assert "leak(s)" not in said
     key = store_report(account, found("in use"), unread=("file systems: later",))
-    with pytest.raises(
-        AirflowFailException, match="not everything could be checked: file systems: la"
-    ):
+    with pytest.raises(AirflowFailException, match="not everything could be checked: file systems"):
         leaks.report_leaks(context(), key)
-    assert received(published) == []
     assert "Not checked: file systems: later" in capsys.readouterr().out
-
-
-def test_the_defaults_of_the_form_are_those_of_leak_ages():
-    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
-    assert params.pop("end_leaks") == ["jobs", "run_file_systems"]
-    assert params == LeakAges().model_dump()
-    assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
+    assert received(published) == []
 
 
 def test_an_environment_that_lacks_everything_fails_with_every_line(account):
@@ -177,14 +156,13 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
         (False, ["g5.xlarge"], {"all", "g5.xlarge"}),
     ],
 )
-def test_targets_that_share_an_instance_are_checked_where_they_may_run(
+def test_shared_targets_are_checked_where_they_may_run(
     account, monkeypatch, shared_too, asked, checked
 ):
-    known = config()
+    targets = dict(config().targets)
     shared = {"sharing": "mps", "max_replicas": 2}
-    targets = known.targets | {"g5.xlarge": known.targets["g5.xlarge"].model_copy(update=shared)}
-    published = known.model_copy(update={"targets": targets})
-    monkeypatch.setattr(environment, "load_config", lambda: published)
+    targets["g5.xlarge"] = targets["g5.xlarge"].model_copy(update=shared)
+    monkeypatch.setattr(environment, "load_config", lambda: config().with_targets(targets))
     with pytest.raises(AirflowFailException):
         environment.check_environment(context(targets=asked), shared_too=shared_too)
     result = json.loads(account.read(account.prefix + ENVIRONMENT_JSON))
@@ -192,16 +170,13 @@ def test_targets_that_share_an_instance_are_checked_where_they_may_run(
     assert seen == checked
 
 
-def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
+def test_an_unknown_target_and_a_missing_variable_are_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
     asked, told = context(targets=["g5.48xlarge"]), {}
     asked["ti"].xcom_push = lambda key, value: told.update({key: value})
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform cre"):
         environment.check_environment(asked)
     assert told["failure"].startswith("unknown target 'g5.48xlarge'")  # for the run's page
-
-
-def test_a_missing_variable_is_refused_for_good(monkeypatch):
     monkeypatch.setattr(environment, "load_config", failing(ConfigError("not found")))
     with pytest.raises(AirflowFailException, match="not found"):
         environment.check_environment(context(targets=[]))

@@ -45,8 +45,12 @@ def due(account, monkeypatch):
     return find
 
 
-def test_a_job_that_is_due_right_now_starts_by_a_run_that_says_so(due):
+def test_a_job_that_is_due_starts_by_a_run_that_says_so_unless_its_last_one_waits(due, capsys):
     assert due("0 12 * * *", since=THURSDAY.replace(hour=11, minute=45)) == AT_NOON
+    before = "schedule__thumbnails__2026-11-17T12:00:00+00:00"
+    assert due("0 12 * * *", live=[before]) == []
+    assert "thumbnails was due at 12:00 UTC but is still running" in capsys.readouterr().out
+    assert due("0 12 * * *", live=["schedule__other__2026-11-17T12:00:00+00:00"]) == AT_NOON
 
 
 @pytest.mark.parametrize(
@@ -77,13 +81,6 @@ def test_what_was_missed_in_months_runs_once(due, schedule, at):
     assert found["trigger_run_id"] == f"schedule__thumbnails__{at}+00:00"
 
 
-def test_a_job_whose_last_run_by_schedule_still_waits_is_not_started_again(due, capsys):
-    before = "schedule__thumbnails__2026-11-17T12:00:00+00:00"
-    assert due("0 12 * * *", live=[before]) == []
-    assert "thumbnails was due at 12:00 UTC but is still running" in capsys.readouterr().out
-    assert due("0 12 * * *", live=["schedule__other__2026-11-17T12:00:00+00:00"]) == AT_NOON
-
-
 @pytest.mark.parametrize(
     ("job", "finished", "live", "started"),
     [
@@ -93,9 +90,7 @@ def test_a_job_whose_last_run_by_schedule_still_waits_is_not_started_again(due, 
         ("other", False, True, AT_NOON),
     ],
 )
-def test_a_job_that_somebody_runs_by_hand_is_not_started_beside(
-    due, account, job, finished, live, started
-):
+def test_no_job_starts_beside_one_by_hand(due, account, job, finished, live, started):
     account.book("manual", finished=finished)
     planned_run = RunPlan(jobs=[planned(plan(name=job))])
     account.store("manual").write("plan.json", planned_run.model_dump_json())

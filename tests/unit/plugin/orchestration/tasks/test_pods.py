@@ -157,22 +157,18 @@ def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, ca
     assert "the node for its pods no longer exists by then" in section
 
 
-def test_settings_of_alerts_that_can_not_be_used_are_told_before_anything_is_booked(
-    account, monkeypatch
-):
-    monkeypatch.setattr(alerts, "check_settings", failing(AlertError("no such channel")))
-    with pytest.raises(AirflowFailException, match="no such channel"):
-        pods.plan_pods(account.context())
-    assert not account.s3.objects
-
-
-def test_a_dry_run_starts_nothing(account):
+def test_a_dry_run_or_one_whose_alerts_could_not_be_sent_starts_nothing(account, monkeypatch):
     assert pods.plan_pods(account.context(dry_run=True)) == []
     with pytest.raises(AirflowSkipException):
         pods.start_node(account.context())
     assert account.group.scaling_config["desiredSize"] == 0
     with pytest.raises(AirflowSkipException):
         pods.collect_results(account.context(), "run_pods")
+    account.s3.objects.clear()
+    monkeypatch.setattr(alerts, "check_settings", failing(AlertError("no such channel")))
+    with pytest.raises(AirflowFailException, match="no such channel"):
+        pods.plan_pods(account.context())
+    assert not account.s3.objects, "nothing is booked"
 
 
 @pytest.mark.parametrize("is_ended", [True, False])
@@ -208,10 +204,7 @@ def test_a_node_that_never_comes_is_told_in_the_words_of_eks(account, monkeypatc
     monkeypatch.setattr(pods, "START_SECONDS", 0)
     pods.plan_pods(account.context())
     pods.start_node(account.context())
-    issue = {
-        "code": "AsgInstanceLaunchFailures",
-        "message": "You have requested more vCPU capacity",
-    }
+    issue = {"code": "AsgInstanceLaunchFailures", "message": "You have requested more vCPUs"}
     account.group.health = {"issues": [issue | {"resourceIds": ["asg"]}]}
     with pytest.raises(AirflowFailException, match=": ".join(issue.values())):
         pods.wait_for_node(account.context())
@@ -219,12 +212,15 @@ def test_a_node_that_never_comes_is_told_in_the_words_of_eks(account, monkeypatc
 
 def test_a_failed_job_is_lost_and_the_others_count(account):
     planned = with_node(account)
+    nothing = json.loads(account.s3.objects[pods.collect_results(account.context(), "run_pods")])
+    assert nothing["jobs"] == []
+    reason = "its job did not end; see the log of its run_pods task"
+    assert {one["reason"] for one in nothing["lost"]} == {reason}
     run_pods(account, planned[:1])
     account.cluster.images.clear()
+    operator = PodsOperator(task_id="run_pods", **planned[1], pending_seconds=0)
     with pytest.raises(AirflowFailException, match="ImagePullBackOff"):
-        PodsOperator(task_id="run_pods", **planned[1], pending_seconds=0).execute(
-            account.context(1)
-        )
+        operator.execute(account.context(1))
     collected = pods.collect_results(account.context(), "run_pods")
     found = json.loads(account.s3.objects[collected])
     assert [job["planned"]["sharing"]["replicas"] for job in found["jobs"]] == [[5]]
@@ -232,12 +228,3 @@ def test_a_failed_job_is_lost_and_the_others_count(account):
     assert "ImagePullBackOff" in lost["reason"]
     with pytest.raises(AirflowFailException, match="job\\(s\\) failed"):
         run.publish_report(account.context(), run.compare(account.context(), collected))
-
-
-def test_a_task_that_reported_nothing_is_lost_too(account):
-    pods.plan_pods(account.context())
-    found = json.loads(account.s3.objects[pods.collect_results(account.context(), "run_pods")])
-    assert found["jobs"] == []
-    assert {one["reason"] for one in found["lost"]} == {
-        "its job did not end; see the log of its run_pods task"
-    }

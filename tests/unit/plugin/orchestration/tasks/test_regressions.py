@@ -1,14 +1,11 @@
 """What a schedule of runs finds, confirms, tells and books."""
 
-from datetime import date
-
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS, noise_key
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.evidence import LEAST_AFTER
-from batchmark.core.run import WorstCase
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
@@ -18,22 +15,15 @@ from batchmark.report.change_records import ChangesSection
 from batchmark.runs import result_documents
 from batchmark.runs.spending import run_spending
 from tests.builders.pairs import calibration
-from tests.builders.spending import build_spending
+from tests.builders.spending import build_spending, worst_case
 from tests.stand_ins.regression_schedule import GPU, Instance, quiet_runs
 
-WORST_CASE = WorstCase(
-    targets=(),
-    usd=0.0,
-    region="us-east-1",
-    prices_as_of=date(2026, 11, 20),
-    prices_source="the tests' own",
-    notes=(),
-)
 
-
-def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(schedule):
+def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(schedule, monkeypatch):
     quiet_runs(schedule, 15)
-    once, twice, found = schedule.run(gpu=1.12)
+    schedule.measure(gpu=1.12)
+    monkeypatch.delattr(result_documents, "parse_document")  # as what was collected is not again
+    once, twice, found = schedule.look()
     assert (once, twice) == (1, 2)
     (change,) = found.changes
     assert (change.kind, change.targets, change.first_run_id) == ("slower", (GPU,), "run-016")
@@ -43,13 +33,6 @@ def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(sched
     assert (verdict.outcome, len(verdict.reruns)) == ("confirmed", 3)
     (alert,) = schedule.alerts
     assert alert.state == "open"
-
-
-def test_no_document_that_was_collected_is_parsed_again(schedule, monkeypatch):
-    quiet_runs(schedule, 15)
-    schedule.measure(gpu=1.12)
-    monkeypatch.delattr(result_documents, "parse_document")
-    assert schedule.look()[:2] == (1, 2)
 
 
 @pytest.mark.parametrize("lost", [2, 3])
@@ -152,12 +135,16 @@ def test_fresh_jobs_of_an_earlier_life_of_the_run_do_not_count(schedule):
     assert len(schedule.collected.jobs) == 2
 
 
-def test_a_failed_look_for_suspects_is_named(schedule):
+def test_a_failed_look_for_suspects_is_named_and_a_run_without_results_skipped(schedule):
     schedule.measure()
     schedule.look()
     context = schedule.context | {"ti": Instance("failed")}
     with pytest.raises(AirflowFailException, match="find_suspects failed: fix the cause"):
         regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
+    schedule.number += 1
+    with pytest.raises(AirflowSkipException, match="collect_results"):
+        regressions.detect_regressions(schedule.context, None)
+    assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None
 
 
 def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, monkeypatch):
@@ -167,7 +154,7 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     schedule.measure(gpu=1.12)
     store, key = schedule.store, f"costs/2026-11/{schedule.run_id}.json"
     plan = store.plan()
-    update = {"spending_key": key, "worst_case": WORST_CASE}
+    update = {"spending_key": key, "worst_case": worst_case(usd=0.0)}
     store.write(PLAN, plan.model_copy(update=update).model_dump_json())
     settled = build_spending(schedule.run_id, finished=True, job_usd={"first": 1.5})
     store.put(key, settled.model_dump_json())
@@ -207,10 +194,3 @@ def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(s
     config = schedule.config
     rebuilt = rebuild(schedule.bucket, config.bucket, config.region, dry_run=True)
     assert (rebuilt.written, rebuilt.unchanged) == ([], 1)
-
-
-def test_a_run_without_results_is_skipped(schedule):
-    schedule.number = 1
-    with pytest.raises(AirflowSkipException, match="collect_results"):
-        regressions.detect_regressions(schedule.context, None)
-    assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None

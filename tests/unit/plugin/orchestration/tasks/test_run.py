@@ -1,7 +1,7 @@
 """Noise tables on their way from a calibration run into a comparison."""
 
 import json
-from datetime import date, timedelta
+from datetime import timedelta
 
 import boto3
 import pytest
@@ -13,13 +13,14 @@ from batchmark.analysis.judging.noise import parse_table
 from batchmark.aws.result_bucket import NOISE_HTML, NOISE_JSON, PLAN, RunStore, noise_key
 from batchmark.core.clusters.file_system_cost import FileSystemWorst
 from batchmark.core.failures.endings import Ending
-from batchmark.core.run import RunPlan, WorstCase
+from batchmark.core.run import RunPlan
 from batchmark.orchestration.tasks import run
 from batchmark.report.scaling.what_if import FILE
 from batchmark.runs.collected_runs import store_run
 from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
 from tests.builders.scaling_runs import Cluster, sweep
+from tests.builders.spending import worst_case
 from tests.stand_ins.bucket import MemoryBucket
 
 CONTEXT = {"run_id": "calibration"}
@@ -40,6 +41,13 @@ def jobs():
         for target, level in (("g5.xlarge", 0.5), ("c5.2xlarge", 1.0))
         for repeat, factor in enumerate((1.0, 1.01, 0.99), start=1)
     ]
+
+
+def in_bfloat16(job):
+    rows = (build_row((1.0,) * 8, dtype="bfloat16"),)
+    planned = job.planned.model_copy(update={"dtype": "bfloat16"})
+    document = job.document.model_copy(update={"measurements": rows})
+    return job.model_copy(update={"planned": planned, "document": document})
 
 
 def collect(store, *collected, lost=()):
@@ -79,26 +87,14 @@ def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
 def test_a_calibration_of_another_dtype_lies_beside_it(store):
     run.publish_noise(CONTEXT, collect(store, *jobs()))
     before = store.read(noise_key("blog", "float32", "g5.xlarge"))
-    other = [
-        job.model_copy(
-            update={
-                "planned": job.planned.model_copy(update={"dtype": "bfloat16"}),
-                "document": job.document.model_copy(
-                    update={"measurements": (build_row((1.0,) * 8, dtype="bfloat16"),)}
-                ),
-            }
-        )
-        for job in jobs()
-    ]
-    run.publish_noise(CONTEXT, collect(store, *other))
+    run.publish_noise(CONTEXT, collect(store, *map(in_bfloat16, jobs())))
     assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
     assert parse_table(store.read(noise_key("blog", "bfloat16", "g5.xlarge"))).dtype == "bfloat16"
 
 
 def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
-    later = [
-        job.model_copy(update={"stopped_at": job.stopped_at + timedelta(days=1)}) for job in jobs()
-    ]
+    day = timedelta(days=1)
+    later = [job.model_copy(update={"stopped_at": job.stopped_at + day}) for job in jobs()]
     run.publish_noise(CONTEXT, collect(store, *later))
     before = store.read(noise_key("blog", "float32", "g5.xlarge"))
     key = run.publish_noise(CONTEXT, collect(store, *jobs()))
@@ -107,8 +103,8 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
         "Keeping noise/blog/float32/g5.xlarge.json of run scheduled__2026-11-20: its jobs "
         "ended later, at 2026-11-21 09:03."
     )
-    assert text in capsys.readouterr().out
-    assert text in store.read(key).decode()
+    for told in (capsys.readouterr().out, store.read(key).decode()):
+        assert text in told
 
 
 @pytest.fixture
@@ -123,6 +119,9 @@ def report_of(store, context, *collected, **fields):
 
 
 def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store, context):
+    with pytest.raises(AirflowFailException, match="1 job"):
+        report_of(store, context, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
+    assert context["outlet_events"][run.REPORT].extra == {}, "one is lost"
     key = report_of(store, context, *(job for job in jobs() if job.planned.repeat == 1))
     told = context["outlet_events"][run.REPORT].extra
     assert (told["report_key"], told["lost_jobs"]) == (key, 0)
@@ -132,12 +131,6 @@ def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store, context)
     assert gpu["document"] == {"marks": None}
     json.dumps(told)
     assert store.read_if_there(store.prefix + FILE) is None, "it predicts nothing"
-
-
-def test_a_report_with_a_lost_job_updates_no_asset(store, context):
-    with pytest.raises(AirflowFailException, match="1 job"):
-        report_of(store, context, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
-    assert context["outlet_events"][run.REPORT].extra == {}
 
 
 def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
@@ -159,27 +152,18 @@ def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     )
 
 
-def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store, context):
+def test_a_report_of_nodes_has_its_predictions_and_the_price_of_the_planned_file_system(
+    store, context
+):
     key = report_of(store, context, *sweep(Cluster(), (1, 2, 4)))
     page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page
     assert FILE.encode() in store.read(key)
-
-
-def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(store):
     layer = FileSystemWorst(
         kind="SCRATCH_2", storage_gib=672, seconds=3600, usd_per_gb_month=0.14, usd=1.0
     )
-    worst = WorstCase(
-        targets=(),
-        usd=1.0,
-        region="us-east-1",
-        prices_as_of=date(2026, 11, 20),
-        prices_source="a test",
-        notes=(),
-        file_system=layer,
-    )
-    store.write(PLAN, RunPlan(jobs=(), worst_case=worst).model_dump_json())
+    plan = RunPlan(jobs=(), worst_case=worst_case(file_system=layer))
+    store.write(PLAN, plan.model_dump_json())
     key = collect(store, *sweep(Cluster(), (1, 2), training={"data": "files"}))
     comparison = Comparison.model_validate_json(store.read(run.compare(CONTEXT, key)))
     (study,) = comparison.studies["scaling"]

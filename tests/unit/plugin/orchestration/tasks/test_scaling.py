@@ -41,19 +41,14 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(store, c
     booked = month_spending(store, plan.spending_key)
     assert float(booked.exact_usd) == plan.worst_case.usd == 184.21  # 180.25 + 3.96
     told = capsys.readouterr().out
-    assert "2 of 3 nodes in all" in told
-    assert "3600 s + 9,000 s" in told
-    assert "file system, SCRATCH_2" in told
-    assert "1,200 GiB" in told
+    for text in ("2 of 3 nodes in all", "3600 s + 9,000 s", "file system, SCRATCH_2", "1,200 GiB"):
+        assert text in told
 
 
-def test_with_synthetic_images_alone_there_is_no_file_system(store):
+def test_synthetic_images_need_no_file_system_and_odd_numbers_are_told(store, capsys):
     scaling.plan_jobs(context(data=["synthetic"]))
     plan = store.plan()
     assert (plan.file_system, plan.worst_case.file_system) == (None, None)
-
-
-def test_numbers_of_nodes_without_strong_scaling_are_told(store, capsys):
     scaling.plan_jobs(context(node_counts=[1, 3]))
     assert (
         "512 images can't be divided equally among 3 nodes x 8 devices" in capsys.readouterr().out

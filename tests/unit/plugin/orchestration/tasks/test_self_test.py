@@ -61,14 +61,10 @@ def test_figures_and_page_lie_under_the_day_of_the_run(store, history, capsys):
     assert f"{KEY}.html" in printed
 
 
-def test_an_empty_history_ends_green_with_a_clear_line(store, history, capsys):
+def test_by_default_half_a_year_of_all_suites_is_read_if_there_is_any(store, history, capsys):
     key = self_test.try_detector(context())
     self_test.publish_self_test(context(), key)
     assert "Nothing to test: the history has no series that is long" in capsys.readouterr().out
-
-
-def test_by_default_half_a_year_of_all_suites_is_read(store, history):
-    self_test.try_detector(context())
     self_test.try_detector(context(suites=["sam"], months=1))
     assert history.calls == [(None, date(2026, 6, 6)), (["sam"], date(2026, 11, 5))]
 

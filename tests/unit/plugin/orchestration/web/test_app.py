@@ -70,15 +70,11 @@ def test_every_route_is_one_that_asks(pages):
     for route in pages.app.routes:
         assert isinstance(route, APIRoute)
         assert access.reader in [found.call for found in route.dependant.dependencies]
-
-
-@pytest.mark.parametrize("visitor", [None, "of yesterday"])
-def test_who_is_not_logged_in_is_told_what_to_do(pages, visitor):
-    with pages.seen_by(visitor) as client:
-        answer = client.get("/runs")
-    assert answer.status_code == 401
-    assert "Log in to Airflow first" in answer.text
-    assert 'href="/auth/login"' in answer.text
+    for visitor in (None, "of yesterday"):
+        with pages.seen_by(visitor):
+            text = pages.text("/runs", 401)
+        assert "Log in to Airflow first" in text
+        assert 'href="/auth/login"' in text
 
 
 @pytest.mark.parametrize("path", ["/runs", "/runs/none", "/files/raw/none", "/compare.csv", "/no"])
@@ -97,7 +93,7 @@ ODD_WORDS = (
 )
 
 
-def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
+def test_no_word_and_no_place_of_an_address_is_an_error_of_ours(pages, shelf):
     good = {"a": shelf.measured(), "a_target": "g5.xlarge", "b": shelf.measured(1)}
     good |= {"b_target": "c5.2xlarge", "suite": "blog"}
     found = [route for route in read_routes(pages.app) if queries(route)]
@@ -110,9 +106,6 @@ def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
         for query in asked:
             answer = pages.client.get(address(route, query))
             assert answer.status_code < 500, (route.path, query)
-
-
-def test_no_place_in_an_address_is_an_error_of_ours(pages):
     for route in read_routes(pages.app):
         for word in SHARP if places(route) else ():
             odd = dict.fromkeys(places(route), word)
@@ -188,12 +181,16 @@ def test_what_lies_in_the_bucket_is_shown_in_a_sandbox(pages, shelf, name):
     assert policy == f"{HEADERS['Content-Security-Policy']}; sandbox"
 
 
-def test_an_empty_history_says_how_to_begin(pages):
+def test_an_empty_history_says_how_to_begin_and_programs_get_errors_as_json(pages, shelf):
     assert "No runs yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
     assert "You have no runs yet" in pages.text("/compare")
     assert "No alerts yet" in pages.text("/alerts")
     assert "nothing has been spent" in pages.text("/costs")
+    shelf.s3.on_call = failing(EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
+    assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
+    answer = pages.client.get("/files/none", headers={"accept": "application/json"})
+    assert answer.json() == {"detail": "This object does not exist, or you may not view it."}
 
 
 def test_hostile_names_stay_text(pages, shelf):
@@ -208,13 +205,3 @@ def test_hostile_names_stay_text(pages, shelf):
         f"/compare?{sides(EVIL, EVIL, (EVIL, EVIL))}",
     ):
         assert "<script" not in pages.client.get(path).text, path
-
-
-def test_a_bucket_that_does_not_answer_is_told(pages, shelf):
-    shelf.s3.on_call = failing(EndpointConnectionError(endpoint_url="http://127.0.0.1:1"))
-    assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
-
-
-def test_programs_get_their_errors_as_json(pages):
-    answer = pages.client.get("/files/none", headers={"accept": "application/json"})
-    assert answer.json() == {"detail": "This object does not exist, or you may not view it."}

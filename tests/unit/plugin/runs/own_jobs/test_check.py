@@ -25,9 +25,12 @@ def judged(own_job, job, *texts):
     return owners_check(own_job, job, told(*texts))
 
 
-def test_without_any_wish_of_the_owner_the_exit_code_counts():
+def test_without_any_wish_of_the_owner_the_exit_code_of_the_command_counts():
     check = judged(plan(), described())
     assert (check.kind, check.passed, check.detail) == ("exit_code", True, None)
+    assert exit_code(described("FAILED", code=7), told("end 0 1").facts) == 0
+    assert exit_code(described("FAILED", code=7), told().facts) == 7
+    assert exit_code(described("FAILED", code=None), told().facts) is None
 
 
 @pytest.mark.parametrize(
@@ -64,13 +67,10 @@ def test_a_check_has_the_word(job, said, detail):
     assert (check.kind, check.passed, check.detail) == ("command", detail is None, detail)
 
 
-def test_a_job_that_succeeded_below_its_shell_passed_its_check_though_its_log_has_no_end():
+def test_a_job_that_succeeded_below_its_shell_passed_though_its_log_has_no_end():
     assert judged(plan(check="./check"), described(), "end 0 1").passed
     check = judged(plan(output="out", output_sha256=SHA256), described(), "end 0 1")
     assert (check.kind, check.passed, check.output_sha256) == ("checksum", True, None)
-
-
-def test_an_output_that_all_sides_must_agree_on_is_none_without_its_checksum():
     check = judged(plan(output="out"), described(), "end 0 1")
     assert (check.passed, check.detail) == (
         False,
@@ -146,12 +146,6 @@ def test_an_output_has_the_checksum_that_its_owner_wants(wanted, said, detail):
     )
     assert (check.kind, check.passed, check.detail) == ("checksum", detail is None, detail)
     assert check.output_sha256 == (SHA256 if said == SHA256 else None)
-
-
-def test_the_exit_code_is_the_commands_where_the_wrapper_told_it():
-    assert exit_code(described("FAILED", code=7), told("end 0 1").facts) == 0
-    assert exit_code(described("FAILED", code=7), told().facts) == 7
-    assert exit_code(described("FAILED", code=None), told().facts) is None
 
 
 @pytest.mark.parametrize(

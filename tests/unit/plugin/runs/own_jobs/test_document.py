@@ -37,6 +37,8 @@ from tests.builders.watched_jobs import (
 )
 
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
+STOPPED_AT_LIMIT = described("FAILED", code=137, statusReason=TIMED_OUT)
+WITHOUT_SHA256 = "its log does not contain the SHA-256 of its output out"
 KILLED_IN_IT = (
     f"Batch reports a problem with its container, which exited with code 0: {OUT_OF_MEMORY}"
 )
@@ -55,20 +57,22 @@ def document(
 def test_the_whole_job_is_a_row_with_one_sample():
     found = document(own_job=plan(axis="size", size=64))
     (row,) = found.measurements
-    assert (row.workload, row.dtype, row.status) == (
-        "thumbnails",
-        "none",
-        MeasurementStatus.MEASURED,
-    )
+    assert (row.workload, row.dtype) == ("thumbnails", "none")
+    assert row.status is MeasurementStatus.MEASURED
     assert row.parameters == {"size": 64, "start": "warm"}
-    assert row.samples_seconds == (90.5,)
-    assert row.cold_seconds == 90.5
+    assert (row.samples_seconds, row.cold_seconds) == ((90.5,), 90.5)
     assert row.implementation == Implementation(name="docker.io/lab/thumbnails", version="3.1")
     assert row.check.passed
     assert row.peak_memory_bytes is None, "what its container had includes files"
+    own = found.own_job
+    assert (own.image, own.command) == ("docker.io/lab/thumbnails:3.1", "python convert.py")
+    assert (own.wrapped, own.exit_code, own.command_seconds) == (True, 0, 80.25)
+    assert (own.waiting_seconds, own.running_seconds) == (100.0, 90.5)
+    assert (own.host, own.purchase_option, own.start) == (HOST, "spot", "warm")
+    assert document(own_job=plan(command=())).own_job.command is None, "an image's own is not known"
 
 
-def test_a_document_names_its_job_its_version_and_when_it_ran():
+def test_a_document_names_its_job_its_version_and_when_and_on_what_it_ran():
     version = GivenVersion(commit="3f2a91c", label="spring")
     found = document(version=version)
     assert found.version == version
@@ -76,10 +80,7 @@ def test_a_document_names_its_job_its_version_and_when_it_ran():
     assert (found.job_id, found.job_attempt) == (described()["jobId"], 1)
     assert (found.started_at, found.finished_at) == (batch_time(STARTED), batch_time(STOPPED))
     assert (found.total_seconds, found.status) == (90.5, "complete")
-
-
-def test_what_it_ran_on_is_the_hosts_and_the_wrappers_word():
-    environment = document().environment
+    environment = found.environment
     assert environment.instance_type == "g5.2xlarge"
     assert environment.availability_zone == "us-east-1b"
     assert environment.compute_environment == "lab"
@@ -93,11 +94,8 @@ def test_what_it_ran_on_is_the_hosts_and_the_wrappers_word():
 
 def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
     environment = document(said=NOT_KNOWN, where=JobHost()).environment
-    assert (environment.cpu_model, environment.kernel, environment.torch_version) == (
-        "unknown",
-        "unknown",
-        "unknown",
-    )
+    unknown = (environment.cpu_model, environment.kernel, environment.torch_version)
+    assert unknown == ("unknown",) * 3
     assert (environment.cpu_threads, environment.memory_bytes) == (4, 8 * 2**30)
     assert (environment.instance_type, environment.image_digest) == (None, None)
 
@@ -126,38 +124,27 @@ def test_the_parts_of_an_image_reference(reference, name, version):
     assert (image.name, image.version) == (name, version)
 
 
-def test_what_is_known_of_the_whole_job():
-    own = document().own_job
-    assert (own.image, own.command) == ("docker.io/lab/thumbnails:3.1", "python convert.py")
-    assert (own.wrapped, own.exit_code, own.command_seconds) == (True, 0, 80.25)
-    assert (own.waiting_seconds, own.running_seconds) == (100.0, 90.5)
-    assert (own.host, own.purchase_option, own.start) == (HOST, "spot", "warm")
-    assert document(own_job=plan(command=())).own_job.command is None, "an image's own is not known"
-
-
 @pytest.mark.parametrize(
     ("registered", "start"), [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)]
 )
-def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
-    found = document(where=host(registered_at=registered and batch_time(registered)))
+def test_an_instance_that_was_there_before_the_job_or_its_last_attempt_is_warm(registered, start):
+    where = host(registered_at=registered and batch_time(registered))
+    found = document(where=where)
     assert found.own_job.start == start
     assert found.measurements[0].parameters == ({"start": start} if start else {})
-
-
-def test_a_second_attempt_on_the_instance_of_the_first_is_warm_and_waited_since_its_end():
     first = {"startedAt": CREATED + 20_000, "stoppedAt": CREATED + 60_000}
-    where = host(registered_at=batch_time(CREATED + 10_000))
-    found = document(described(earlier=[first]), where=where)
-    assert found.job_attempt == 2
-    assert (found.own_job.start, found.own_job.waiting_seconds) == ("warm", 40.0)
+    second = document(described(earlier=[first]), where=where)
+    assert second.job_attempt == 2
+    assert (second.own_job.start, second.own_job.waiting_seconds) == (start and "warm", 40.0)
 
 
-def test_off_aws_nothing_stands_for_an_instance():
+def test_nothing_stands_for_an_instance_off_aws_nor_for_a_wait_before_the_submission():
     found = document(on_aws=False)
     own, environment = found.own_job, found.environment
     assert (own.start, own.purchase_option) == (None, None)
     assert (environment.instance_type, environment.availability_zone) == (None, None)
     assert found.measurements[0].parameters == {}
+    assert document(described(createdAt=STARTED + 1)).own_job.waiting_seconds is None
 
 
 GPU_ASKED = {"resourceRequirements": [{"type": "GPU", "value": "2"}]}
@@ -186,31 +173,20 @@ def test_a_gpu_that_batch_gave_a_job_that_does_not_name_it_has_no_model(said):
     assert (environment.gpu_count, environment.gpu_model) == (2, None)
 
 
-def test_a_metric_is_a_row_of_its_own_in_which_less_is_better():
+def test_a_metric_is_a_row_of_its_own_in_which_less_is_better_up_to_its_bounds():
     lines = [metric(value="4"), metric("loss", "0.5", "1", "false"), metric(value="5")]
     _, speed, loss = document(said=told(*lines)).measurements
-    assert speed.parameters == {
-        "start": "warm",
-        "metric": "speed",
-        "unit": "images/s",
-        "better": "higher",
-    }
-    assert speed.samples_seconds == (0.25, 0.2)
-    assert speed.cold_seconds == 0.25
+    named = {"metric": "speed", "unit": "images/s", "better": "higher"}
+    assert speed.parameters == named | {"start": "warm"}
+    assert (speed.samples_seconds, speed.cold_seconds) == ((0.25, 0.2), 0.25)
     assert (loss.parameters["better"], loss.samples_seconds) == ("lower", (0.5,))
     assert loss.peak_memory_bytes is None
-
-
-def test_metrics_at_their_bounds_fit():
     lines = [
         metric(way, value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
     ]
     found = document(said=told(*lines))
     samples = [row.samples_seconds for row in found.measurements[1:]]
     assert samples == [pytest.approx((1e9, 1e-9)), pytest.approx((1e-9, 1e9))]
-
-
-def test_of_too_many_metrics_the_rest_is_counted():
     lines = tuple(
         MetricLine(metric=f"m{n}", value=1.0, unit="s", higher_is_better=False)
         for n in [*range(MOST_ROWS + 5), MOST_ROWS + 4]
@@ -221,39 +197,36 @@ def test_of_too_many_metrics_the_rest_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("own_job", "job", "reason"),
+    ("own_job", "job", "reason", "status"),
     [
-        (plan(), described("FAILED", code=3), "exit code 3 (the command's own error)"),
-        (
-            plan(),
-            described("FAILED", code=137, statusReason=TIMED_OUT),
-            f"exit code 137; {TIMED_OUT}",
-        ),
-        (plan(output="out"), described(), "its log does not contain the SHA-256 of its output out"),
+        (plan(), described("FAILED", code=3), "exit code 3 (the command's own error)", "complete"),
+        (plan(), STOPPED_AT_LIMIT, f"exit code 137; {TIMED_OUT}", "interrupted"),
+        (plan(output="out"), described(), WITHOUT_SHA256, "complete"),
     ],
 )
-def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job, reason):
+def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job, reason, status):
     found = document(job, told(metric()), own_job=own_job)
     assert [row.status for row in found.measurements] == [MeasurementStatus.FAILED] * 2
     assert [row.reason for row in found.measurements] == [reason] * 2
     assert found.measurements[1].samples_seconds == (1 / 12.5,), "what it told is kept"
     assert not found.own_job.check.passed
-    assert found.status == ("interrupted" if TIMED_OUT in reason else "complete")
+    assert found.status == status
 
 
-def test_a_job_that_lost_its_host_was_interrupted_and_did_not_fail():
-    lost = described("FAILED", code=None, statusReason="Host EC2 (instance i-0f) terminated.")
-    found = document(lost, read_lines(marked(*facts(*BEGIN), metric())))
-    assert {row.status for row in found.measurements} == {MeasurementStatus.INTERRUPTED}
-    assert found.measurements[0].reason.endswith("Host EC2 (instance i-0f) terminated.")
-    assert found.status == "interrupted"
-
-
-def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command():
-    job = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"statusReason": "Host EC2 (instance i-0f) terminated."}, "interrupted"),
+        ({"statusReason": "took too long", "isTerminated": True}, "failed"),
+    ],
+)
+def test_a_job_that_told_no_end_failed_unless_it_lost_its_host(fields, status):
+    job = described("FAILED", code=None, **fields)
     found = document(job, read_lines(marked(*facts(*BEGIN), metric())))
+    assert {row.status for row in found.measurements} == {MeasurementStatus(status)}
+    assert found.measurements[0].reason == f"no exit code; {fields['statusReason']}"
+    assert found.status == "interrupted"
     assert (found.own_job.wrapped, found.own_job.command_seconds) == (True, None)
-    assert found.measurements[0].reason == "no exit code; took too long"
 
 
 IMPOSSIBLE = {
@@ -264,18 +237,15 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize(("problem", "attempt"), IMPOSSIBLE.items())
 def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attempt):
-    found = document(described(attempt=attempt))
+    job = described(attempt=attempt)
+    found = document(job)
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
     assert found.own_job.doubts == (
         f"{problem}, so its time covers only the command, measured by the job's own clock",
     )
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
-
-
-@pytest.mark.parametrize(("problem", "attempt"), IMPOSSIBLE.items())
-def test_where_nobody_has_times_that_can_be_there_is_no_figure(problem, attempt):
-    found = document(described(attempt=attempt), read_lines(marked(metric())), own_job=BARE)
+    found = document(job, read_lines(marked(metric())), own_job=BARE)
     whole, speed = found.measurements
     assert (whole.status, whole.samples_seconds) == (MeasurementStatus.FAILED, ())
     assert whole.reason == f"its time is unknown: {problem}"
@@ -304,10 +274,6 @@ def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, sa
     assert found.finished_at == batch_time(STOPPED)
 
 
-def test_a_start_before_the_submission_tells_of_no_wait():
-    assert document(described(createdAt=STARTED + 1)).own_job.waiting_seconds is None
-
-
 @pytest.mark.parametrize(
     ("attempt", "status", "ran"),
     [
@@ -333,7 +299,7 @@ def test_what_its_figures_are_to_be_read_with_care_for(job, doubts):
     assert document(job, told(metric())).own_job.doubts == doubts
 
 
-def test_when_it_reached_its_stages():
+def test_stages_and_telemetry_say_no_more_than_was_told():
     pulled = batch_time(STARTED - 2000)
     where = host(image_pull_stopped_at=pulled, container_started_at=batch_time(STARTED - 1000))
     marks = document(where=where).marks
@@ -341,13 +307,8 @@ def test_when_it_reached_its_stages():
     assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, began)
     unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOT_KNOWN)
     assert unwrapped.marks.process_started_at == batch_time(STARTED + 7)
-
-
-def test_telemetry_says_no_more_than_was_told():
     found = document(said=told(*facts("gpu_busy 16 71.5 98 2048"))).telemetry
-    assert [
-        (each.metric, each.samples, each.minimum, each.mean, each.maximum) for each in found
-    ] == [
+    assert [(one.metric, one.samples, one.minimum, one.mean, one.maximum) for one in found] == [
         ("HostCPUUtilization", 1, 75.0, 75.0, 75.0),
         ("PeakMemoryAndFileCache", 1, 2000.0, 2000.0, 2000.0),
         ("GPUUtilization", 16, None, 71.5, 98.0),

@@ -59,8 +59,7 @@ def test_a_log_that_is_or_may_be_incomplete_is_told(job, said, doubts):
     assert list(doubts_of_log(plan(), job, said)) == doubts
 
 
-def test_without_a_shell_only_its_log_driver_raises_doubts():
+@pytest.mark.parametrize(("container", "doubts"), [(awslogs(), [MAY_DROP]), ({}, [])])
+def test_without_a_shell_only_its_log_driver_raises_doubts(container, doubts):
     said = read_lines(marked(metric()))
-    for container, doubts in ((awslogs(), [MAY_DROP]), ({}, [])):
-        job = described(container=container)
-        assert list(doubts_of_log(plan(shell=False), job, said)) == doubts
+    assert list(doubts_of_log(plan(shell=False), described(container=container), said)) == doubts

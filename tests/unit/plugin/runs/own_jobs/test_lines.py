@@ -60,10 +60,8 @@ def test_facts_of_the_machine_and_of_the_end():
         is_over=True,
     )
     assert found.command_seconds == 80.25
-
-
-def test_a_gpu_is_busy_all_the_time_at_most():
     assert after_begin("gpu_busy 16 250 300 1").gpu_busy == GpuBusy(16, 100.0, 100.0, 2**20)
+    assert len(facts_of(*[GPU] * 1000).gpus) == MOST_GPUS
 
 
 @pytest.mark.parametrize(
@@ -75,10 +73,13 @@ def test_a_command_began_at_a_time_that_a_document_can_hold(milliseconds, began_
     assert read_lines([line]).facts.began_at == began_at
 
 
-def test_what_an_image_lacks_is_not_known():
+def test_what_an_image_or_a_log_lacks_is_not_known():
     found = facts_of("begin 1", "end 3")
     assert found.began_at is not None
     assert (found.exit_code, found.command_seconds, found.cpu_model) == (3, None, None)
+    found = read_lines(marked(metric(), *facts(*END, "check 7"))).facts
+    assert (found.began, found.exit_code, found.check_exit_code) == (False, 0, 7)
+    assert (found.is_over, found.command_seconds) == (True, None)
 
 
 def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
@@ -90,96 +91,63 @@ def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
     assert (found.exit_code, found.check_exit_code, found.command_seconds) == (3, 7, 80.0)
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
-        "",
-        "end",
-        "end zero",
-        "end 256 1",
-        "end -1 1",
-        "begin",
-        "threads many",
-        "threads 99999999999999",
-        "memory_kib ?",
-        "gpu",
-        "gpu , ,",
-        "busy 1 0",
-        "busy 1",
-        "peak_memory 1e99",
-        "gpu_busy 0 1 2 3",
-        "gpu_busy 1 2 3",
-        "check nan",
-        "sha256 abc",
-        "unheard_of 1",
-        "metrics_left_out many",
-        "kernel \x00",
-        "threads ٣",
-    ],
+JUNK = (
+    *("", "end", "end zero", "end 256 1", "end -1 1", "begin", "threads many", "threads ٣"),
+    *("threads 99999999999999", "memory_kib ?", "gpu", "gpu , ,", "busy 1 0", "busy 1"),
+    *("peak_memory 1e99", "gpu_busy 0 1 2 3", "gpu_busy 1 2 3", "check nan", "sha256 abc"),
+    *("unheard_of 1", "metrics_left_out many", "kernel \x00"),
 )
+
+
+@pytest.mark.parametrize("junk", JUNK)
 def test_a_fact_that_makes_no_sense_changes_none_that_does(junk):
     good = (*BEGIN, *END, "check 0", "gpu_busy 16 71.5 98 2048", "peak_memory 5")
     told = read_lines(marked(*facts(*good, junk)))
-    assert told.facts.exit_code == 0
-    assert told.facts.check_exit_code == 0
+    assert (told.facts.exit_code, told.facts.check_exit_code) == (0, 0)
     assert told.facts == facts_of(*good)
     assert told.metrics_left_out == 0
 
 
-def test_only_so_many_gpus_are_kept():
-    assert len(facts_of(*[GPU] * 1000).gpus) == MOST_GPUS
-
-
-def test_metrics_of_both_sources_are_kept_in_order():
-    told = read_lines(marked(metric(value="2"), metric("loss", "0.5", "1", "false", FILE_MARK)))
-    assert [(line.metric, line.value, line.higher_is_better) for line in told.metrics] == [
-        ("speed", 2.0, True),
-        ("loss", 0.5, False),
+def test_metrics_of_both_sources_are_kept_in_order_each_the_way_it_was_first_told():
+    loss = metric("loss", "0.5", "1", "false", FILE_MARK)
+    told = read_lines(
+        marked(metric(), metric(better="false"), loss, metric(unit="1/s", better="false"))
+    )
+    assert [
+        (line.metric, line.value, line.unit, line.higher_is_better) for line in told.metrics
+    ] == [
+        ("speed", 12.5, "images/s", True),
+        ("loss", 0.5, "1", False),
+        ("speed", 12.5, "1/s", False),
     ]
-    assert told.bad_lines == []
+    (bad,) = told.bad_lines
+    assert (bad.number, bad.problem) == (2, "higher_is_better was true in the first line of speed")
 
 
 def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_kept():
-    told = read_lines(
-        marked(
-            metric(),
-            METRIC_MARK + "speed=3",
-            metric(value="-1"),
-            FILE_MARK + '{"metric": "speed"}',
-            metric(mark=FILE_MARK),
-        )
-    )
+    said = [metric(), METRIC_MARK + "speed=3", metric(value="-1")]
+    said += [FILE_MARK + '{"metric": "speed"}', metric(mark=FILE_MARK)]
+    told = read_lines(marked(*said))
     assert len(told.metrics) == 2
     assert [(bad.source, bad.number, bad.text[:9]) for bad in told.bad_lines] == [
         ("log", 2, "speed=3"),
         ("log", 3, '{"metric"'),
         ("file", 1, '{"metric"'),
     ]
-    problems = [bad.problem for bad in told.bad_lines]
-    assert problems[0].startswith("not JSON")
-    assert problems[1] == "value: Input should be greater than or equal to 0.000000001, not '-1'"
-    assert problems[2] == "value: Field required"
-
-
-def test_a_metric_that_is_told_both_ways_is_the_first_ones():
-    told = read_lines(marked(metric(), metric(better="false"), metric(unit="1/s", better="false")))
-    assert [(line.unit, line.higher_is_better) for line in told.metrics] == [
-        ("images/s", True),
-        ("1/s", False),
+    no_json, *problems = [bad.problem for bad in told.bad_lines]
+    assert no_json.startswith("not JSON")
+    assert problems == [
+        "value: Input should be greater than or equal to 0.000000001, not '-1'",
+        "value: Field required",
     ]
-    (bad,) = told.bad_lines
-    assert (bad.number, bad.problem) == (2, "higher_is_better was true in the first line of speed")
 
 
-def test_of_too_many_lines_the_rest_is_counted():
+def test_of_too_many_lines_the_rest_is_counted_and_a_line_of_a_megabyte_is_named_in_short():
     lines = [metric()] * (MOST_LINES + 3) + [METRIC_MARK + "?"] * (MOST_BAD_LINES + 2)
     told = read_lines(marked(*lines, *facts("begin 1", "metrics_left_out 5", "end 0 1")))
     assert (len(told.metrics), told.metrics_left_out) == (MOST_LINES, 3 + 5)
     assert (len(told.bad_lines), told.bad_lines_left_out) == (MOST_BAD_LINES, 2)
     assert told.facts.exit_code == 0, "what comes after them is read all the same"
-
-
-def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, but at most 2000 are allowed"
@@ -188,26 +156,16 @@ def test_a_line_of_a_megabyte_is_named_in_short():
 @pytest.mark.parametrize(
     "text",
     [
-        "\x1b[32mBATCHMARK_METRIC {}",
-        f"[rank0]:{metric()}",
-        "BATCHMARK_METRIC",
+        *("\x1b[32mBATCHMARK_METRIC {}", f"[rank0]:{metric()}", "BATCHMARK_METRIC"),
         f"{METRIC_MARK:>300}{{}}",
     ],
 )
 def test_a_mark_elsewhere_in_a_line_is_a_bad_line(text):
     told = read_lines(marked(metric(), text))
-    assert [(bad.source, bad.number, bad.problem) for bad in told.bad_lines] == [
-        ("log", 2, "the line does not begin with BATCHMARK_METRIC and a space")
-    ]
-    assert told.bad_lines[0].text == printable(text[:200])
+    (bad,) = told.bad_lines
+    assert (bad.source, bad.number, bad.text) == ("log", 2, printable(text[:200]))
+    assert bad.problem == "the line does not begin with BATCHMARK_METRIC and a space"
     assert not told.by_a_shell
-
-
-def test_a_log_without_its_beginning_tells_how_the_command_ended():
-    told = read_lines(marked(metric(), *facts(*END, "check 7")))
-    assert (told.facts.began, told.facts.exit_code, told.facts.check_exit_code) == (False, 0, 7)
-    assert told.facts.is_over
-    assert told.facts.command_seconds is None
 
 
 @pytest.mark.parametrize(
@@ -256,21 +214,15 @@ def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fa
     assert bad.problem == NOT_THE_WRAPPERS
 
 
-def test_nobody_begins_in_the_wrappers_place():
+def test_nobody_begins_in_the_wrappers_place_even_if_its_beginning_was_lost():
     """Of stdout and stderr the later line may come first."""
     first, *rest = keyed(*BEGIN)
     told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
     assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
     assert len(told.bad_lines) == 2
-
-
-def test_facts_before_the_first_key_keep_their_numbers():
     said = [*facts("begin 1 9", "over"), *keyed("end 3 5080"), "BATCHMARK_METRIC no"]
     lines = [line._replace(number=10 + n) for n, line in enumerate(marked(*said))]
     assert [bad.log_line for bad in read_lines(lines).bad_lines] == [10, 11, 13]
-
-
-def test_facts_without_a_key_do_not_stand_in_for_a_beginning_that_was_lost():
     forged = ("begin 1 5079", "end 7 9999", "check 0", "over")
     said = keyed("end 3 5080", "check 1", "over")
     told = read_lines(marked(*facts(*forged), *said))

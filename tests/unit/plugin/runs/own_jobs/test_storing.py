@@ -72,25 +72,21 @@ def account(monkeypatch):
     return Account(monkeypatch)
 
 
-def test_a_document_is_written_where_a_job_would_have_written_it(account):
-    document = account.store()
+@pytest.mark.parametrize(
+    ("seen", "instance_type", "asked"),
+    [
+        (None, "g5.2xlarge", [JOB_ID]),
+        (host(instance_type="g5.4xlarge"), "g5.4xlarge", []),  # seen while the job ran
+        (host(container_instance="of an earlier attempt"), "g5.2xlarge", [JOB_ID]),
+        (host(instance_type=None), "g5.2xlarge", [JOB_ID]),
+    ],
+)
+def test_a_document_is_written_once_with_its_host(account, seen, instance_type, asked):
+    document = account.store(host=seen)
     assert account.stored == document
     assert len(document.measurements) == 2
-    assert document.environment.instance_type == "g5.2xlarge"
-    assert (account.asked, account.slept) == ([JOB_ID], [])
-
-
-def test_a_host_that_was_seen_while_the_job_ran_is_not_asked_for_again(account):
-    document = account.store(host=host(instance_type="g5.4xlarge"))
-    assert document.environment.instance_type == "g5.4xlarge"
-    assert account.asked == []
-
-
-@pytest.mark.parametrize(
-    "seen", [host(container_instance="of an earlier attempt"), host(instance_type=None)]
-)
-def test_a_host_of_an_earlier_attempt_or_unknown_is_asked_for(account, seen):
-    assert account.store(host=seen).environment.instance_type == "g5.2xlarge"
+    assert document.environment.instance_type == instance_type
+    assert (account.asked, account.slept) == (asked, [])
 
 
 @pytest.mark.parametrize(
@@ -108,31 +104,29 @@ def test_a_line_without_a_metric_is_told_by_its_number_in_the_log(account, every
     assert [line.number for line in bad] == [2], "of those with a mark"
 
 
-def test_a_document_that_knows_more_is_kept(account):
+def test_a_document_is_kept_unless_it_knows_less(account):
     first = account.store()
     account.host = host(instance_type=None, availability_zone=None, registered_at=None)
     assert account.store() == first == account.stored
     assert [call for call, _ in account.s3.calls].count("PutObject") == 1
-
-
-def test_a_document_that_knows_less_is_replaced(account):
+    account.s3.objects[KEY] = b"{"
     account.logs, account.host = MarkedLog(WHOLE[:3]), host(instance_type=None)
     less = account.store()
+    assert account.stored == less
     account.logs, account.host = MarkedLog(WHOLE), host()
     assert completeness(account.store()) > completeness(less)
     assert account.stored.environment.instance_type == "g5.2xlarge"
 
 
-def test_what_is_no_document_is_replaced(account):
-    account.s3.objects[KEY] = b"{"
-    assert account.store() == account.stored
-
-
-def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
+def test_a_log_without_an_answer_is_for_the_next_try_and_an_odd_job_lost(account):
     account.logs.failures = [client_error("ThrottlingException")]
     with pytest.raises(ClientError, match="ThrottlingException"):
         account.store()
     assert account.s3.objects == {}
+    odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
+    account.logs = MarkedLog([])
+    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
+        account.store(odd, plan(shell=False))
 
 
 @pytest.mark.parametrize(
@@ -147,13 +141,6 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
 def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, job):
     assert account.store(job) is None
     assert (account.asked, account.s3.objects) == ([], {})
-
-
-def test_a_job_that_nobody_foresaw_loses_itself_only(account):
-    odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
-    account.logs = MarkedLog([])
-    with pytest.raises(CollectError, match="its document could not be built: unexpected ValueErr"):
-        account.store(odd, plan(shell=False))
 
 
 class Reading:
@@ -175,24 +162,20 @@ class Reading:
         )
 
 
-def test_a_log_that_is_whole_is_read_once():
-    reading = Reading(WHOLE, [])
-    assert reading.told.facts.command_seconds == 80.25
-    assert reading.slept == []
-
-
-def test_a_log_whose_end_comes_late_is_read_again():
-    reading = Reading(WHOLE[:3], WHOLE[:6], WHOLE)
-    assert reading.told.facts.command_seconds == 80.25
-    assert reading.slept == list(READ_AGAIN_AFTER_SECONDS[:2])
-
-
-def test_a_log_whose_end_never_comes_costs_half_a_minute_in_aws_and_nothing_here():
-    reading = Reading(WHOLE[:3])
-    assert reading.told.facts.command_seconds is None
-    assert reading.slept == list(READ_AGAIN_AFTER_SECONDS)
+@pytest.mark.parametrize(
+    ("shown", "seconds", "looks"),
+    [
+        ((WHOLE, []), 80.25, 0),
+        ((WHOLE[:3], WHOLE[:6], WHOLE), 80.25, 2),
+        ((WHOLE[:3],), None, len(READ_AGAIN_AFTER_SECONDS)),
+    ],
+)
+def test_a_log_is_read_until_it_is_whole_for_half_a_minute_in_aws(shown, seconds, looks):
+    reading = Reading(*shown)
+    assert reading.told.facts.command_seconds == seconds
+    assert reading.slept == list(READ_AGAIN_AFTER_SECONDS[:looks])
     assert sum(reading.slept) < 30
-    assert sum(Reading(WHOLE[:3], on_aws=False).slept) == 0
+    assert sum(Reading(*shown, on_aws=False).slept) == 0
 
 
 @pytest.mark.parametrize(
@@ -227,9 +210,10 @@ def test_a_job_without_a_wrapper_is_read_a_moment_after_its_end(on_aws, since_st
     assert len(reading.told.metrics) == 1
 
 
-def test_a_job_without_a_wrapper_tells_no_facts():
+def test_a_job_without_a_wrapper_tells_no_facts_and_none_come_a_minute_after_the_stop():
     reading = Reading([*WHOLE, *facts("gpu Fast, 1, 2")], own_job=plan(shell=False))
     assert reading.told.facts == Facts()
+    assert Reading(WHOLE[:3], now=STOPPED / 1000 + LATEST_SECONDS + 1).slept == []
 
 
 @pytest.mark.parametrize(
@@ -245,7 +229,3 @@ def test_a_log_that_is_not_in_cloudwatch_or_may_not_be_read_tells_nothing(where,
     reading = Reading(WHOLE, **where)
     assert (reading.told, reading.slept) == (NOT_KNOWN, [])
     assert said in caplog.text
-
-
-def test_what_has_not_come_a_minute_after_the_stop_does_not_come():
-    assert Reading(WHOLE[:3], now=STOPPED / 1000 + LATEST_SECONDS + 1).slept == []

@@ -58,20 +58,15 @@ def test_the_real_machine_is_told(wrapped):
     assert done.text.index(f" begin {told['begin']}") < done.text.index("works")
 
 
-@pytest.mark.parametrize("stat", ["", "cpu\n", "cpu  a b c\n", "intr 1; exit 9\n", "cpu 1 2 3\n"])
-def test_an_odd_proc_costs_its_facts_alone(wrapped, tmp_path, stat):
-    wrapped.instead("/proc", put(tmp_path / "proc", "stat", stat))
+@pytest.mark.parametrize(
+    "stat", ["", "cpu\n", "cpu  a b c\n", "intr 1; exit 9\n", "cpu 1 2 3\n", None]
+)
+def test_an_odd_proc_or_none_costs_its_facts_alone(wrapped, tmp_path, stat):
+    folder = tmp_path / "proc"
+    wrapped.instead("/proc", folder if stat is None else put(folder, "stat", stat))
     done = wrapped.sh("exit 3")
-    assert (done.code, done.errors, done.facts["end"]) == (3, "", "3")
-    assert "busy" not in done.facts
-
-
-def test_without_proc_a_command_runs(wrapped, tmp_path):
-    wrapped.instead("/proc", tmp_path / "nowhere")
-    done = wrapped.sh("exit 3")
-    assert (done.code, done.errors) == (3, "")
+    assert (done.code, done.errors, done.facts["end"], done.key) == (3, "", "3", "-")
     assert done.facts.keys() - {"threads", "peak_memory"} == {"begin", "end", "over"}
-    assert done.key == "-"
 
 
 def test_in_an_image_with_nothing_but_a_shell_a_command_runs(wrapped, programs):
@@ -111,13 +106,19 @@ def test_gpus_are_named_and_watched_while_the_command_runs(wrapped, programs, tm
     assert {path.name for path in tmp_path.iterdir()} == {"programs", "smi.pid"}
 
 
-def test_one_sample_of_a_gpu_tells_nothing_of_the_command(wrapped, programs):
-    once = SMI.replace("0, 10, 1000\\n1, [N/A], [N/A]\\n0, 90, 3000\\n", "")
-    assert once != SMI
-    programs(**{"nvidia-smi": once})
-    told = wrapped.sh(SMI_WATCHES).facts
-    assert "gpu" in told
-    assert "gpu_busy" not in told
+ONE_SAMPLE = SMI.replace("0, 10, 1000\\n1, [N/A], [N/A]\\n0, 90, 3000\\n", "")
+
+
+@pytest.mark.parametrize(
+    ("driver", "text", "named"),
+    [(ONE_SAMPLE, SMI_WATCHES, True), ("echo NVIDIA-SMI has failed; exit 9", "true", False)],
+)
+def test_one_sample_or_a_broken_driver_tells_nothing(wrapped, programs, driver, text, named):
+    assert driver != SMI
+    programs(**{"nvidia-smi": driver})
+    done = wrapped.sh(text)
+    assert (done.code, done.errors) == (0, "")
+    assert ("gpu" in done.facts, "gpu_busy" in done.facts) == (named, False)
 
 
 def test_a_driver_that_hangs_holds_neither_the_job_nor_its_metrics(wrapped, programs, tmp_path):
@@ -128,13 +129,6 @@ def test_a_driver_that_hangs_holds_neither_the_job_nor_its_metrics(wrapped, prog
     assert said.endswith(" over\n")
 
 
-def test_a_driver_that_fails_is_no_gpu(wrapped, programs):
-    programs(**{"nvidia-smi": "echo NVIDIA-SMI has failed; exit 9"})
-    done = wrapped.run("true")
-    assert (done.code, done.errors) == (0, "")
-    assert not {"gpu", "gpu_busy"} & done.facts.keys()
-
-
 def test_the_metrics_file_is_told_line_by_line_and_removed(wrapped, tmp_path):
     done = wrapped.sh(f"printf '%s\\n%s' '{METRIC}' last >>\"$BATCHMARK_METRICS\"")
     assert done.metrics == [METRIC, "last"]
@@ -142,44 +136,36 @@ def test_the_metrics_file_is_told_line_by_line_and_removed(wrapped, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bad_bytes_in_the_metrics_file_spoil_no_other_line(wrapped, tmp_path):
+def test_without_awk_the_metrics_file_is_told(wrapped, programs):
+    programs.only("sh", "mktemp", "sed", "rm")
+    assert wrapped.sh('echo one >"$BATCHMARK_METRICS"').metrics == ["one"]
+
+
+def test_bad_bytes_or_what_was_there_before_spoil_no_line_of_the_metrics_file(wrapped, tmp_path):
     (tmp_path / "bad").write_bytes(b"\xff\xfe\x80 \\n %s\n" + METRIC.encode() + b"\r\n\n")
     done = wrapped.sh('cat bad >>"$BATCHMARK_METRICS"')
     told = [line.encode(errors="surrogateescape") for line in done.metrics]
     assert told == [b"\xff\xfe\x80 \\n %s", METRIC.encode(), b""]
     assert done.errors == ""
-
-
-def test_of_many_lines_the_first_are_told_and_the_others_counted(wrapped):
-    done = wrapped.sh('seq 20000 >"$BATCHMARK_METRICS"')
-    assert done.metrics == [str(number) for number in range(1, MOST_LINES + 1)]
-    assert done.facts["metrics_left_out"] == "10000"
-
-
-def test_a_long_line_is_told_as_too_long(wrapped):
-    done = wrapped.sh('head -c 1000000 /dev/zero | tr "\\0" x >"$BATCHMARK_METRICS"')
-    assert list(map(len, done.metrics)) == [MOST_CHARACTERS + 1]
-
-
-def test_of_a_file_that_was_there_what_is_new_is_told(wrapped, tmp_path):
     (tmp_path / "kept").write_text("old 1\nold 2\n")
     done = wrapped.sh('echo new >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: "kept"})
     assert done.metrics == ["new"]
     assert (tmp_path / "kept").read_text() == "old 1\nold 2\nnew\n"
 
 
-def test_without_awk_the_metrics_file_is_told(wrapped, programs):
-    programs.only("sh", "mktemp", "sed", "rm")
-    assert wrapped.sh('echo one >"$BATCHMARK_METRICS"').metrics == ["one"]
+def test_of_many_lines_the_first_are_told_and_of_a_long_one_that_it_is_too_long(wrapped):
+    done = wrapped.sh('seq 20000 >"$BATCHMARK_METRICS"')
+    assert done.metrics == [str(number) for number in range(1, MOST_LINES + 1)]
+    assert done.facts["metrics_left_out"] == "10000"
+    done = wrapped.sh('head -c 1000000 /dev/zero | tr "\\0" x >"$BATCHMARK_METRICS"')
+    assert list(map(len, done.metrics)) == [MOST_CHARACTERS + 1]
 
 
 @pytest.mark.parametrize(
     ("shared", "metrics", "said"),
     [("shm", ["x"], ""), ("neither", [], "batchmark: no folder for metrics\n")],
 )
-def test_where_no_folder_can_be_written_shared_memory_takes_the_metrics_or_nothing(
-    wrapped, tmp_path, shared, metrics, said
-):
+def test_shared_memory_may_take_the_metrics(wrapped, tmp_path, shared, metrics, said):
     """And the command runs."""
     (tmp_path / "shm").mkdir()
     wrapped.instead("/dev/shm", tmp_path / shared)

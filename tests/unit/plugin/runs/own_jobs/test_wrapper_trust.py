@@ -11,6 +11,7 @@ from batchmark.aws.job_log import MARKS, MarkedLine
 from batchmark.runs.own_jobs.lines import NOT_THE_WRAPPERS, OUTSIDE, read_lines
 from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, script
 from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS
+from tests.builders.files import put
 from tests.builders.watched_jobs import FALSE_FACTS, KEY, facts
 from tests.stand_ins.wrapped_commands import SMI, SMI_WATCHES, until
 
@@ -87,21 +88,16 @@ def test_names_of_its_own_in_the_environment_change_nothing(wrapped, programs, i
 def test_a_file_of_metrics_outside_the_jobs_folder_is_refused(wrapped, tmp_path, path):
     wrapped.folder = tmp_path / "job"
     (wrapped.folder / "in").mkdir(parents=True)
-    outside = tmp_path / "outside" / "told"
-    outside.parent.mkdir()
-    outside.write_text("secret")
+    outside = put(tmp_path, "outside/told", "secret") / "outside" / "told"
     given = path.format(outside=outside)
     done = wrapped.sh('echo mine >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: given})
     assert (done.code, done.metrics) == (0, ["mine"])
     assert "secret" not in done.text
     bad, _ = read(done).bad_lines
     assert (bad.text, bad.problem) == (given, OUTSIDE)
-
-
-def test_a_file_of_metrics_in_the_jobs_folder_may_be_named_by_its_whole_path(wrapped, tmp_path):
-    path = str(tmp_path / "mine")
-    done = wrapped.sh('echo "$BATCHMARK_METRICS" >mine', **{FILE_VARIABLE: path})
-    assert done.metrics == [path]
+    inside = str(wrapped.folder / "mine")  # by its whole path
+    done = wrapped.sh('echo "$BATCHMARK_METRICS" >mine', **{FILE_VARIABLE: inside})
+    assert done.metrics == [inside]
     assert "metrics_outside" not in done.facts
 
 

@@ -26,25 +26,29 @@ def worst(nodes, prices=P4D, file_system=None, **changes):
     return worst_case(config, planned(nodes, **changes), prices, NOW, file_system)
 
 
-def test_each_number_of_nodes_is_a_job_the_fewest_first():
-    jobs = planned(node_counts=[4, 1, 2, 4])
+def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
+    nodes = stack()
+    jobs = planned(nodes, node_counts=[4, 1, 2, 4])
     assert [job.nodes for job in jobs] == [1, 2, 4]
     assert [job.name for job in jobs] == [f"scaling-on-{nodes}-1" for nodes in (1, 2, 4)]
     assert jobs[1].result_prefix == "s3://results/raw/run/p4d.24xlarge-nodes/scaling/on-2/1/"
-    assert {job.target for job in jobs} == {"p4d.24xlarge-nodes"}
-    assert {job.dtype for job in jobs} == {"bfloat16"}
+    assert {(job.target, job.dtype) for job in jobs} == {("p4d.24xlarge-nodes", "bfloat16")}
     assert {job.scaling.devices for job in jobs} == {8}
+    # None is limited by those before: the DAG's mapped task submits each when they have ended.
+    found = all_operator_kwargs(nodes.joined_to(configured()), "run", jobs)
+    assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
+    jobs = planned(on_cpus())
+    assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
+    (job,) = planned(on_cpus(), node_counts=[2], devices=4)
+    assert job.scaling.devices == 4
 
 
-def test_strong_scaling_keeps_the_images_of_all_devices():
+def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_without_an_equal_share():
     batches = {job.nodes: job.scaling.batches for job in planned(node_counts=[1, 2, 4, 16])}
     assert batches == {1: (64,), 2: (64, 32), 4: (64, 16), 16: (64, 4)}
     for nodes, (_, *strong) in batches.items():
         assert all(nodes * 8 * batch == 8 * 64 for batch in strong)
     assert {job.scaling.batches for job in planned(strong_scaling=False)} == {(64,)}
-
-
-def test_numbers_of_nodes_without_an_equal_share_are_named():
     asked = wanted(node_counts=[1, 3, 20, 4], batch=8)
     jobs = planned(node_counts=[1, 3, 20, 4], batch=8)
     batches = {job.nodes: job.scaling.batches for job in jobs}
@@ -72,21 +76,11 @@ def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
     assert len({job.result_prefix for job in planned(study=study, repeats=2)}) == 10
 
 
-def test_on_cpus_a_node_has_one_process_and_float32():
-    jobs = planned(on_cpus())
-    assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
-    (job,) = planned(on_cpus(), node_counts=[2], devices=4)
-    assert job.scaling.devices == 4
-
-
-def test_files_are_needed_only_if_they_are_asked_for():
-    assert needs_files(planned())
-    assert not needs_files(planned(data=["synthetic"]))
-
-
-def test_only_the_first_job_of_a_run_reads_what_nobody_has_read():
+def test_files_are_read_if_they_are_asked_for_and_by_the_first_job_while_nobody_has_read_them():
     jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
     assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
+    assert needs_files(jobs)
+    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
@@ -114,14 +108,6 @@ def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
     validate_parameters(overrides, shape)
 
 
-def test_the_jobs_of_a_run_are_not_limited_by_those_before_them():
-    """Each is submitted when the one before has ended: by the DAG's mapped task."""
-    nodes = stack()
-    jobs = planned(nodes, repeats=3)
-    found = all_operator_kwargs(nodes.joined_to(configured()), "run", jobs)
-    assert {kwargs["longest_seconds"] for kwargs in found} == {6 * 3600 + 3600}
-
-
 def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     nodes = stack()
     seen = worst(nodes, node_counts=[20])
@@ -133,9 +119,6 @@ def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     assert today.usd == 951.5
     (refusal,) = refusals(seen, max_cost_usd=1420)
     assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
-
-
-def test_jobs_of_different_numbers_of_nodes_are_added_up():
     seen = worst(stack(), node_counts=[1, 2, 4])
     (target,) = seen.targets
     assert (target.jobs, target.instances) == (3, 7)
@@ -148,7 +131,7 @@ def test_jobs_of_different_numbers_of_nodes_are_added_up():
     assert seen.usd_of_job("another", 4) is None
 
 
-def test_the_file_system_counts_for_as_long_as_the_run_can_take():
+def test_the_file_system_counts_for_as_long_as_the_run_can_take_and_needs_a_price():
     nodes = stack()
     seen = worst(nodes, node_counts=[1, 2], file_system=nodes.file_system)
     layer = seen.file_system
@@ -158,9 +141,6 @@ def test_the_file_system_counts_for_as_long_as_the_run_can_take():
     assert seen.cents == 18421
     (refusal,) = refusals(seen, max_cost_usd=100)
     assert "file system: $3.96 (SCRATCH_2, 1,200 GiB for 57,000 s at 0.14 USD per GB" in refusal
-
-
-def test_a_file_system_without_a_price_is_refused_under_a_cap():
     nodes = stack(region="eu-west-1")
     prices = P4D.model_copy(update={"region": nodes.region})
     seen = worst(nodes, prices, file_system=nodes.file_system)
@@ -171,32 +151,27 @@ def test_a_file_system_without_a_price_is_refused_under_a_cap():
 
 
 @pytest.mark.parametrize(
-    ("kind", "usd"),
+    ("kind", "throughput", "usd"),
     [
-        ({"deployment_type": "SCRATCH_2", "throughput": None}, 0.14),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 125}, 0.145),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 1000}, 0.6),
-        ({"deployment_type": "PERSISTENT_1", "throughput": 50}, 0.14),
-        ({"deployment_type": "PERSISTENT_2", "throughput": 7}, None),
+        ("SCRATCH_2", None, 0.14),
+        ("PERSISTENT_2", 125, 0.145),
+        ("PERSISTENT_2", 1000, 0.6),
+        ("PERSISTENT_1", 50, 0.14),
+        ("PERSISTENT_2", 7, None),
     ],
 )
-def test_storage_has_a_price_by_type_and_throughput(kind, usd):
-    settings = stack().file_system.model_copy(update=kind)
+def test_storage_has_a_price_by_type_and_throughput(kind, throughput, usd):
+    changes = {"deployment_type": kind, "throughput": throughput}
+    settings = stack().file_system.model_copy(update=changes)
     assert file_system_cost.usd_per_gb_month(settings, "us-east-1") == usd
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"name": "other"},
-            "belongs to installation 'other' in us-east-1, but this Airflow belongs to 'b",
-        ),
+        ({"name": "other"}, "belongs to installation 'other' in us-east-1, but this Airflow"),
         ({"region": "eu-west-1"}, "belongs to installation 'batchmark' in eu-west-1"),
-        (
-            {"target": "g5.xlarge"},
-            "target 'g5.xlarge' has the same name as a Batch target: rename one",
-        ),
+        ({"target": "g5.xlarge"}, "target 'g5.xlarge' has the same name as a Batch target: rename"),
     ],
 )
 def test_another_installations_stack_is_refused(changes, message):
@@ -207,20 +182,14 @@ def test_another_installations_stack_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"node_counts": [1, 21]},
-            "node_counts contains 21, but the stack is limited to 20 nodes: use fewer",
-        ),
+        ({"node_counts": [1, 21]}, "21, but the stack is limited to 20 nodes: use fewer"),
         ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
         (
             {"nodes": stack(instance_type="g5.xlarge", gpus=1), "devices": 2},
             r"devices is 2, but g5\.xlarge has 1 GPU: use at most 1, ",
         ),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
-        (
-            {"batch": 2, "image": 32, "node_counts": [1, 2]},
-            "batches includes 1, which leaves nothing",
-        ),
+        ({"batch": 2, "image": 32, "node_counts": [1, 2]}, "includes 1, which leaves nothing"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
         ({"epochs": 5}, "warmup_epochs is 10, but epochs is 5: the warm-up"),
         ({"study": [{}]}, "object 1 in study is {}: specify the settings to change"),

@@ -30,7 +30,6 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     text = unescape(pages.text("/costs"))
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}: the latest 1 run" in text
-    assert "the latest 1 run cost $2.00." in text
     shelf.booked("run__2", 2.0)
     pages.runs.append(AirflowRun("own_job_benchmark", "run__2", NOW, "success"))
     assert "the latest 2 runs cost $2.00 each." in unescape(pages.text("/costs"))
@@ -60,7 +59,7 @@ def token_of(text):
     return re.search(r'name="token" value="([^"]+)"', text)[1]
 
 
-def test_an_editor_changes_an_alert(pages, shelf):
+def test_an_editor_changes_an_alert_and_a_viewer_sees_no_form(pages, shelf):
     alert = shelf.alert()
     form = {"token": token_of(pages.text("/alerts")), "state": "acknowledged", "note": EVIL}
     answer = pages.client.post(f"/alerts/{alert.id}", data=form, follow_redirects=False)
@@ -70,6 +69,10 @@ def test_an_editor_changes_an_alert(pages, shelf):
     text = pages.text("/alerts")
     assert EVIL not in text
     assert "&lt;script&gt;" in text
+    with pages.seen_by("viewer"):
+        text = pages.text("/alerts")
+    assert "<form" not in text
+    assert "needs permission to trigger the DAG" in text
 
 
 def test_an_alert_leads_to_its_comparison_and_the_list_of_runs_to_it(pages, shelf):
@@ -132,14 +135,6 @@ def test_others_change_no_alert(pages, shelf, visitor, headers, token):
     assert AlertStore(shelf.store("")).alerts() == [alert]
 
 
-def test_a_viewer_sees_no_form(pages, shelf):
-    shelf.alert()
-    with pages.seen_by("viewer"):
-        text = pages.text("/alerts")
-    assert "<form" not in text
-    assert "needs permission to trigger the DAG" in text
-
-
 def test_a_state_that_may_not_follow_is_refused(pages, shelf):
     alert = shelf.alert()
     for state, status in (("recovered", 422), ("open", 409), ("nonsense", 422)):
@@ -154,13 +149,9 @@ def test_costs_by_month_and_target_with_what_comes(pages, shelf):
     shelf.booked(run_id, 1.25, job=two_targets().jobs[0].job_id, at=NOON)
     shelf.booked("stopped", 31.2, finished=False, at=NOON)
     shelf.booked("elsewhere", 1.0, at=NOON)
-    pages.runs = [
-        AirflowRun("gpu_cpu_benchmark", one, NOON, "success") for one in (run_id, "elsewhere")
-    ]
+    pages.schedule = Schedule(4, paused=True)
     text = pages.text("/costs")
     assert "2026-11: $33.45. 2 runs finished, 1 not finished, counted at the most" in text
     assert 'href="/runs/stopped"' in text
     assert "g5.xlarge: $1.25; unknown target: $1.00" in text
-    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
-    pages.schedule = Schedule(4, paused=True)
-    assert "is paused: its schedule will cost nothing" in pages.text("/costs")
+    assert "is paused: its schedule will cost nothing" in text
