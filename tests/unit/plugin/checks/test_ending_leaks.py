@@ -6,6 +6,8 @@ from batchmark.checks.leak_records import ENDABLE
 from batchmark.checks.leaks import end_leaks
 from tests.builders.leaks import RUN_ID, file_system, instance, job, seen
 
+LEFT = "Left alone: end_leaks does not include"
+
 
 def look_at_all(clients, state="over"):
     """Search an account with a leaked job, instance and file system."""
@@ -20,8 +22,8 @@ def test_only_what_may_be_ended_is_ended(clients):
     report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
     assert [(one.ended, one.action) for one in report.resources] == [
         (True, "Ended."),
-        (False, "Left alone: end_leaks does not include instances."),
-        (False, "Left alone: end_leaks does not include run_file_systems."),
+        (False, f"{LEFT} instances."),
+        (False, f"{LEFT} run_file_systems."),
     ]
 
 
@@ -59,12 +61,7 @@ def test_what_is_in_use_is_never_ended(clients):
 @pytest.mark.parametrize(
     ("first", "then", "now", "done"),
     [
-        (
-            "unknown",
-            "unknown",
-            None,
-            "Left alone: end_leaks does not include jobs_of_unknown_runs.",
-        ),
+        ("unknown", "unknown", None, f"{LEFT} jobs_of_unknown_runs."),
         ("over", "live", None, "Left alone: its run is live."),  # it was cleared meanwhile
         ("over", "over", "SUCCEEDED", "It had already ended by itself."),
         ("over", "over", "RUNNING", "Could not be ended: ClientException: busy"),

@@ -78,11 +78,10 @@ def answer_hosts(clients, running, pending):
     hosts = {"containerInstanceArns": [HOST] if there else []}
     clients.answer("ecs", "list_container_instances", hosts, asked)
     if there:
-        counts = {"runningTasksCount": running, "pendingTasksCount": pending}
+        counts = [{"runningTasksCount": running, "pendingTasksCount": pending}]
         asked = {"cluster": CLUSTER, "containerInstances": [HOST]}
-        clients.answer(
-            "ecs", "describe_container_instances", {"containerInstances": [counts]}, asked
-        )
+        found = {"containerInstances": counts}
+        clients.answer("ecs", "describe_container_instances", found, asked)
 
 
 @pytest.mark.parametrize(

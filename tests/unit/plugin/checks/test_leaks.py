@@ -46,20 +46,17 @@ def answer_elsewhere(clients, *jobs):
     answer_described(clients, [one for one in jobs if "stoppedAt" not in one])
 
 
-def seen_elsewhere(clients, *jobs, state="over"):
+def seen_elsewhere(clients, *jobs):
     answer_jobs(clients)
     answer_elsewhere(clients, *jobs)
     answer_others(clients)
-    return looked(clients, state, queues=[ELSEWHERE, GONE, queue_arn("g5.xlarge")])
+    return looked(clients, queues=[ELSEWHERE, GONE, queue_arn("g5.xlarge")])
 
 
-@pytest.mark.parametrize(
-    ("state", "verdict", "endable"), [("over", "leaked", "jobs"), ("live", "in use", None)]
-)
-def test_a_job_of_ours_in_a_queue_of_others_is_judged_as_any(clients, state, verdict, endable):
-    report, asked = seen_elsewhere(clients, own_job(), state=state)
+def test_a_job_of_ours_in_a_queue_of_others_is_judged_as_any(clients):
+    report, asked = seen_elsewhere(clients, own_job())
     (found,) = report.resources
-    assert (found.id, found.verdict, found.endable) == ("j-9", verdict, endable)
+    assert (found.id, found.verdict, found.endable) == ("j-9", "leaked", "jobs")
     assert (found.target, asked) == ("old", [RunName(dag_id=None, run_id=RUN_ID)])
 
 
@@ -83,6 +80,9 @@ def test_where_a_queue_of_others_can_not_be_asked_all_else_is_looked_at(clients)
     assert [one.id for one in report.resources] == ["j-9"]
 
 
+LIVE, OVER = "Its run is live.", f"Its run {RUN_ID} is over."
+UNKNOWN = "This Airflow has no run {}: the run was deleted or belongs to another Airflow."
+ENDING = "Its termination was requested."
 NOT_OURS = "It lacks the installation's tag, so it is never touched."
 FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
 
@@ -90,26 +90,14 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
 @pytest.mark.parametrize(
     ("described", "state", "verdict", "reason", "endable"),
     [
-        (job(), "live", "in use", "Its run is live.", None),
-        (job(minutes=14), "live", "in use", "Its run is live.", None),
+        (job(), "live", "in use", LIVE, None),
+        (job(minutes=14), "live", "in use", LIVE, None),
         (job(minutes=14), "over", "new", "It is younger than 15 minutes.", None),
-        (job(), "over", "leaked", f"Its run {RUN_ID} is over.", "jobs"),
-        (job("RUNNABLE"), "over", "leaked", f"Its run {RUN_ID} is over.", "jobs"),
-        (
-            job(),
-            "unknown",
-            "leaked",
-            f"This Airflow has no run {RUN_ID}: the run was deleted or belongs to another Airflow.",
-            "jobs_of_unknown_runs",
-        ),
-        (job(isTerminated=True), "over", "ending", "Its termination was requested.", None),
-        (
-            job("RUNNABLE", isCancelled=True),
-            "over",
-            "ending",
-            "Its termination was requested.",
-            None,
-        ),
+        (job(), "over", "leaked", OVER, "jobs"),
+        (job("RUNNABLE"), "over", "leaked", OVER, "jobs"),
+        (job(), "unknown", "leaked", UNKNOWN.format(RUN_ID), "jobs_of_unknown_runs"),
+        (job(isTerminated=True), "over", "ending", ENDING, None),
+        (job("RUNNABLE", isCancelled=True), "over", "ending", ENDING, None),
         (job(tags={}, run_id="manual"), "over", "by hand", NOT_OURS, None),
         (job(tags=FOREIGN), "over", "by hand", NOT_OURS, None),
     ],
@@ -149,9 +137,7 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     report, asked = seen(clients, jobs=[job(tags=ours, run_id=run_id)])
     assert asked == []
     assert report.resources[0].endable == "jobs_of_unknown_runs"
-    assert report.resources[0].reason == (
-        f"This Airflow has no run {shown}: the run was deleted or belongs to another Airflow."
-    )
+    assert report.resources[0].reason == UNKNOWN.format(shown)
 
 
 def test_finished_jobs_and_another_installations_file_systems_are_not_shown(clients):

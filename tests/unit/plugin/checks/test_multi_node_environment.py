@@ -30,6 +30,12 @@ DEFINITION = existing_jobs.definition(
 del DEFINITION["containerProperties"]
 
 
+def environment_with(**resources):
+    """Batch's answer."""
+    there = existing_jobs.environment("nodes", resources=resources)
+    return "batch", "describe_compute_environments", {"computeEnvironments": [there]}
+
+
 def environment(nodes=1):
     config = NODES.joined_to(configured())
     clients = StubbedClients(config.region)
@@ -41,16 +47,8 @@ def environment(nodes=1):
     ("changes", "status", "seen"),
     [
         ({}, "ok", "resize:7 is ACTIVE."),
-        (
-            {"timeout": {"attemptDurationSeconds": 60}},
-            "warn",
-            "it has 60 seconds per attempt, but the published value is 3600",
-        ),
-        (
-            {"retryStrategy": {"attempts": 3}},
-            "warn",
-            "it has 3 attempts, but the published value is 1",
-        ),
+        ({"timeout": {"attemptDurationSeconds": 60}}, "warn", "it has 60 seconds per attempt, but"),
+        ({"retryStrategy": {"attempts": 3}}, "warn", "3 attempts, but the published value is 1"),
     ],
 )
 def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status, seen):
@@ -66,8 +64,7 @@ def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status,
 @pytest.mark.parametrize(("nodes", "status"), [(1, "ok"), (20, "ok"), (21, "fail")])
 def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     checked, clients = environment(nodes)
-    there = existing_jobs.environment("nodes", resources={"maxvCpus": 1920})
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    clients.answer(*environment_with(maxvCpus=1920))
     (check,) = check_compute_environments(checked)
     assert check.status == status
     if status == "fail":
@@ -77,10 +74,7 @@ def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
 
 def test_an_ami_that_ecs_recommends_no_longer_is_renewed_by_the_stack():
     checked, clients = environment()
-    there = existing_jobs.environment(
-        "nodes", resources={"ec2Configuration": [ami_of("g5.xlarge", "ami-01")]}
-    )
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    clients.answer(*environment_with(ec2Configuration=[ami_of("g5.xlarge", "ami-01")]))
     name = f"{AMI_FOLDERS['ECS_AL2023_NVIDIA']}recommended"
     newest = {"Name": name, "Value": json.dumps(ami_document())}
     clients.answer("ssm", "get_parameters", {"Parameters": [newest]})

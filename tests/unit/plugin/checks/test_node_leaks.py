@@ -10,7 +10,6 @@ from batchmark.checks.leaks import end_leaks
 from batchmark.checks.node_leaks import cluster_resources
 from tests.builders.clusters import RUN_ID, published
 from tests.builders.leaks import NOW
-from tests.stand_ins.stubbed_clients import StubbedClients
 
 ARN = "arn:aws:eks:us-east-1:111122223333:nodegroup/batchmark-gpu-sharing/gpu/1"
 NAMED = {"clusterName": "batchmark-gpu-sharing", "nodegroupName": "gpu"}
@@ -27,13 +26,6 @@ INSTANCE = {
     "Tags": [{"Key": "Target", "Value": "g4dn.12xlarge-eks"}],
 }
 TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
-
-
-@pytest.fixture
-def clients():
-    stubbed = StubbedClients("us-east-1")
-    yield stubbed
-    stubbed.assert_all_was_asked()
 
 
 def answer_group(clients, size, *, minutes=60, tags=None):

@@ -74,18 +74,10 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         (NO_GPU, 0, "find out why the device plugin offers no GPU, or apply the manifests"),
         (NO_GPU, 40, "request 40 pods, or increase the stack's replicas_per_gpu"),
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
-        (
-            unschedulable("p", "1 node(s) had untolerated taint {a: b}"),
-            4,
-            "give the pods the node selector",
-        ),
+        (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), 4, "give the pods the node"),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
         (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
-        (
-            container("p", reason="CreateContainerError", message="x"),
-            4,
-            "run `kubectl -n gpu-demo describe",
-        ),
+        (container("p", reason="CreateContainerError", message="x"), 4, "run `kubectl -n gpu-demo"),
         (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )

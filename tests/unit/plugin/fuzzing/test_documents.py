@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.analysis.comparison import Comparison, compare
 from batchmark.aws.result_bucket import PRICES as PRICES_NAME
@@ -25,7 +25,7 @@ from batchmark.runs.collecting import collect_run
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import json_schema
 from tests.builders.history import BUCKET, REGION, two_targets
-from tests.builders.hostile import fuzzed, texts
+from tests.builders.hostile import fuzz, texts
 from tests.builders.installations import configured, target
 from tests.builders.noise import quick_and_long
 from tests.builders.reports import NOON, render_html, terminal
@@ -127,11 +127,4 @@ DOCUMENTS = texts(json.loads(HOSTILE.document.to_json()), json_schema())
 
 @quick_and_long("examples", [12], [10_000], pytest.mark.timeout(1800))
 def test_no_document_costs_more_than_its_job(examples):
-    seen = set()
-
-    @given(DOCUMENTS)
-    @fuzzed(examples)
-    def follow(text):
-        check(text, seen)
-
-    follow()
+    fuzz(examples, check, DOCUMENTS, st.just(set()))

@@ -9,7 +9,6 @@ import re
 from functools import cache, partial
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.analysis.published import TABLE
@@ -20,7 +19,7 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 from tests.builders.history import BUCKET, REGION
-from tests.builders.hostile import fuzzed, inside, paths_in
+from tests.builders.hostile import fuzz, inside, paths_in
 from tests.builders.imported_files import (
     ASV,
     CSV,
@@ -298,7 +297,8 @@ def is_of(place, entry):
     return re.match(rf"{re.escape(entry)}($|[ .\[])", place) is not None
 
 
-def check(example, path, how, *, encoded=True):
+def check(example, change, *, encoded):
+    path, how = change
     good, before = parsed(example)
     document = read(example)
     text = written(example, changed(document, path, how))
@@ -370,9 +370,4 @@ def changes(example):
 @pytest.mark.parametrize("example", ENTRIES, ids=lambda path: path.stem)
 @quick_and_long("examples", [20], [3_000], pytest.mark.timeout(1800))
 def test_whatever_is_wrong_with_one_entry_costs_no_other(example, examples):
-    @given(changes(example))
-    @fuzzed(examples)
-    def read_changed(change):
-        check(example, *change, encoded=examples > 100)
-
-    read_changed()
+    fuzz(examples, partial(check, example, encoded=examples > 100), changes(example))
