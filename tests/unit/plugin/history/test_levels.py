@@ -14,6 +14,7 @@ from tests.builders.history import CPU, GPU, measured
 
 ON_CPU = 0.2
 SAME, ODD, OPEN, CHANGED = "within the noise", "beyond the noise", "not known yet", "a change"
+UP = [(20, 0.010), (12, 0.013)]
 # Runs and seconds of each level; the newest run; what it is held against, and what that is worth;
 # first run of the last change and the level that it began from.
 SHAPES = {
@@ -21,24 +22,12 @@ SHAPES = {
     "an odd run": ([(30, 0.010)], 0.014, 0.010, ODD, None),
     "two runs": ([(2, 0.010)], 0.014, 0.010, OPEN, None),
     "a change that nobody knows yet": ([(20, 0.010), (2, 0.013)], 0.013, 0.010, ODD, None),
-    "it changed": ([(20, 0.010), (12, 0.013)], 0.01304, 0.013, SAME, (20, 0.010)),
+    "it changed": (UP, 0.01304, 0.013, SAME, (20, 0.010)),
     "it changed lately": ([(20, 0.010), (4, 0.013)], 0.01304, 0.013, SAME, (20, 0.010)),
-    "it changed, and an odd run": ([(20, 0.010), (12, 0.013)], 0.020, 0.013, ODD, (20, 0.010)),
-    "it changed, and a run as before": ([(20, 0.010), (12, 0.013)], 0.010, 0.013, ODD, (20, 0.010)),
-    "two changes": (
-        [(20, 0.010), (12, 0.013), (12, 0.017)],
-        0.01704,
-        0.017,
-        SAME,
-        (32, 0.013),
-    ),
-    "a change that went back": (
-        [(20, 0.010), (12, 0.013), (12, 0.010)],
-        0.01004,
-        0.010,
-        SAME,
-        (32, 0.013),
-    ),
+    "it changed, and an odd run": (UP, 0.020, 0.013, ODD, (20, 0.010)),
+    "it changed, and a run as before": (UP, 0.010, 0.013, ODD, (20, 0.010)),
+    "two changes": ([*UP, (12, 0.017)], 0.01704, 0.017, SAME, (32, 0.013)),
+    "a change that went back": ([*UP, (12, 0.010)], 0.01004, 0.010, SAME, (32, 0.013)),
 }
 
 
@@ -97,10 +86,7 @@ def test_a_newest_run_is_held_against_its_level_in_all_views(levels, newest, lev
     seconds = formatting.seconds
     share = formatting.change(newest / level - 1)
     moved = told(change, level, seconds)
-    assert shown(rows) == [
-        f"{runs} {seconds(newest)} {seconds(level)} {share}, {word}",
-        *moved,
-    ]
+    assert shown(rows) == [f"{runs} {seconds(newest)} {seconds(level)} {share}, {word}", *moved]
     assert trend(rows) == [
         "; ".join([f"{share} against the previous median, {seconds(level)}, {word}", *moved])
     ]

@@ -60,18 +60,13 @@ def table(rows):
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def changes(rows):
+def opened(rows):
     histories = [one for metric in Metric for one in series_histories(table(rows), metric)]
     points = detect_changes(histories, DetectorSettings())
     measured = [one.key for one in histories if one.metric == "time"]
-    return group_changes(points, run_conditions(rows), measured=measured)
-
-
-def opened(rows):
-    merged = merge(
-        [], [], changes(rows), AlertSettings(), run_id=f"run-{RUNS - 1}", at=NOON + timedelta(RUNS)
-    )
-    return merged.opened
+    changes = group_changes(points, run_conditions(rows), measured=measured)
+    newest = {"run_id": f"run-{RUNS - 1}", "at": NOON + timedelta(RUNS)}
+    return merge([], [], changes, AlertSettings(), **newest).opened
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +100,11 @@ def test_without_a_change_no_alert_is_opened():
     assert opened(rows_of_runs()) == ()
 
 
-def test_metrics_have_no_speedup(slower):
+def test_metrics_have_no_speedup_and_are_no_part_of_asvs_format(slower):
     assert not any(one.key.is_metric for one in series_histories(table(slower), "speedup"))
     assert sum(one.key.is_metric for one in series_histories(table(slower), "time")) == 4
+    about = dict(asv.files(table(slower)))["benchmarks.json"]["job-thumbnails.thumbnails"]
+    assert set(about["param_names"]) == {"size", "start"}
 
 
 def test_the_overview_tells_metrics_in_their_unit(slower):
@@ -144,9 +141,3 @@ def test_bencher_keeps_metrics_of_one_name_apart_and_none_is_the_latency():
             "speed (lower is better)": 8.0,
         }
     )
-
-
-def test_asv_gets_no_metric(slower):
-    found = dict(asv.files(table(slower)))
-    about = found["benchmarks.json"]["job-thumbnails.thumbnails"]
-    assert set(about["param_names"]) == {"size", "start"}

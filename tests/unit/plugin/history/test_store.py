@@ -64,6 +64,11 @@ def job(target="c5.2xlarge", at=NOON, **fields):
     return finished(build_job(target, build_rows(SIZES, seed=1), **fields), at)
 
 
+def written(run):
+    """A run's rows as the table that is written."""
+    return pa.Table.from_pylist(history_rows(run, PRICES), schema=SCHEMA)
+
+
 def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     run = two_targets()
     bucket.append(run)
@@ -83,12 +88,8 @@ def test_a_run_has_one_file_per_suite_and_month(bucket):
     assert bucket.append(two_targets()) == (NOVEMBER,)
     later = job("g5.xlarge", at=MONTHS_END + timedelta(hours=1))
     keys = bucket.append(run_of(job(at=MONTHS_END), later, job(suite="smoke")))
-    places = [FileLocation.of(key) for key in keys]
-    assert [(place.suite, place.month) for place in places] == [
-        ("blog", "2026-11"),
-        ("blog", "2026-12"),
-        ("smoke", "2026-11"),
-    ]
+    places = [FileLocation.of(key)[:2] for key in keys]
+    assert places == [("blog", "2026-11"), ("blog", "2026-12"), ("smoke", "2026-11")]
     assert sorted(bucket.objects("history/")) == sorted([NOVEMBER, *keys])
     assert bucket.history.suites() == ["blog", "smoke"]
     table = bucket.history.read(["target"], run_ids=[RUN_ID], suites=["blog"])
@@ -105,12 +106,6 @@ def test_a_cleared_run_counts_once_in_its_new_month(bucket):
     assert changes[-2:] == [("PutObject", new), ("DeleteObject", old)]
     assert len(bucket.objects("history/")) == 2
     assert bucket.history.read([], run_ids=[RUN_ID]).num_rows == 2
-
-
-def test_runs_whose_ids_look_alike_in_a_url_keep_their_rows_apart(bucket):
-    for run_id in ("r+1", "r:1"):
-        bucket.append(run_of(job(), run_id=run_id))
-    assert set(bucket.history.read(["run_id"])["run_id"].to_pylist()) == {"r+1", "r:1"}
 
 
 def test_a_run_that_release_0_1_collected_is_found_and_is_not_doubled(bucket):
@@ -140,8 +135,7 @@ def test_only_the_given_columns_and_the_partition_keys_are_read(bucket):
     assert set(table["month"].to_pylist()) == {"2026-11"}
     everything = bucket.history.read(ALL_COLUMNS)
     assert everything.column_names == list(ALL_COLUMNS)
-    expected = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
-    assert everything.select(SCHEMA.names).cast(SCHEMA).equals(expected)
+    assert everything.select(SCHEMA.names).cast(SCHEMA).equals(written(two_targets()))
 
 
 def test_only_selected_partitions_are_read(bucket):
@@ -194,7 +188,7 @@ def broken_files(body):
     yield "empty", b""
     yield "words", b"not Parquet at all"
     yield "foreign", parquet(({"a": [1]},))
-    rows = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
+    rows = written(two_targets())
     names, columns = rows.column_names, rows.columns
 
     def with_column(name, values):
@@ -260,7 +254,7 @@ def test_a_file_that_is_larger_than_any_is_not_read(bucket, monkeypatch):
 
 def test_a_column_that_contradicts_the_schema_does_not_end_the_process():
     """In a file's footer the schema comes first; some damage there ends pyarrow."""
-    rows = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
+    rows = written(two_targets())
     body, place = encode(rows), FileLocation("blog", "2026-11", "damaged")
     footer = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
     for position in range(footer, footer + 200, 5):
@@ -271,12 +265,10 @@ def test_a_column_that_contradicts_the_schema_does_not_end_the_process():
 
 
 def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
-    table = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
-    older = table.drop_columns(["ami_id", "energy_joules", "multimodal"])
+    older = written(two_targets()).drop_columns(["ami_id", "energy_joules", "multimodal"])
     bucket.put(NOVEMBER, encode(older))
     read = bucket.history.read(["ami_id", "energy_joules", "multimodal", "target"])
-    assert read["target"].null_count == 0
-    assert [read[name].null_count for name in read.column_names[:3]] == [4, 4, 4]
+    assert [read[name].null_count for name in read.column_names[:4]] == [4, 4, 4, 0]
 
 
 def test_a_file_removed_during_a_read_is_not_an_error(bucket):
@@ -326,14 +318,12 @@ class TestDuckDb:
             )
             yield connection
 
-    def test_the_columns_have_athenas_types(self, history):
+    def test_the_columns_have_athenas_types_and_the_rows_are_those_of_the_runs(self, history):
         described = history.execute("DESCRIBE history").fetchall()
         types = {name: kind for name, kind, *_ in described}
         assert set(types) == set(ALL_COLUMNS)
         assert (types["recorded_at"], types["run_id"]) == ("TIMESTAMP", "VARCHAR")
         assert (types["flops"], types["multimodal"]) == ("BIGINT", "BOOLEAN")
-
-    def test_the_rows_are_those_of_the_runs(self, history):
         asked = "SELECT count(*), count(DISTINCT run_id), min(month), min(recorded_at) FROM history"
         (answer,) = history.execute(asked).fetchall()
         assert answer == (12, 3, "2026-11", NOON.replace(tzinfo=None))
