@@ -74,13 +74,9 @@ MARKED_LINES = {
 
 def marked_of(*pages):
     """The marked lines of a log that CloudWatch finds in these pages; all are asked for."""
-    clients, token = StubbedClients("us-east-1"), {}
-    for number, lines in enumerate(pages, start=1):
-        events = [{"timestamp": 7, "message": line} for line in lines]
-        more = {"nextToken": f"t{number}"} if number < len(pages) else {}
-        answer = {"events": events} | more
-        clients.answer("logs", "filter_log_events", answer, MARKED_LINES | token)
-        token = more
+    clients = StubbedClients("us-east-1")
+    events = [{"events": [{"timestamp": 7, "message": line} for line in page]} for page in pages]
+    clients.answer_pages("logs", "filter_log_events", events, MARKED_LINES, "nextToken")
     found = [line.text for line in marked_lines(clients("logs"), WHERE)]
     clients.assert_all_was_asked()
     return found
@@ -128,14 +124,11 @@ def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
     clients = StubbedClients("us-east-1")
     texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
     page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
-    clients.answer(
-        "logs", "filter_log_events", page, {"logGroupName": "g", "logStreamNames": ["s"]}
-    )
+    asked = {"logGroupName": "g", "logStreamNames": ["s"]}
+    clients.answer("logs", "filter_log_events", page, asked)
     found = marked_lines(clients("logs"), WHERE, numbered=True)
-    assert [(line.number, line.text) for line in found] == [
-        (4, "BATCHMARK_METRIC {}"),
-        (6, "BATCHMARK_METRIC no"),
-    ]
+    numbered = [(line.number, line.text) for line in found]
+    assert numbered == [(4, "BATCHMARK_METRIC {}"), (6, "BATCHMARK_METRIC no")]
 
 
 def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):

@@ -34,15 +34,10 @@ def test_all_sizes_of_the_families_asked_for_and_of_the_gpu_families(read):
         named("g6e.xlarge", "1.861"),
     )
     prices = read(text, "c5.2xlarge", "r5.4xlarge")
-    assert prices.on_demand == {
-        "c5.18xlarge": 3.06,
-        "c5.2xlarge": 0.34,
-        "g5.xlarge": 1.006,
-        "g6e.xlarge": 1.861,
-    }
-    assert prices.type_notes == {
-        "r5.4xlarge": "The file lists no On-Demand price for r5.4xlarge in us-east-1."
-    }
+    of_c5, of_gpus = {"c5.18xlarge": 3.06, "c5.2xlarge": 0.34}, {"g5.xlarge": 1.006}
+    assert prices.on_demand == of_c5 | of_gpus | {"g6e.xlarge": 1.861}
+    note = "The file lists no On-Demand price for r5.4xlarge in us-east-1."
+    assert prices.type_notes == {"r5.4xlarge": note}
     assert (prices.as_of, prices.region, prices.spot) == (date(2026, 11, 20), "us-east-1", {})
     assert prices.source == "AWS's price list of AmazonEC2, version 20261120225308"
     assert prices.source_url == (
@@ -85,19 +80,16 @@ def test_a_gzipped_list_is_read_whatever_its_name(read):
     assert read(gzip.compress(price_list({}).encode())).on_demand == {"g5.xlarge": 1.006}
 
 
+NO_LIST = "is not a CSV price list for"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            '{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}',
-            "is not a CSV price list for",
-        ),
-        ("", "is not a CSV price list for"),
-        (
-            price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}),
-            "is not a CSV price list for",
-        ),
-        (price_list({}, columns=tuple(LISTED)[:-1]), "is not a CSV price list for"),
+        ('{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}', NO_LIST),
+        ("", NO_LIST),
+        (price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}), NO_LIST),
+        (price_list({}, columns=tuple(LISTED)[:-1]), NO_LIST),
         (price_list({"Region Code": "eu-west-1"}), "contains no On-Demand price for us-east-1"),
     ],
 )
