@@ -71,7 +71,7 @@ def answer(aws, *, refused="", instance=INSTANCE, ec2=EC2, environments=(ENVIRON
             {"computeEnvironments": names},
         ),
         ("ecs", "describe_container_instances"): (
-            {"containerInstances": [instance] if instance else []},
+            {"containerInstances": [instance]},
             of_cluster | {"containerInstances": [HOST]},
         ),
         ("ecs", "describe_tasks"): ({"tasks": [STARTED]}, of_cluster | {"tasks": [TASK]}),
