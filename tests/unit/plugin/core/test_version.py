@@ -1,7 +1,6 @@
 """What was measured, and the words for where two versions differ."""
 
 import pytest
-from pydantic import ValidationError
 
 from batchmark.core.version import Version, shortened, since
 from batchmark_job.result.options import schemas
@@ -38,13 +37,6 @@ def test_blank_fields_of_a_form_are_none():
     assert GivenVersion(commit=" ", branch="", label=None) == GivenVersion()
 
 
-@pytest.mark.parametrize("field", ["commit", "branch", "label"])
-@pytest.mark.parametrize("text", ["a\nb", "\x1b[31m", "x" * 301, "a\u202eb"])
-def test_what_steers_or_is_too_long_is_refused(field, text):
-    with pytest.raises(ValidationError):
-        GivenVersion(**{field: text})
-
-
 def test_a_form_asks_for_what_people_know_alone():
     asked = [name for name, schema in schemas(Version).items() if "command" in schema]
     assert asked == ["commit", "branch", "label"]
@@ -53,10 +45,8 @@ def test_a_form_asks_for_what_people_know_alone():
 def test_what_jobs_disagree_in_is_no_version():
     values = {"commit": [OLD, NEW, None], "label": ["a", None, "a"], "target": ["g5.xlarge"]}
     assert Version.agreed(values) == Version(label="a")
-
-
-def test_hostile_values_of_the_history_are_shown_in_a_line():
-    assert Version.agreed({"label": ["a\nb" + "x" * 999]}).label.startswith("a\u240ab")
+    hostile = Version.agreed({"label": ["a\nb" + "x" * 999]})
+    assert hostile.label.startswith("a\u240ab")
 
 
 def test_what_a_person_gives_goes_before_what_was_planned():

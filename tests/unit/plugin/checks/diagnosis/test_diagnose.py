@@ -37,19 +37,16 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
 
 
 def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
+    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
+    assert "Found nothing that would keep a job" in diagnosis.message()
+    aws.calls.clear()
     large = definition(containerProperties=container(memory=20000))
-    there = {"jobDefinitions": [large]}
-    changed = {"ListJobs": {"jobSummaryList": []}, "DescribeJobDefinitions": there}
-    diagnosis = find(changed, job_definition=DEFINITION)
+    there = {"DescribeJobDefinitions": {"jobDefinitions": [large]}}
+    diagnosis = find(there, job_definition=DEFINITION)
     assert diagnosis.job_id is None
     only(diagnosis, "job_does_not_fit", certain=True)
     assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
     assert aws.asked("DescribeJobDefinitions") == [{"jobDefinitions": [DEFINITION]}]
-
-
-def test_an_idle_and_healthy_queue_would_start_a_job(find):
-    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
-    assert "Found nothing that would keep a job" in diagnosis.message()
 
 
 def test_without_a_job_the_oldest_is_diagnosed(find, aws):
@@ -59,17 +56,9 @@ def test_without_a_job_the_oldest_is_diagnosed(find, aws):
 
 
 OPERATIONS = [
-    "DescribeComputeEnvironments",
-    "ListJobs",
-    "FilterLogEvents",
-    "DescribeInstanceTypes",
-    "GetServiceQuota",
-    "GetMetricStatistics",
-    "DescribeAutoScalingGroups",
-    "ListContainerInstances",
-    "DescribeInstances",
-    "DescribeSubnets",
-    "DescribeRouteTables",
+    *("DescribeComputeEnvironments", "ListJobs", "FilterLogEvents", "DescribeInstanceTypes"),
+    *("GetServiceQuota", "GetMetricStatistics", "DescribeAutoScalingGroups"),
+    *("ListContainerInstances", "DescribeInstances", "DescribeSubnets", "DescribeRouteTables"),
     "DescribeImages",
 ]
 

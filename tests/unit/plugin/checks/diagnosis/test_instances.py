@@ -52,9 +52,12 @@ def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
     ]
 
 
-def test_an_instance_type_that_the_region_lacks(find):
+def test_types_that_the_region_lacks_or_batch_chooses_are_reported(find, ask):
     diagnosis = find({"DescribeInstanceTypes": {"InstanceTypes": []}})
     only(diagnosis, "job_does_not_fit", "EC2 doesn't offer this type here")
+    diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
+    text = f"Batch itself chooses the instance types of {ENVIRONMENT} (optimal)"
+    assert f"the size of the instance types: {text}" in diagnosis.unread
 
 
 def container_instance(instance_id="i-1", *, connected=True, tasks=0):
@@ -111,12 +114,9 @@ def test_a_group_of_another_name_is_known_by_its_tags(find, aws):
         only(find(running("i-1", name="anything", tags=tags)), "no_container_instance")
 
 
-def test_an_instance_that_still_boots_or_has_joined_is_not_a_cause(find):
+def test_an_instance_that_still_boots_or_has_joined_is_not_a_cause_and_a_lost_agent_is(find):
     assert find(running("i-1", minutes=9)).findings == ()
     assert find(running("i-1") | cluster(container_instance("i-1"))).findings == ()
-
-
-def test_a_lost_agent(find):
     lost, there = container_instance("i-1", connected=False), container_instance("i-2")
     words = f"The ECS agent on i-1 in {ENVIRONMENT} is disconnected."
     only(find(running("i-1") | cluster(lost)), "agent_disconnected", words, certain=True)
@@ -131,15 +131,10 @@ def launches(*activities, **group):
 
 
 def activity(message=None, *, minutes=1, description="Launching a new EC2 instance"):
-    return {
-        "ActivityId": "a",
-        "AutoScalingGroupName": "g",
-        "Description": description,
-        "Cause": "At 11:00 an instance was started",
-        "StartTime": NOW - timedelta(minutes=minutes),
-        "StatusCode": "Failed" if message else "Successful",
-        **({"StatusMessage": message} if message else {}),
-    }
+    found = {"ActivityId": "a", "AutoScalingGroupName": "g", "Cause": "At 11:00 it was started"}
+    found |= {"Description": description, "StartTime": NOW - timedelta(minutes=minutes)}
+    failed = {"StatusCode": "Failed", "StatusMessage": message}
+    return found | (failed if message else {"StatusCode": "Successful"})
 
 
 NO_CAPACITY = (
@@ -169,15 +164,17 @@ def test_launches_that_are_not_a_cause(find, answers):
     assert find(answers).findings == ()
 
 
+MANY_VCPUS = (
+    "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the "
+    "instance bucket that the specified instance type belongs to."
+)
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
         ("Max spot instance count exceeded. Launching EC2 instance failed.", "service_quota"),
-        (
-            "You have requested more vCPU capacity than your current vCPU limit of 0 allows for "
-            "the instance bucket that the specified instance type belongs to.",
-            "service_quota",
-        ),
+        (MANY_VCPUS, "service_quota"),
         ("There is no Spot capacity available that matches your request.", "no_spot_capacity"),
         (NO_CAPACITY, "no_capacity"),
         ("The security group 'sg-1' does not exist", "launch_failed"),
@@ -190,9 +187,3 @@ def test_the_message_of_a_failed_launch_gives_its_cause(words, cause):
 def test_older_fields_of_a_job_are_understood(find):
     diagnosis = find(job=job(container={"vcpus": 8, "memory": 1024}))
     only(diagnosis, "job_does_not_fit", "The job requests 8 vCPUs, 1024 MiB and 0 GPU(s)")
-
-
-def test_types_that_batch_chooses_are_reported(ask):
-    diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
-    text = f"Batch itself chooses the instance types of {ENVIRONMENT} (optimal)"
-    assert f"the size of the instance types: {text}" in diagnosis.unread

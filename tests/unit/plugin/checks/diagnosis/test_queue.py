@@ -37,6 +37,7 @@ def test_a_disabled_queue_certainly_stops_only_new_jobs(find, waiting, certain):
 
 INVALID = {"status": "INVALID", "statusReason": "it is gone"}
 DISABLED = {"state": "DISABLED"}
+NO_CAPACITY = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge"
 SMALL = {"resources": {"maxvCpus": 2}}
 OF_IT = f"Compute environment {ENVIRONMENT} is"
 
@@ -80,18 +81,14 @@ def test_two_environments_with_one_cause_make_one_finding(find):
 @pytest.mark.parametrize(
     ("reason", "cause"),
     [
-        ("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge", "no_capacity"),
+        (NO_CAPACITY, "no_capacity"),
         ("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE - x", "max_vcpus_too_small"),
         ("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x", "job_does_not_fit"),
         ("MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED - x", "instance_unsupported"),
         ("MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - x", "service_role"),
         ("ACTION_REQUIRED - CE(s) are invalid.", "environment_invalid"),
         ("UNDETERMINED - Batch job is blocked", "undetermined"),
-        (
-            "Canceled by JobStateTimeLimit action due to reason: "
-            "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
-            "no_capacity",
-        ),
+        (f"Canceled by JobStateTimeLimit action due to reason: {NO_CAPACITY}", "no_capacity"),
     ],
 )
 def test_what_batch_says_of_the_job_is_believed(find, reason, cause):
@@ -102,18 +99,14 @@ def test_what_batch_says_of_the_job_is_believed(find, reason, cause):
 def test_missing_capacity_of_spot_environments_is_spot_capacity(find):
     changed = two_environments(second={"resources": {"type": "SPOT"}})
     changed["GetServiceQuota"] = {"Quota": quota(64)}
-    reason = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge"
-    only(find(changed, job=job(statusReason=reason)), "no_spot_capacity")
+    only(find(changed, job=job(statusReason=NO_CAPACITY)), "no_spot_capacity")
 
 
-def test_batchs_reason_counts_even_if_the_environments_are_unknown(ask):
-    stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
+def test_batchs_reason_counts_even_if_the_environments_are_unknown(ask, find):
+    assert find(job=job(statusReason="something new")).findings == ()
+    stuck = job(statusReason=NO_CAPACITY)
     diagnosis = ask({"DescribeComputeEnvironments": "AccessDeniedException"}, job=stuck)
     only(diagnosis, "no_capacity", certain=True)
-
-
-def test_an_unknown_reason_of_batch_is_not_a_cause(find):
-    assert find(job=job(statusReason="something new")).findings == ()
 
 
 def blocked(job_id="waiting", queue_name=QUEUE, minute=0, kind="Batch Job Queue Blocked"):
@@ -141,14 +134,11 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
     assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
 
 
-def test_an_event_of_a_child_counts_for_its_array_job(find):
+def test_an_event_of_a_child_or_of_a_job_that_is_gone_counts(find):
     events = {"FilterLogEvents": {"events": [blocked("waiting:1"), blocked("waiting:2")]}}
     array = job(arrayProperties={"size": 2})
     diagnosis = find(events, job=array, events_log_group=EVENTS_GROUP)
     only(diagnosis, "job_does_not_fit", "job waiting:1 blocked the queue")
-
-
-def test_an_event_of_a_job_that_is_gone_is_only_suspected(find):
     changed = {"ListJobs": {"jobSummaryList": []}, "FilterLogEvents": {"events": [blocked("gone")]}}
     only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit", certain=False)
 
