@@ -69,11 +69,16 @@ def test_listed_jobs_are_of_both_queues_and_newest_first(batch):
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "STARTING"])
-def test_a_queue_is_at_work_while_it_starts_or_runs_a_job(batch, status):
-    batch.add("waits", "RUNNABLE")
+def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_child_of_a_pending_one(
+    batch, status
+):
+    waiting = batch.add_array("waits", ["RUNNABLE"] * 2)
     assert not is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
     batch.add("works", status, ON_DEMAND_QUEUE)
     assert is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
+    batch.change_child(waiting, 0, status=status)
+    assert is_queue_at_work(batch, [SPOT_QUEUE])
+    assert not is_queue_at_work(batch, [SPOT_QUEUE], but=waiting)
 
 
 def test_children_are_described_a_hundred_at_a_time(batch):
@@ -115,29 +120,16 @@ def test_a_child_that_can_not_be_placed_gives_its_array_the_reason(batch):
     assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
 
 
-def test_listed_arrays_that_have_ended_know_why(batch):
+def test_listed_arrays_that_have_ended_know_why_and_whether_they_were_withdrawn(batch):
     job_id = batch.add_array("run-1", ["RUNNING"] * 2)
     batch.change_child(job_id, 0, status="FAILED", statusReason="boom")
     assert "children" not in list_jobs(batch, [SPOT_QUEUE], "run-1")[0]
     batch.change_child(job_id, 1, status="SUCCEEDED")
     (listed,) = list_jobs(batch, [SPOT_QUEUE], "run-1")
     assert (listed["jobId"], listed["status"], listed["statusReason"]) == (job_id, "FAILED", "boom")
-
-
-def test_an_array_was_withdrawn_if_its_parent_says_so_whatever_its_children_say(batch):
-    job_id = batch.add_array("run-1", ["RUNNING"] * 2)
-    batch.terminate_job(job_id, "Array Child Job failed")
-    assert not was_withdrawn(list_jobs(batch, [SPOT_QUEUE], "run-1")[0])
+    assert not was_withdrawn(listed)
     batch.change(job_id, statusReason=STEPPED_BACK)
     assert was_withdrawn(list_jobs(batch, [SPOT_QUEUE], "run-1")[0])
-
-
-def test_a_queue_is_at_work_while_children_run_though_their_parent_is_pending(batch):
-    waiting = batch.add_array("waits", ["RUNNABLE"] * 2)
-    assert not is_queue_at_work(batch, [SPOT_QUEUE])
-    batch.change_child(waiting, 0, status="RUNNING")
-    assert is_queue_at_work(batch, [SPOT_QUEUE])
-    assert not is_queue_at_work(batch, [SPOT_QUEUE], but=waiting)
 
 
 def test_a_throttled_submission_is_sent_again(batch):

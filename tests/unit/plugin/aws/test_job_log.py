@@ -65,11 +65,9 @@ def test_what_a_wrapper_tells_at_the_end_hides_no_line_of_the_job():
     assert last_lines(told, 2) == []
 
 
-MARKED_LINES = {
-    "logGroupName": "g",
-    "logStreamNames": ["s"],
-    "filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%",
-}
+OF_STREAM = {"logGroupName": "g", "logStreamNames": ["s"]}
+MARKED_LINES = OF_STREAM | {"filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%"}
+END = "BATCHMARK_JOB end 0"
 
 
 def marked_of(*pages):
@@ -85,19 +83,20 @@ def marked_of(*pages):
 @pytest.mark.parametrize(
     ("pages", "found"),
     [
+        # On some pages of several.
+        ([[], [END], [], ["BATCHMARK_METRIC {}"], []], [END, "BATCHMARK_METRIC {}"]),
+        # Facts stand only at the begin of a line.
         (
-            [[], ["BATCHMARK_JOB end 0"], [], ["BATCHMARK_METRIC {}"], []],
-            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
-        ),
-        (
-            [["see BATCHMARK_JOB end 0", "BATCHMARK_METRICS=/tmp/m", "BATCHMARK_METRIC_FILE x"]],
+            [[f"see {END}", "BATCHMARK_METRICS=/m", "BATCHMARK_METRIC_FILE x"]],
             ["BATCHMARK_METRIC_FILE x"],
         ),
         ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
+        # An event of several lines.
         (
-            [["first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"]],
-            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
+            [[f"a\n{END}\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {{}}\n"]],
+            [END, "BATCHMARK_METRIC {}"],
         ),
+        # Behind a progress bar, and elsewhere in a line.
         (
             [["10 %|#\rBATCHMARK_METRIC {}\r20 %|##", "[rank0]:BATCHMARK_METRIC {}"]],
             ["BATCHMARK_METRIC {}", "[rank0]:BATCHMARK_METRIC {}"],
@@ -106,14 +105,6 @@ def marked_of(*pages):
             [["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"]],
             ["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"],
         ),
-    ],
-    ids=[
-        "on some pages",
-        "facts only at the begin of a line",
-        "no text",
-        "an event of several lines",
-        "behind a progress bar",
-        "a metric's mark elsewhere",
     ],
 )
 def test_marked_lines_are_found(pages, found):
@@ -124,8 +115,7 @@ def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
     clients = StubbedClients("us-east-1")
     texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
     page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
-    asked = {"logGroupName": "g", "logStreamNames": ["s"]}
-    clients.answer("logs", "filter_log_events", page, asked)
+    clients.answer("logs", "filter_log_events", page, OF_STREAM)
     found = marked_lines(clients("logs"), WHERE, numbered=True)
     numbered = [(line.number, line.text) for line in found]
     assert numbered == [(4, "BATCHMARK_METRIC {}"), (6, "BATCHMARK_METRIC no")]

@@ -109,25 +109,21 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     }
 
 
-def test_without_any_price_there_is_no_table(aws):
-    aws.offers("x9.huge")
-    aws.spot(["x9.huge"], [])
-    with pytest.raises(PriceError, match=r"AWS lists no On-Demand price for x9\.huge in us-east-1"):
-        aws.fetch("x9.huge")
-    with pytest.raises(PriceError, match="no instance type was specified"):
-        aws.fetch()
-
-
-def test_spot_prices_stand_without_any_on_demand_price(aws):
-    aws.offers("g5.xlarge")
-    aws.spot(["g5.xlarge"], SPOT)
+def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
+    for pages in ([SPOT], [[]]):
+        aws.offers("g5.xlarge")
+        aws.spot(["g5.xlarge"], *pages)
     prices = aws.fetch("g5.xlarge")
     assert (prices.on_demand, prices.spot["g5.xlarge"].usd_per_hour) == ({}, 0.5)
-    assert prices.type_notes == {
-        "g5.xlarge": "AWS lists no On-Demand price for g5.xlarge in us-east-1."
-    }
+    note = "AWS lists no On-Demand price for g5.xlarge in us-east-1."
+    assert prices.type_notes == {"g5.xlarge": note}
     assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
-    aws.assert_all_was_asked()
+    with pytest.raises(
+        PriceError, match=r"AWS lists no On-Demand price for g5\.xlarge in us-east-1"
+    ):
+        aws.fetch("g5.xlarge")
+    with pytest.raises(PriceError, match="no instance type was specified"):
+        aws.fetch()
 
 
 def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):

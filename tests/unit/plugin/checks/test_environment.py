@@ -42,6 +42,9 @@ def test_a_healthy_account_has_only_ok_checks():
         *("job definition", "image", "image scan", "job role", "execution role"),
         *("instance profile", "vCPU quota"),
     }
+    of_one = check(healthy(), targets=("c5.2xlarge",))
+    assert not_ok(of_one) == []
+    assert {each.target for each in of_one.checks} == {"all", "c5.2xlarge"}
 
 
 def test_what_is_not_published_is_not_asked_for():
@@ -65,12 +68,6 @@ def test_an_own_job_asks_for_what_it_likes_on_targets_that_are_checked_as_ever()
     seen = {(name, status) for name, _, status, *_ in not_ok(result)}
     warned, failed = ("AMI", "job definition"), ("job queue", "job role", "execution role")
     assert seen == {(name, "warn") for name in warned} | {(name, "fail") for name in failed}
-
-
-def test_only_the_chosen_targets_are_checked():
-    result = check(healthy(), targets=("c5.2xlarge",))
-    assert not_ok(result) == []
-    assert {each.target for each in result.checks} == {"all", "c5.2xlarge"}
 
 
 NEWER_AMI = ami_document("ami-00000000000000002", "20261118")
@@ -287,17 +284,18 @@ def test_each_defect_of_a_job_definition_is_reported(change, status, seen):
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "name", "target", "published"),
+    ("key", "code", "name", "published"),
     [
-        ("bucket", "404", "bucket", "all", "results"),
-        ("topic", "NotFound", "topic", "all", f"arn:aws:sns:{REGION}:111122223333:lab-alerts"),
-        ("log group", "ResourceNotFoundException", "log group", "all", "/aws/batch/lab"),
-        ("role", "NoSuchEntity", "execution role", BOTH, "lab-execution-1"),
-        ("profile", "NoSuchEntity", "instance profile", BOTH, "lab-instance-1"),
+        ("bucket", "404", "bucket", "results"),
+        ("topic", "NotFound", "topic", f"arn:aws:sns:{REGION}:111122223333:lab-alerts"),
+        ("log group", "ResourceNotFoundException", "log group", "/aws/batch/lab"),
+        ("role", "NoSuchEntity", "execution role", "lab-execution-1"),
+        ("profile", "NoSuchEntity", "instance profile", "lab-instance-1"),
     ],
 )
-def test_a_published_name_that_does_not_exist_fails(key, code, name, target, published):
+def test_a_published_name_that_does_not_exist_fails(key, code, name, published):
     result = check(healthy() | {key: Refused(code)})
+    target = BOTH if key in ("role", "profile") else "all"
     assert (name, target, "fail", f"{published} does not exist.", APPLY) in not_ok(result)
 
 

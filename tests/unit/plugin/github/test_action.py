@@ -87,10 +87,11 @@ def test_a_pull_request_is_compared_with_it_and_a_second_push_renews_the_comment
     assert PASSED not in comment
 
 
-def test_what_main_accepts_is_the_next_baseline(main_branch, push, pull_request):
-    accepted = push(0.012)
-    assert accepted.code == 0
+def test_what_main_accepts_is_the_next_baseline_also_on_a_schedule(main_branch, push, pull_request):
+    accepted = push(0.012, event="schedule", payload={"schedule": "0 0 * * *"})  # of no branch
+    assert (accepted.code, accepted.artifact) == (0, "batchmark-baseline")
     assert SLOWER in accepted.summary
+    assert "[main at aaaaaa1]" in accepted.summary
     after = pull_request(0.012)
     assert after.code == 0
     assert "[main at aaaaaa2]" in after.summary
@@ -127,20 +128,18 @@ def test_only_a_passed_run_of_the_main_branch_is_a_baseline(workflow, main_branc
     assert "[main at aaaaaa1]" in pull_request().summary
 
 
-def test_a_comment_that_others_wrote_is_left_as_it_is(workflow, main_branch, pull_request):
+def test_a_comment_that_others_wrote_is_left_and_a_branchs_name_is_no_part_of_a_line(
+    workflow, main_branch, pull_request
+):
     theirs = {"id": 5, "user": {"login": "mallory"}, "body": "<!-- batchmark: batchmark -->\nmine"}
     gone = {"id": 6, "user": None, "body": "hello"}
     workflow.change(comments=[theirs, gone])
-    pull_request()
+    outcome = pull_request(branch="$(touch pwned)`touch pwned`'; touch pwned; \"\ntouch pwned #")
     assert [one["id"] for one in workflow.state["comments"]] == [5, 6, 1002]
     assert workflow.comments[0] == theirs["body"]
-
-
-def test_a_branch_of_any_name_is_no_part_of_a_line(workflow, main_branch, pull_request):
-    outcome = pull_request(branch="$(touch pwned)`touch pwned`'; touch pwned; \"\ntouch pwned #")
     assert outcome.code == 0
     assert not list(workflow.folder.rglob("pwned"))
-    assert "pwned" not in outcome.summary + workflow.comments[0]
+    assert "pwned" not in outcome.summary + workflow.comments[-1]
 
 
 def test_a_slow_down_on_another_machine_is_told_and_passes(push, pull_request):
@@ -293,12 +292,6 @@ def test_a_reason_that_a_program_gave_calls_nobody(workflow, main_branch):
         stored(workflow.documents / f"{repeat}.json", row, repeat=repeat + 1, run_id="failed")
     workflow.pull_request()
     assert "see @<!-- -->owner/team \\<b\\>" in workflow.comments[0]
-
-
-def test_a_schedule_that_names_no_branch_asks_for_it(main_branch, push):
-    outcome = push(event="schedule", payload={"schedule": "0 0 * * *"})
-    assert "[main at aaaaaa1]" in outcome.summary
-    assert outcome.artifact == "batchmark-baseline"
 
 
 @pytest.mark.parametrize(

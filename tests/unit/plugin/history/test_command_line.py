@@ -20,6 +20,7 @@ from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.documented import arguments, documented
 
 FIRST = two_targets()
+BENCHMARKS = ("blog.matmul", "smoke.matmul")
 
 
 def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys):
@@ -107,7 +108,7 @@ def test_a_missing_bucket_prints_one_line(bucket, capsys):
     assert "NoSuchBucket" in line
 
 
-def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
+def test_exports_of_what_was_chosen_go_to_the_given_path(bucket, capsys, tmp_path):
     bucket.append(FIRST)
     bucket.append(two_targets(20))
     bucket.append(two_targets(suite="smoke"))
@@ -118,14 +119,11 @@ def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
     assert out == f"{tmp_path / 'all.csv'}: 4 rows\n"
     cut = "history/suite=blog/month=2026-12/cut.parquet"
     assert err.endswith(f"skipped {cut}, because it can't be read\n")
-    to = ("--output", tmp_path / "bencher")
-    assert run_history("export", "--format", "bencher", *to, *chosen) == 0
-    written = sorted((tmp_path / "bencher").rglob("*.json"))
-    assert [path.parent.name for path in written] == ["c5.2xlarge", "g5.xlarge"]
-    assert run_history("export", "--format", "asv", "--output", tmp_path / "asv") == 0
-    benchmarks = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())
-    assert set(benchmarks) == {"version", "blog.matmul", "smoke.matmul"}
-    assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'asv'}: 7 files"
+    for words, names in ((chosen, {"version", "blog.matmul"}), ((), {"version", *BENCHMARKS})):
+        folder = tmp_path / f"asv{len(words)}"
+        assert run_history("export", "--format", "asv", "--output", folder, *words) == 0
+        assert set(json.loads((folder / "benchmarks.json").read_text())) == names
+    assert capsys.readouterr().out.splitlines()[-1] == f"{folder}: 7 files"
 
 
 @pytest.mark.parametrize("kind", ["asv", "bencher", "pyperf"])

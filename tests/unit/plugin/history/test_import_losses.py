@@ -114,7 +114,6 @@ JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
     ("path", "edit", "lost", "loss"),
     [
         (GITHUB_JSON, bench(value="NaN"), 1, f"{FIB}: value is 'NaN', not a number"),
-        (GITHUB_JSON, bench(value="18,794.12"), 1, f"{FIB}: value is '18,794.12', not a number"),
         (GITHUB_JSON, bench(value=None), 1, f"{FIB}: value is null or missing"),
         (GITHUB_JSON, bench(value=10**400), 1, f"{FIB}: value is 1{'0' * 99}, not a finite"),
         (GITHUB_JSON, bench(value=True), 1, f"{FIB}: value is True, not a number"),
@@ -126,7 +125,6 @@ JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
         (PYTEST, sort(stats={"rounds": 3}), 1, f"{SORT}: stats.min is null or missing"),
         (PYTEST, sort(stats={"data": [1, "1 s"]}), 1, "stats.data[1] "),
         (PYTEST, join("stats", min="fast"), 1, f"{JOIN}: stats.min is 'fast', not a number"),
-        (PYTEST, join("stats", max=10**400), 1, f"{JOIN}: stats.max is 1000"),
         (PYTEST, join("stats", rounds=10**12), 1, f"{JOIN}: stats.rounds is 1000000000000, not"),
         (PYTEST, join(fullname="\ud800"), 1, r"fullname is '\ud800', not valid text"),
         (PYTEST, lambda document: document.pop("commit_info"), 0, None),
