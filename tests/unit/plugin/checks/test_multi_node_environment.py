@@ -81,11 +81,8 @@ def test_an_ami_that_ecs_recommends_no_longer_is_renewed_by_the_stack():
     (check,) = check_amis(checked)
     assert (check.target, check.status) == (NODES.target, "warn")
     assert "`terraform apply` in terraform/stacks/multi_node" in check.remedy
-
-
-def test_an_ami_that_was_given_to_the_stack_is_not_compared():
-    nodes = stack(given_ami=True)
-    assert nodes.joined_to(configured()).targets[nodes.target].given_ami
+    given = stack(given_ami=True)
+    assert given.joined_to(configured()).targets[given.target].given_ami
 
 
 @pytest.mark.parametrize(
@@ -102,19 +99,15 @@ def test_a_quota_must_have_the_vcpus_of_all_nodes(nodes, value, status):
     assert "Running On-Demand P instances (L-417A185B)" in check.seen
     if status == "fail":
         vcpus = 96 * nodes
-        assert (
-            f"{nodes} nodes of {NODES.target} need {vcpus:,} vCPUs: use fewer nodes" in check.seen
-        )
+        said = f"{nodes} nodes of {NODES.target} need {vcpus:,} vCPUs: use fewer nodes"
+        assert said in check.seen
         assert check.remedy == f"Request at least {vcpus} in the Service Quotas console."
 
 
-def test_the_image_is_that_of_the_nodes():
+def test_the_image_is_that_of_the_nodes_and_a_definition_that_is_gone_has_no_container():
+    assert container_of({}) == {}
     checked, clients = environment()
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [DEFINITION]})
     (check,) = check_images(checked)
     assert check.seen.startswith("'elsewhere/job:1' is not an ECR image")
     assert checked.container_of(checked.targets[NODES.target]) == CONTAINER
-
-
-def test_a_definition_that_is_gone_has_no_container():
-    assert container_of({}) == {}

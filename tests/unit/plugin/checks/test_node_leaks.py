@@ -25,6 +25,7 @@ INSTANCE = {
     "LaunchTime": NOW - timedelta(hours=3),
     "Tags": [{"Key": "Target", "Value": "g4dn.12xlarge-eks"}],
 }
+LONG_LIVE = f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it is stuck."
 TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
 
 
@@ -39,10 +40,8 @@ def answer_group(clients, size, *, minutes=60, tags=None):
 
 
 def looked(clients, size, state="over", instances=(), **group):
-    cluster = {"version": "1.35", "createdAt": NOW - timedelta(days=2)}
-    clients.answer(
-        "eks", "describe_cluster", {"cluster": cluster}, {"name": "batchmark-gpu-sharing"}
-    )
+    cluster = {"cluster": {"version": "1.35", "createdAt": NOW - timedelta(days=2)}}
+    clients.answer("eks", "describe_cluster", cluster, {"name": NAMED["clusterName"]})
     answer_group(clients, size, **group)
     if not size:
         found = {"Reservations": [{"Instances": list(instances)}]}
@@ -68,12 +67,7 @@ def test_a_cluster_without_node_is_named_and_no_leak(clients):
     ("state", "group", "verdict", "reason"),
     [
         ("live", {}, "in use", "Its run is live."),
-        (
-            "live",
-            {"minutes": 361},
-            "leaked",
-            f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it is stuck.",
-        ),
+        ("live", {"minutes": 361}, "leaked", LONG_LIVE),
         ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("over", {"tags": {}}, "leaked", "No run requested it."),
@@ -102,11 +96,9 @@ def test_an_instance_that_outlives_its_node_group_is_seen(clients, minutes, verd
 
 def ended(clients, resources, may_end, state="over"):
     """What the guard says of the node, and whether it was ended."""
-    report = GuardReport(
-        installation="batchmark", region="us-east-1", looked_at=NOW, resources=tuple(resources)
-    )
-    cluster = published()
-    after = end_leaks(report, clients, lambda _: state, may_end=may_end, cluster=cluster)
+    where = {"installation": "batchmark", "region": "us-east-1", "looked_at": NOW}
+    report = GuardReport(resources=tuple(resources), **where)
+    after = end_leaks(report, clients, lambda _: state, may_end=may_end, cluster=published())
     return after.resources[1].action, after.resources[1].ended
 
 
@@ -120,9 +112,8 @@ def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
     left = "Left alone: end_leaks does not include nodes."
     assert ended(clients, found, ["instances"]) == (left, False)
     update = {"update": {"id": "u", "status": "InProgress"}}
-    clients.answer(
-        "eks", "update_nodegroup_config", update, {**NAMED, "scalingConfig": {"desiredSize": 0}}
-    )
+    asked = NAMED | {"scalingConfig": {"desiredSize": 0}}
+    clients.answer("eks", "update_nodegroup_config", update, asked)
     answer_group(clients, 0)
     clients.answer("eks", "untag_resource", {}, {"resourceArn": ARN, "tagKeys": list(TAGS)})
     assert ended(clients, found, ["nodes"]) == ("Ended.", True)

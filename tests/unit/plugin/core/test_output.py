@@ -11,11 +11,7 @@ from tests.builders.hostile import STEERING
 
 PLACES = (range(0x3100), range(0xD7F0, 0xE010), range(0xFE00, 0x10000), range(0xE0000, 0xE0200))
 EVERY = "".join(chr(number) for numbers in PLACES for number in numbers)
-STEERS = {
-    character
-    for character in EVERY
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-}
+STEERS = {one for one in EVERY if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
 
 
 @pytest.mark.parametrize("show", [output.line, output.markdown, output.cell])

@@ -29,11 +29,9 @@ TABLE = PRICES.model_copy(
 )
 
 
-def committed_tables():
-    return sorted(PRICES_FILE.parent.glob("prices.*.json"))
-
-
-@pytest.mark.parametrize("path", committed_tables(), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(PRICES_FILE.parent.glob("prices.*.json")), ids=lambda path: path.name
+)
 def test_a_committed_table_says_what_it_is(path):
     prices = load_prices(path)
     assert path == price_file(prices.region)
@@ -78,11 +76,9 @@ def test_prices_of_one_region_are_never_applied_to_another():
 def test_each_region_has_a_committed_table_of_its_own_used_without_old_spot_prices(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(
-        prices_module, "price_file", lambda region: tmp_path / f"prices.{region}.json"
-    )
+    monkeypatch.setattr(prices_module, "price_file", lambda region: tmp_path / region)
     there = TABLE.model_copy(update={"region": "eu-west-1"})
-    (tmp_path / "prices.eu-west-1.json").write_text(there.model_dump_json())
+    (tmp_path / "eu-west-1").write_text(there.model_dump_json())
     prices = committed_prices("eu-west-1", "no answer", NOON + timedelta(days=20))
     assert (prices.on_demand, prices.spot) == (TABLE.on_demand, {})
     assert len(prices.notes) == 2

@@ -33,6 +33,7 @@ from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import described
 from tests.stand_ins.batch import TAGS, FakeBatch
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.marked_log import MarkedLog
 
 RUN = two_targets(9)
 HOSTILE, GOOD = RUN.jobs
@@ -41,11 +42,6 @@ CONFIG = configured(
     bucket=BUCKET,
     targets={job.planned.target: target(job.planned.device, job_queue="queue") for job in RUN.jobs},
 )
-
-
-class SilentLogs:
-    def get_log_events(self, **_):
-        return {"events": [], "nextForwardToken": "the end", "nextBackwardToken": "the start"}
 
 
 def finished(batch, job):
@@ -69,7 +65,7 @@ def collected_with(text):
     run = collect_run(
         store,
         batch,
-        SilentLogs(),
+        MarkedLog([]),
         run_id=RUN.run_id,
         planned=[job.planned for job in RUN.jobs],
         job_ids=[job.job_id for job in RUN.jobs],

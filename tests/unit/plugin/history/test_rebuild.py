@@ -166,38 +166,40 @@ def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
     assert targets(bucket, run_ids=[FIRST.run_id]) == {"c5.2xlarge"}
 
 
-@pytest.mark.parametrize("name", [COLLECTED, PRICES])
-def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
-    bucket.append(FIRST)
-    bucket.append(SECOND)
+@pytest.fixture
+def both(bucket):
+    """The keys of FIRST and SECOND, whose files are damaged, and what was in them."""
+    keys = [key for run in (FIRST, SECOND) for key in bucket.append(run)]
     right = bucket.objects(HISTORY)
+    for key in keys:
+        bucket.put(key, b"damaged")
+    return *keys, right
+
+
+@pytest.mark.parametrize("name", [COLLECTED, PRICES])
+def test_rows_of_a_run_that_cannot_be_read_stay(bucket, both, name):
+    first, second, right = both
     bucket.put(FIRST_FOLDER + name, '{"of": "another release"}')
     (problem,) = rebuilt(bucket).problems
     assert problem.startswith(f"{FIRST_FOLDER} is from another release (")
-    assert bucket.objects(HISTORY) == right
+    assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 
 
 @pytest.mark.parametrize("raised", [RecursionError, LookupError, MemoryError])
 def test_a_run_that_fails_in_an_unknown_way_is_named_and_the_others_are_rebuilt(
-    bucket, monkeypatch, raised
+    bucket, both, monkeypatch, raised
 ):
-    first, second = (key for run in (FIRST, SECOND) for key in bucket.append(run))
-    right = bucket.objects(HISTORY)
-    for key in (first, second):
-        bucket.put(key, b"damaged")
-
     def read_prices(store, region, run):
         if run.run_id == FIRST.run_id:
             raise raised("of a kind\nthat nobody knows")
         return run_prices(store, region, run)
 
     monkeypatch.setattr(rebuilding, "run_prices", read_prices)
-    done = rebuilt(bucket)
-    (problem,) = done.problems
-    assert problem == (
+    first, second, right = both
+    assert rebuilt(bucket).problems == [
         f"{slug(FIRST.run_id)} can't be rebuilt (unexpected "
         f"{raised.__name__}: {raised('of a kind that nobody knows')}), so its rows are kept"
-    )
+    ]
     assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 
 
@@ -256,21 +258,20 @@ def test_rows_of_an_import_that_cannot_be_read_stay(filled):
     filled.put(imported(PYTEST).key, '{"format": "of another release"}')
     broken = imported(GITHUB).model_copy(update={"text": "[" * 100_000})
     filled.put(imported(GITHUB).key, broken.model_dump_json())
-    done = rebuilt(filled)
-    assert all("can't be imported again" in problem for problem in done.problems)
-    assert len(done.problems) == 2
+    problems = rebuilt(filled).problems
+    assert ["can't be imported again" in problem for problem in problems] == [True, True]
     assert filled.objects(HISTORY) == right
 
 
 def test_documents_of_no_collected_run_are_named_and_left_out(bucket):
     bucket.append(FIRST)
     by_hand = FIRST.jobs[0].document.model_copy(update={"run_id": "manual"}).to_json()
-    superseded = FIRST.jobs[0].planned.result_prefix.removeprefix(f"s3://{BUCKET}/") + "other.json"
-    for key in ("raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json", superseded):
+    superseded = f"{GPU_DOCUMENT.rpartition('/')[0]}/other.json"
+    uncounted = ["raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json"]
+    for key in (*uncounted, superseded):
         bucket.put(key, by_hand)
     right = bucket.objects(HISTORY)
-    done = rebuilt(bucket)
-    assert done.uncounted == ["raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json"]
+    assert rebuilt(bucket).uncounted == uncounted
     assert bucket.objects(HISTORY) == right
 
 
@@ -294,17 +295,15 @@ def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeyp
         bucket.put(key, left)
     changed = iter([two_targets(slowdown=2.0)])  # once
 
-    def append():
+    def rows(*arguments):
         for run in changed:
             bucket.append(run)
-
-    def rows(*arguments):
-        append()
         return history_rows(*arguments)
 
     def progress(looks, _):
         for look in looks:
-            append()
+            for run in changed:
+                bucket.append(run)
             yield look
 
     if moment == "amid its look":
@@ -335,9 +334,7 @@ def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (key,) = bucket.append(FIRST)
     bucket.put(key, b"of another")
     monkeypatch.setattr(Bucket, "swap", lambda *_: False)
-    done = rebuilt(bucket)
-    assert (done.written, done.removed) == ([], [])
-    (problem,) = done.problems
+    (problem,) = rebuilt(bucket).problems
     assert problem.startswith(f"{key} keeps being changed by another program")
     assert bucket.objects(HISTORY) == {key: b"of another"}
 
