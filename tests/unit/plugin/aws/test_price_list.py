@@ -23,39 +23,29 @@ SPOT = [
 ]
 
 
-def filters(instance_type, region="us-east-1"):
-    wanted = {
-        "locationType": "AWS Region",
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-        "marketoption": "OnDemand",
-        "instanceType": instance_type,
-        "regionCode": region,
-    }
-    return [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
+FILTERS = {
+    "locationType": "AWS Region",
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
 
 
 class Aws(StubbedClients):
     """Each method adds what AWS answers next, and what it has to be asked."""
 
     def offers(self, instance_type, *pages, region="us-east-1"):
-        asked = {
-            "ServiceCode": "AmazonEC2",
-            "FormatVersion": "aws_v1",
-            "Filters": filters(instance_type, region),
-        }
+        wanted = FILTERS | {"instanceType": instance_type, "regionCode": region}
+        filters = [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
+        asked = {"ServiceCode": "AmazonEC2", "FormatVersion": "aws_v1", "Filters": filters}
         answers = [{"FormatVersion": "aws_v1", "PriceList": page} for page in pages or [[]]]
         self.answer_pages("pricing", "get_products", answers, asked)
 
     def spot(self, instance_types, *pages):
-        asked = {
-            "InstanceTypes": instance_types,
-            "ProductDescriptions": ["Linux/UNIX"],
-            "StartTime": NOW - 3 * HOUR,
-            "EndTime": NOW,
-        }
+        asked = {"InstanceTypes": instance_types, "ProductDescriptions": ["Linux/UNIX"]}
+        asked |= {"StartTime": NOW - 3 * HOUR, "EndTime": NOW}
         answers = [{"SpotPriceHistory": page} for page in pages]
         self.answer_pages("ec2", "describe_spot_price_history", answers, asked)
 
@@ -105,7 +95,7 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     assert prices.notes == ()
     assert prices.type_notes == {
         "g6.xlarge": "AWS lists no On-Demand price for g6.xlarge in eu-west-1.",
-        "m5.2xlarge": ("No On-Demand price for m5.2xlarge: AWS lists several prices: 0.4, 0.5."),
+        "m5.2xlarge": "No On-Demand price for m5.2xlarge: AWS lists several prices: 0.4, 0.5.",
     }
 
 
@@ -118,9 +108,7 @@ def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
     note = "AWS lists no On-Demand price for g5.xlarge in us-east-1."
     assert prices.type_notes == {"g5.xlarge": note}
     assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
-    with pytest.raises(
-        PriceError, match=r"AWS lists no On-Demand price for g5\.xlarge in us-east-1"
-    ):
+    with pytest.raises(PriceError, match=note):
         aws.fetch("g5.xlarge")
     with pytest.raises(PriceError, match="no instance type was specified"):
         aws.fetch()
@@ -130,22 +118,17 @@ def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
     aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
     aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
     prices = aws.fetch("g5.xlarge")
-    assert prices.on_demand == {"g5.xlarge": 1.006}
-    assert prices.spot == {}
+    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
     (note,) = prices.notes
-    assert note == (
-        "Spot prices are missing: An error occurred (UnauthorizedOperation) when calling the "
-        "DescribeSpotPriceHistory operation: You may not."
-    )
+    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
 
 
 def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
-        "Current prices are unavailable: An error occurred (ThrottlingException) when "
-        "calling the GetProducts operation: Rate exceeded. Using the committed prices "
-        f"from {committed.as_of}."
+        "Current prices are unavailable: An error occurred (ThrottlingException) when calling the "
+        f"GetProducts operation: Rate exceeded. Using the committed prices from {committed.as_of}."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
     assert aws.store("g5.xlarge", store=store) == expected

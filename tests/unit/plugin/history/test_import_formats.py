@@ -251,22 +251,13 @@ def test_a_figure_is_a_time_or_rate_unless_the_other_side_is_said_to_be_better()
     assert seconds == pytest.approx({"uptime": 1 / 9, "wait": 9, "speed": 0.25, "waste": 4})
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1000", 1000),
-        ("-2", -2),
-        ("1.50", 1.5),
-        ("1e3", 1000.0),
-        ("007", "007"),
-        ("1234567890123456789", "1234567890123456789"),
-        ("1_000", "1_000"),
-        ("x", "x"),
-    ],
-)
-def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one(text, value):
-    (row,) = imported(CSV, f"name,value,unit,p\na,1,s,{text}\n", **GIVEN).rows()
-    assert row["parameters"] == json.dumps({"p": value}, separators=(",", ":"))
+def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one():
+    numbers = {"1000": 1000, "-2": -2, "1.50": 1.5, "1e3": 1000.0}
+    texts = ("007", "1234567890123456789", "1_000", "x")
+    lines = [f"a,1,s,{text}" for text in (*numbers, *texts)]
+    rows = imported(CSV, "\n".join(["name,value,unit,p", *lines]), **GIVEN).rows()
+    points = [json.dumps({"p": one}, separators=(",", ":")) for one in (*numbers.values(), *texts)]
+    assert [row["parameters"] for row in rows] == points
 
 
 @pytest.mark.parametrize(

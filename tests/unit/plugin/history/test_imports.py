@@ -40,7 +40,7 @@ def test_a_files_digest_is_made_once_for_all_its_rows(monkeypatch):
     assert len(imported(PYTEST).rows()) > len(made) == 1
 
 
-@pytest.mark.parametrize(("path", "name"), EXAMPLES.items())
+@pytest.mark.parametrize(("path", "name"), (EXAMPLES | {TABLE: "published-table"}).items())
 def test_the_format_of_a_file_is_detected(path, name):
     assert detect(path.read_text(), path.name) == name
     assert detect("\ufeff" + path.read_text(), path.name) == name
@@ -75,14 +75,15 @@ def test_pytest_benchmark_with_and_without_samples():
         assert (row["cpu_threads"], row["python_version"]) == (4, "3.11.9")
         assert row["kernel"] == "Linux 6.8.0-1015-azure"
         assert (row["commit"], row["branch"]) == (run_id.partition("__")[0], "main")
-        assert row["target"] == "ci"
+        assert (row["target"], row["raw_key"]) == ("ci", file.key)
         assert row["requested_device"] == row["actual_device"] == "cpu"
-        assert row["raw_key"] == file.key
     assert (sort["samples"], sort["median_seconds"]) == (8, pytest.approx(5.35e-5))
     assert 5e-5 <= sort["median_low_seconds"] < 5.35e-5 < sort["median_high_seconds"] <= 5.7e-5
     assert (join["samples"], join["median_seconds"], join["p25_seconds"]) == (40, 1e-5, 9.5e-6)
     assert join["relative_spread"] == pytest.approx(0.1)
     assert "median_low_seconds" not in join
+    on_gpu = imported(PYTEST, device=Device.CUDA).rows()[0]
+    assert (on_gpu["actual_device"], on_gpu["gpu_model"]) == ("cuda", "unknown")
 
 
 def test_an_old_pytest_benchmark_file_without_machine_and_commit():
@@ -207,16 +208,10 @@ def test_a_time_is_positive_and_finite(value, unit):
         sample(value, unit)
 
 
-def test_results_of_a_gpu_are_marked_so():
-    row = imported(PYTEST, device=Device.CUDA).rows()[0]
-    assert (row["actual_device"], row["gpu_model"]) == ("cuda", "unknown")
-
-
 PUBLISHED = imported(TABLE, target="published-table")
 
 
 def test_a_published_table_has_a_row_for_each_of_its_machines():
-    assert detect(TABLE.read_text(), TABLE.name) == "published-table"
     rows = PUBLISHED.rows()
     gpu, cpu = (
         [row for row in rows if row["target"] == f"{name}, published by others"]

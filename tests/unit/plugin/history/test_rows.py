@@ -80,12 +80,14 @@ def test_a_row_fills_every_column_that_its_job_knows():
     assert pa.Table.from_pylist([row], schema=SCHEMA).num_rows == 1
 
 
-def test_the_plan_says_what_is_measured_before_the_document_does():
-    job = build_job("g5.xlarge", [build_row([1.0])])
-    planned = job.planned.model_copy(update={"version": GivenVersion(commit="8ab0c11")})
-    document = job.document.model_copy(update={"version": VERSION})
-    (row,) = rows(job.model_copy(update={"planned": planned, "document": document}))
+def test_the_plan_says_why_and_before_the_document_does_what_is_measured():
+    job = build_job("c5.2xlarge", [build_row([1.0])], repeat=3, version=VERSION)
+    update = {"version": GivenVersion(commit="8ab0c11"), "purpose": "confirmation"}
+    planned = job.planned.model_copy(update=update)
+    (row,) = rows(job.model_copy(update={"planned": planned}))
     assert (row["commit"], row["label"]) == ("8ab0c11", "nightly")
+    assert (row["purpose"], row["repeat"]) == ("confirmation", 3)
+    assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
 
 
 def test_the_figures_are_those_of_a_report():
@@ -156,14 +158,6 @@ def test_off_ec2_there_is_neither_price_nor_region():
     (row,) = rows(job)
     assert row["price_usd_per_hour"] is row["job_cost_usd"] is row["region"] is None
     assert (row["requested_device"], row["actual_device"]) == ("cuda", "cpu")
-
-
-def test_a_row_has_its_jobs_purpose_and_its_documents_key():
-    job = build_job("c5.2xlarge", [build_row((1.0,))], repeat=3)
-    planned = job.planned.model_copy(update={"purpose": "confirmation"})
-    (row,) = rows(job.model_copy(update={"planned": planned}))
-    assert (row["purpose"], row["repeat"]) == ("confirmation", 3)
-    assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
 
 
 def test_the_month_is_in_utc():

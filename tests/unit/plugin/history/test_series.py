@@ -140,15 +140,12 @@ def test_another_purchase_option_is_not_a_price_change():
     spot = {"purchase_option": "spot", "price_usd_per_hour": 0.12}
     unknown = row(1.0, day=2, purchase_option=None)  # charged as On-Demand
     rows = [row(1.0, day=0), row(1.0, day=1, **spot), unknown]
-    name = ("c5.2xlarge", None)
-    assert figures(series_histories(table(*rows), "price")) == {
-        name: {"run-0": ON_DEMAND, "run-2": ON_DEMAND}
-    }
+    found = figures(series_histories(table(*rows), "price"))
+    assert [*found.values()] == [{"run-0": ON_DEMAND, "run-2": ON_DEMAND}]
     # Now most of the newest run's jobs ran on Spot.
     rows += [row(1.0, day=3), row(1.0, day=3, **spot), row(1.0, day=3, **spot)]
-    assert figures(series_histories(table(*rows), "price")) == {
-        name: {"run-1": 0.12, "run-3": 0.12}
-    }
+    found = figures(series_histories(table(*rows), "price"))
+    assert [*found.values()] == [{"run-1": 0.12, "run-3": 0.12}]
 
 
 def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
