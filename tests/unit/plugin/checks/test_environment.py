@@ -1,6 +1,7 @@
 """The environment check of a healthy installation, and of its defects."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -73,20 +74,17 @@ def test_an_own_job_asks_for_what_it_likes_on_targets_that_are_checked_as_ever()
 NEWER_AMI = ami_document("ami-00000000000000002", "20261118")
 
 
-def environment(**changes):
-    return lambda account: account["environments"]["g5.xlarge-spot"].update(changes)
+QUEUE = queue_arn("g5.xlarge")
+TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
 
 
-def resources(**changes):
-    return environment(computeResources={"type": "SPOT", "maxvCpus": 8, "subnets": []} | changes)
+def changed(kind, name, **changes):
+    return lambda account: account[kind][name].update(changes)
 
 
-def queue(**changes):
-    return lambda account: account["queues"][queue_arn("g5.xlarge")].update(changes)
-
-
-def definition(**changes):
-    return lambda account: account["definitions"]["g5.xlarge"].update(changes)
+environment = partial(changed, "environments", "g5.xlarge-spot")
+queue = partial(changed, "queues", QUEUE)
+definition = partial(changed, "definitions", "g5.xlarge")
 
 
 def newer(account):
@@ -139,7 +137,7 @@ ENABLE_THEIRS = "Enable it in the Batch console."
             *["Wait until the change is complete."] * 2,
         ),
         (
-            *(resources(maxvCpus=2), "fail"),
+            *(environment(computeResources={"maxvCpus": 2, "subnets": [], "type": "SPOT"}), "fail"),
             "is limited to 2 vCPUs, but a job needs 4.",
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
@@ -171,12 +169,6 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance():
     assert "is limited to 19 vCPUs, but each of 5 jobs needs 4." in small.seen
 
 
-RENEW = (
-    "Set ami_release to any other value and run `terraform apply` between two runs; "
-    "the results will then show the new AMI as a change."
-)
-
-
 @pytest.mark.parametrize(
     ("used", "day"), [(ami_document(), " from 2026-09-22"), (None, "")], ids=["dated", "unknown"]
 )
@@ -186,7 +178,11 @@ def test_an_ami_that_ecs_recommends_no_longer_is_told(used, day):
     result = check(account)
     (line,) = not_ok(result)
     seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 from 2026-11-18."
-    assert line == ("AMI", "g5.xlarge", "warn", seen, RENEW)
+    renew = (
+        "Set ami_release to any other value and run `terraform apply` between two runs; "
+        "the results will then show the new AMI as a change."
+    )
+    assert line == ("AMI", "g5.xlarge", "warn", seen, renew)
     (other,) = [each.seen for each in result.of("ok") if each.name == "AMI"]
     assert other == f"Hosts boot {AMI}{day}, the one ECS recommends."
 
@@ -240,10 +236,6 @@ def test_an_ami_that_terraform_did_not_choose_is_not_compared(given, image, fore
     assert list(check_amis(of_targets(targets, foreign=foreign, ec2Configuration=[image]))) == []
 
 
-QUEUE = queue_arn("g5.xlarge")
-TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
-
-
 @pytest.mark.parametrize(
     ("change", "seen", "remedy", "of_others"),
     [
@@ -271,8 +263,7 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy, of_others):
         (definition(status="INACTIVE"), "fail", "INACTIVE."),
         (newer, "warn", "ACTIVE; revision 4 is newer."),
         (
-            definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}),
-            "warn",
+            *(definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}), "warn"),
             "ACTIVE; it has 1 attempts, but the published value is 3; it has 60 seconds per "
             "attempt, but the published value is 3600.",
         ),

@@ -62,15 +62,9 @@ def collected_with(text):
         uri = ExpectedDocument.of(RUN.run_id, job.planned).uri(job.job_id, 1)
         s3.objects[key_of(uri)] = body
         finished(batch, job)
-    run = collect_run(
-        store,
-        batch,
-        MarkedLog([]),
-        run_id=RUN.run_id,
-        planned=[job.planned for job in RUN.jobs],
-        job_ids=[job.job_id for job in RUN.jobs],
-        config=CONFIG,
-    )
+    planned, job_ids = zip(*((job.planned, job.job_id) for job in RUN.jobs), strict=True)
+    asked = {"run_id": RUN.run_id, "planned": planned, "job_ids": job_ids, "config": CONFIG}
+    run = collect_run(store, batch, MarkedLog([]), **asked)
     return SimpleNamespace(s3=s3, store=store, run=run)
 
 

@@ -109,17 +109,15 @@ def test_only_a_passed_run_of_the_main_branch_is_a_baseline(workflow, main_branc
     """A fork's branch may have its name, and an artifact any."""
     _, good = workflow.state["runs"]["1"], workflow.state["artifacts"][0]
     runs, artifacts = dict(workflow.state["runs"]), [good]
-    for number, (of_run, of_artifact, of_head) in enumerate(
-        (
-            ({"conclusion": "failure"}, {}, {}),
-            ({"conclusion": None}, {}, {}),
-            ({"event": "pull_request_target"}, {}, {}),
-            ({}, {"expired": True}, {}),
-            ({}, {}, {"head_repository_id": FORK}),
-            ({}, {}, {"head_branch": "other"}),
-        ),
-        90,
-    ):
+    unlike = (
+        ({"conclusion": "failure"}, {}, {}),
+        ({"conclusion": None}, {}, {}),
+        ({"event": "pull_request_target"}, {}, {}),
+        ({}, {"expired": True}, {}),
+        ({}, {}, {"head_repository_id": FORK}),
+        ({}, {}, {"head_branch": "other"}),
+    )
+    for number, (of_run, of_artifact, of_head) in enumerate(unlike, 90):
         runs[str(number)] = runs["1"] | {"id": number} | of_run
         head = good["workflow_run"] | {"id": number} | of_head
         newer = {"created_at": f"2026-11-29T10:00:{number - 90:02}Z"}

@@ -26,7 +26,8 @@ def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "pytest-benchmark.json: 2 measurements of 1 run",
         f"{GITHUB.name}: 7 measurements of 2 runs; 1 lost; {left_out} 'B/op', 1 in 'allocs/op'",
-        f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; {left_out} 'bytes', 1 in 'answers'",
+        f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; "
+        f"{left_out} 'bytes', 1 in 'answers'",
     ]
     table = bucket.history.read(["target"], suites=["imported"])
     assert table["target"].to_pylist() == ["ci"] * 18

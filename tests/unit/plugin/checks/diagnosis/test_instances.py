@@ -137,9 +137,7 @@ def activity(message=None, *, minutes=1, description="Launching a new EC2 instan
     return found | (failed if message else {"StatusCode": "Successful"})
 
 
-NO_CAPACITY = (
-    "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested"
-)
+NO_CAPACITY = "We currently do not have sufficient g5.xlarge capacity in the Availability Zone"
 
 
 def test_a_launch_that_failed(find):
@@ -158,16 +156,12 @@ def test_a_launch_that_failed(find):
         launches(activity(NO_CAPACITY, description="Terminating EC2 instance: i-1")),
         launches(activity(NO_CAPACITY), name="AWSBatch-another-asg-0f"),
     ],
-    ids=["worked since", "long ago", "no launch", "another environment"],
 )
 def test_launches_that_are_not_a_cause(find, answers):
     assert find(answers).findings == ()
 
 
-MANY_VCPUS = (
-    "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the "
-    "instance bucket that the specified instance type belongs to."
-)
+MANY_VCPUS = "You have requested more vCPU capacity than your current vCPU limit of 0 allows for"
 
 
 @pytest.mark.parametrize(
