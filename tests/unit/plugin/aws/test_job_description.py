@@ -76,13 +76,10 @@ def test_what_is_known_without_a_line_of_log(failed, problem, said):
     assert said in failure_message(failed, [], problem)
 
 
-def test_log_group_defaults_to_batchs_own():
+def test_log_group_defaults_to_batchs_own_and_console_links_escape_twice():
     assert log_location(job(logStreamName="s")) == LogLocation("/aws/batch/job", "s")
     assert log_location(job()) is None
     assert log_location(job(logStreamName="s", **IN_FLUENTD)) is None
-
-
-def test_console_links_escape_twice():
     url = log_url(LogLocation("/aws/batch/x", "a/b"), "eu-west-1")
     assert url.endswith("log-group/$252Faws$252Fbatch$252Fx/log-events/a$252Fb")
 
@@ -106,11 +103,8 @@ NEVER_RAN = {"statusReason": "Host EC2 (instance i-0f) terminated."}
 def test_the_time_of_all_attempts_of_a_finished_job(attempts, seconds):
     for status in ("SUCCEEDED", "FAILED"):
         assert all_seconds(job() | {"status": status, "attempts": attempts}) == seconds
-
-
-def test_before_a_jobs_end_its_time_is_not_known():
-    assert all_seconds(job() | {"status": "RUNNING", "attempts": [RAN]}) is None
-    assert all_seconds(None) is None
+    unfinished = job() | {"status": "RUNNING", "attempts": attempts}
+    assert all_seconds(unfinished) is all_seconds(None) is None
 
 
 LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."

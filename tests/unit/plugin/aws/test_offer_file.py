@@ -112,11 +112,8 @@ def test_another_file_is_refused_with_the_way_to_the_right_one(read, content, sa
     ],
     ids=["cut gzip", "garbage behind a gzip's head", "no text", "no price", "no date"],
 )
-def test_a_damaged_file_is_named(read, content):
+def test_a_damaged_or_missing_file_is_named(read, tmp_path, content):
     with pytest.raises(PriceError, match=r"^index\.csv can't be read: "):
         read(content)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(PriceError, match=r"^index\.csv can't be read: .*No such file"):
-        prices_of_file(tmp_path / "index.csv", region="us-east-1", instance_types=())
+    with pytest.raises(PriceError, match=r"^gone\.csv can't be read: .*No such file"):
+        prices_of_file(tmp_path / "gone.csv", region="us-east-1", instance_types=())

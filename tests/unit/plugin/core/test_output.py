@@ -82,14 +82,11 @@ def test_each_row_of_csv_is_a_line():
     assert [len(row) for row in csv.reader(io.StringIO(text))] == [3, 3]
 
 
-def test_what_is_said_is_a_line(capsys):
+def test_what_is_said_is_a_line_as_is_what_a_mistyped_command_is_told(capsys):
     output.say(STEERING)
     output.say(STEERING, error=True)
     for said in capsys.readouterr():
         assert len(said.splitlines()) == 1
-
-
-def test_a_mistyped_command_is_told_in_a_line(capsys):
     with pytest.raises(SystemExit):
         output.Parser(prog="batchmark").parse_args([f"--no{STEERING}"])
     *_, last = capsys.readouterr().err.splitlines()

@@ -85,7 +85,11 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert "contains no suite smoke; it contains blog, imported" in capsys.readouterr().err
 
 
-def test_a_missing_bucket_points_to_where_its_name_is(capsys):
+def test_without_a_bucket_it_is_said_where_its_name_is_and_a_missing_one_is_named(bucket, capsys):
+    assert run_history("rebuild", bucket="no-such-bucket") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("history rebuild: ")
+    assert "NoSuchBucket" in line
     for words, says in ((["show"], "`batchmark history show --help`"), (["show", "-h"], "-raw")):
         with pytest.raises(SystemExit):
             command_line.main(words)
@@ -99,13 +103,6 @@ def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     out = capsys.readouterr().out
     assert "g5.xlarge (ran on the CPU)" in out
     assert "c5.2xlarge (ran" not in out
-
-
-def test_a_missing_bucket_prints_one_line(bucket, capsys):
-    assert run_history("rebuild", bucket="no-such-bucket") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("history rebuild: ")
-    assert "NoSuchBucket" in line
 
 
 def test_exports_of_what_was_chosen_go_to_the_given_path(bucket, capsys, tmp_path):

@@ -46,15 +46,12 @@ RECORDS = {
 }
 
 
-def test_each_object_of_a_run_and_its_documents_are_read(store):
+def test_all_that_a_run_left_is_read(store):
     for name, record in RECORDS.items():
         assert record.model_validate_json(store.read(f"{store.prefix}{name}.json"))
     run = readable_run(store, store.prefix + COLLECTED)
     assert run.lost == ()
     assert {job.document.run_id for job in run.jobs} == {LAST}
-
-
-def test_alert_and_booking_are_read(store):
     (alert,) = AlertStore(store).alerts()
     (point,) = alert.change.points
     assert (point.series.target, round(point.change, 1)) == ("g5.xlarge", 0.3)

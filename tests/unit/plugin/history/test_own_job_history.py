@@ -95,10 +95,6 @@ def test_a_metric_that_falls_alone_opens_one_alert():
     assert any("images/s → " in line for line in change_words.lines(alert.change))
 
 
-def test_without_a_change_no_alert_is_opened():
-    assert opened(rows_of_runs()) == ()
-
-
 def test_metrics_have_no_speedup_and_are_no_part_of_asvs_format(slower):
     assert not any(one.key.is_metric for one in series_histories(table(slower), "speedup"))
     assert sum(one.key.is_metric for one in series_histories(table(slower), "time")) == 4

@@ -113,13 +113,10 @@ def test_the_figures_are_those_of_a_report():
             assert ends[1] <= row["median_seconds"] <= ends[2]
 
 
-def test_throttled_samples_are_left_out_as_in_a_report():
+def test_throttled_samples_are_left_out_and_few_have_neither_interval_nor_spread():
     row = row_of([1.0] * 8 + [9.0] * 4, throttled_samples=(8, 9, 10, 11))
     assert (row["median_seconds"], row["max_seconds"]) == (1.0, 1.0)
     assert (row["samples"], row["throttled_samples"]) == (12, 4)
-
-
-def test_few_samples_have_a_median_and_neither_interval_nor_spread():
     row = row_of((2.0, 1.0, 3.0))
     assert row["median_seconds"] == 2.0
     assert row["median_low_seconds"] is row["median_high_seconds"] is row["relative_spread"] is None

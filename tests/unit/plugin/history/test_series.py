@@ -170,7 +170,7 @@ def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
     assert figures(series_histories(rows, "speedup")) == figures(histories)
 
 
-def test_speedups_compare_the_same_point_only():
+def test_speedups_compare_the_same_point_of_a_gpu_and_a_cpu_only():
     rows = table(
         row(1.0, GPU),
         row(1.0, suite="smoke"),
@@ -179,9 +179,7 @@ def test_speedups_compare_the_same_point_only():
         row(1.0, dtype="float64"),
     )
     assert speedups(rows) == []
-
-
-def test_a_fallback_to_the_cpu_is_on_neither_side_of_a_speedup():
+    # Nor is a fallback to the CPU on either side.
     assert speedups(table(row(1.0, FALLEN), row(2.0))) == []
     assert speedups(table(row(1.0, GPU), row(2.0, FALLEN))) == []
 
