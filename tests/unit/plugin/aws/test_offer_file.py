@@ -67,17 +67,14 @@ def test_other_offers_of_the_same_type_are_left_out(read, other):
     assert read(text).on_demand == {"g5.xlarge": 1.006}
 
 
-def test_a_type_with_several_prices_has_none(read):
+def test_a_type_with_several_prices_has_none_and_a_list_may_be_gzipped(read):
+    assert read(gzip.compress(price_list({}).encode())).on_demand == {"g5.xlarge": 1.006}
     prices = read(price_list({}, {"PricePerUnit": "1.1"}, named("g6.xlarge", "0.8")))
     assert prices.on_demand == {"g6.xlarge": 0.8}
     assert prices.type_notes == {
         "g5.xlarge": "The On-Demand price for g5.xlarge is unknown because the file lists several "
         "(1.006, 1.1)."
     }
-
-
-def test_a_gzipped_list_is_read_whatever_its_name(read):
-    assert read(gzip.compress(price_list({}).encode())).on_demand == {"g5.xlarge": 1.006}
 
 
 NO_LIST = "is not a CSV price list for"

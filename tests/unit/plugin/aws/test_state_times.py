@@ -51,9 +51,7 @@ def test_they_come_from_all_pages_of_the_jobs_own_events():
     ]
     second = [STARTING, event("RUNNING", "2026-11-20T01:00:00Z", "job")]
     assert of_events(first, second) == ["00:58:21", "00:59:30"]
-
-
-def test_of_a_retried_job_the_last_attempts_count():
+    # Of a retried job the last attempt's count.
     events = [event("RUNNABLE", f"2026-11-20T00:{at}Z", "job") for at in ("59:10", "58:21")]
     assert of_events(events) == ["00:59:10", None]
 

@@ -26,7 +26,6 @@ from tests.builders.leaks import (
 )
 
 ELSEWHERE = f"{ARN}:job-queue/images"
-OURS = queue_arn("g5.xlarge")
 GONE, CLOSED = f"{ARN}:job-queue/gone", f"{ARN}:job-queue/closed"
 
 
@@ -37,44 +36,26 @@ def own_job(**fields):
     return job(jobQueue=ELSEWHERE, parameters={"size": "1"}, tags=tags, **named) | fields
 
 
-def answer_elsewhere(clients, *jobs):
+def test_in_queues_of_others_our_jobs_are_judged_as_any_and_nothing_of_theirs_is_named(clients):
+    theirs, another = own_job(jobId="theirs", tags={}), own_job(jobId="another", tags=FOREIGN)
+    over = own_job(jobId="ended", status="SUCCEEDED", stoppedAt=ago(minutes=5))
+    answer_jobs(clients)
+    clients.refuse("batch", "describe_job_queues", "AccessDeniedException")
     for arn, there in ((GONE, []), (ELSEWHERE, [queue()])):
         asked = {"jobQueues": [arn]}
         clients.answer("batch", "describe_job_queues", {"jobQueues": there}, asked)
     asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
-    clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
-    answer_described(clients, [one for one in jobs if "stoppedAt" not in one])
-
-
-def seen_elsewhere(clients, *jobs, also=OURS):
-    answer_jobs(clients)
-    if also == CLOSED:
-        clients.refuse("batch", "describe_job_queues", "AccessDeniedException")
-    answer_elsewhere(clients, *jobs)
+    listed = [summary(one) for one in (own_job(), theirs, another, over)]
+    clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
+    answer_described(clients, [own_job(), theirs, another])
     answer_others(clients)
-    return looked(clients, queues=[also, GONE, ELSEWHERE])
-
-
-def test_a_job_of_ours_in_a_queue_of_others_is_judged_as_any(clients):
-    report, asked = seen_elsewhere(clients, own_job())
+    queues = [CLOSED, GONE, ELSEWHERE, queue_arn("g5.xlarge")]
+    report, asked = looked(clients, queues=queues)
     (found,) = report.resources
     assert (found.id, found.verdict, found.endable) == ("j-9", "leaked", "jobs")
     assert (found.target, asked) == ("old", [RunName(dag_id=None, run_id=RUN_ID)])
-
-
-def test_in_a_queue_of_others_nothing_of_theirs_is_even_named(clients):
-    theirs = own_job(jobId="theirs", tags={})
-    another = own_job(jobId="another", tags=FOREIGN)
-    over = own_job(jobId="ended", status="SUCCEEDED", stoppedAt=ago(minutes=5))
-    report, asked = seen_elsewhere(clients, theirs, another, over)
-    assert (report.resources, report.unread, asked) == ((), (), [])
-
-
-def test_where_a_queue_of_others_can_not_be_asked_all_else_is_looked_at(clients):
-    report, _ = seen_elsewhere(clients, own_job(), also=CLOSED)
     (unread,) = report.unread
     assert unread.startswith(f"queue {CLOSED}: AccessDeniedException")
-    assert [one.id for one in report.resources] == ["j-9"]
 
 
 LIVE, OVER = "Its run is live.", f"Its run {RUN_ID} is over."

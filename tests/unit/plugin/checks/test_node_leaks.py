@@ -102,12 +102,9 @@ def ended(clients, resources, may_end, state="over"):
     return after.resources[1].action, after.resources[1].ended
 
 
-def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
+def test_a_leaked_node_is_ended_where_that_is_allowed_and_its_run_is_not_live(clients):
     found = looked(clients, 1, "live", minutes=361)
     assert ended(clients, found, ["nodes"], "live") == ("Left alone: its run is live.", False)
-
-
-def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
     found = looked(clients, 1)
     left = "Left alone: end_leaks does not include nodes."
     assert ended(clients, found, ["instances"]) == (left, False)

@@ -77,12 +77,12 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
         ("p6-b200.48xlarge", "L-417A185B", None),
         ("p6-b300.48xlarge", "L-417A185B", None),
         ("x2idn.16xlarge", "L-7295265B", "L-E3A00192"),
+        *((name, None, None) for name in ("inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge")),
     ],
 )
 def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_demand, spot):
-    assert vcpu_quota(instance_type, "on_demand").code == on_demand
-    found = vcpu_quota(instance_type, "spot")
-    assert (found and found.code) == spot
+    found = (vcpu_quota(instance_type, option) for option in ("on_demand", "spot"))
+    assert [one and one.code for one in found] == [on_demand, spot]
 
 
 def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
@@ -104,7 +104,9 @@ def test_a_capacity_block_is_held_against_no_quota():
     assert told == {("not checked", "The Capacity Block quota for g5.xlarge is unknown.")}
 
 
-def test_the_local_cloud_has_the_quotas_of_the_table():
+def test_every_gpu_family_has_an_on_demand_quota_and_the_local_cloud_all_of_them():
+    for family in instance_families().gpu_families:
+        assert vcpu_quota(f"{family}.xlarge", "on_demand"), family
     known = {
         quota
         for family in instance_families().quotas
@@ -112,13 +114,3 @@ def test_the_local_cloud_has_the_quotas_of_the_table():
         if quota
     }
     assert dict(known) == QUOTA_NAMES
-
-
-def test_every_gpu_family_has_an_on_demand_quota():
-    for family in instance_families().gpu_families:
-        assert vcpu_quota(f"{family}.xlarge", "on_demand"), family
-
-
-def test_an_unknown_family_has_no_quota():
-    for instance_type in ("inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge"):
-        assert vcpu_quota(instance_type, "spot") is None

@@ -33,10 +33,6 @@ def test_the_first_difference_that_both_sides_know_tells_the_version(before, aft
     assert told == (f"{words} before)" if words else "")
 
 
-def test_blank_fields_of_a_form_are_none():
-    assert GivenVersion(commit=" ", branch="", label=None) == GivenVersion()
-
-
 def test_a_form_asks_for_what_people_know_alone():
     asked = [name for name, schema in schemas(Version).items() if "command" in schema]
     assert asked == ["commit", "branch", "label"]
@@ -50,18 +46,16 @@ def test_what_jobs_disagree_in_is_no_version():
 
 
 def test_what_a_person_gives_goes_before_what_was_planned():
+    assert GivenVersion(commit=" ", branch="", label=None) == GivenVersion()
     planned = Version(commit=OLD, label="nightly")
     assert Version(commit=NEW).over(planned) == Version(commit=NEW, label="nightly")
     assert Version(commit=NEW).over(None) == Version(commit=NEW)
 
 
-def test_a_version_in_words():
+def test_a_version_in_words_with_long_texts_shortened():
     version = Version(commit=NEW, branch="main", label="1.1", image_digest=DIGEST)
     assert str(version) == "commit 3f2a91c, branch main, label 1.1, image sha256:ab12ab12ab12"
     assert str(Version()) == ""
-
-
-def test_long_texts_are_shortened():
     assert shortened("commit", "20261128") == shortened("label", "20261128") == "20261128"
     assert shortened("label", OLD) == OLD
     assert len(shortened("branch", "x" * 300)) == 40

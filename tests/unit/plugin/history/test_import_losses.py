@@ -150,17 +150,15 @@ def doubled(document):
     benches.append(benches[0] | {"value": 900})
 
 
-def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name():
-    before, after = imported(GITHUB_JSON).parse(), edited(GITHUB_JSON, doubled).parse()
+def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name(bucket):
+    """Also by a rebuild of what an earlier release pooled."""
+    file = edited(GITHUB_JSON, doubled)
+    before, after = imported(GITHUB_JSON).parse(), file.parse()
     (loss,) = set(after.losses) - set(before.losses)
     assert loss.startswith("'Rust/fib_10' appears 2 times in run 1111")
     assert "entries.Rust[0].benches[0] 'fib_10', entries.Rust[0].benches[2] 'fib_10'" in loss
     gone = [one for one in before.measurements if one not in after.measurements]
     assert [one.point for one in gone] == [before.measurements[0].point]
-
-
-def test_a_rebuild_names_what_an_earlier_release_pooled(bucket):
-    file = edited(GITHUB_JSON, doubled)
     bucket.history.append_import(file)
     (problem,) = rebuild(bucket.s3, BUCKET, REGION).problems
     start = f"{file.key} ({GITHUB_JSON.name}): 1 entry left out: 'Rust/fib_10' appears 2 times"

@@ -123,7 +123,7 @@ def test_github_action_benchmark(path):
     assert {row["cpu_model"] for row in rows.values()} == {"unknown"}
 
 
-def test_asv_with_its_benchmarks():
+def test_asv_with_and_without_its_benchmarks():
     file = imported(ASV)
     assert file.parse().left_out.other_units == {"bytes": 1, "answers": 1}
     rows = by_point(file)
@@ -152,9 +152,7 @@ def test_asv_with_its_benchmarks():
     assert json.loads(join["parameters"]) == {"env": "virtualenv-py3.11-numpy"}
     assert join["cpu_model"] == "AMD EPYC 7763"
     assert (join["cpu_threads"], join["python_version"]) == (4, "3.11")
-
-
-def test_asv_without_its_benchmarks_takes_units_from_names():
+    # Without its benchmarks it takes units from names.
     file = imported(ASV, benchmarks_text=None)
     (unknown,) = set(file.parse().left_out.other_units) - {"bytes"}
     assert "benchmarks.json is missing" in unknown
@@ -211,7 +209,7 @@ def test_a_time_is_positive_and_finite(value, unit):
 PUBLISHED = imported(TABLE, target="published-table")
 
 
-def test_a_published_table_has_a_row_for_each_of_its_machines():
+def test_a_published_table_has_a_row_for_each_of_its_machines_without_a_figure_for_a_defect():
     rows = PUBLISHED.rows()
     gpu, cpu = (
         [row for row in rows if row["target"] == f"{name}, published by others"]
@@ -223,10 +221,7 @@ def test_a_published_table_has_a_row_for_each_of_its_machines():
     assert {row["gpu_model"] for row in cpu} == {None}
     largest = [row for row in (*gpu, *cpu) if row["parameters"] == '{"size":10000}']
     assert [row["median_seconds"] for row in largest] == [0.09, 2.45]
-
-
-def test_a_published_row_with_a_defect_has_no_figure():
-    defects = [row for row in PUBLISHED.rows() if row["status"] != "measured"]
+    defects = [row for row in rows if row["status"] != "measured"]
     assert len(defects) == 4
     for row in defects:
         assert "median_seconds" not in row

@@ -51,7 +51,7 @@ def filled(bucket):
     return bucket
 
 
-def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
+def test_a_lost_history_is_rebuilt_byte_for_byte_and_a_correct_one_is_not_written_again(filled):
     before = filled.objects()
     for key in filled.objects(HISTORY):
         filled.history.objects.remove(key)
@@ -59,9 +59,6 @@ def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
     assert filled.objects() == before
     assert (done.sources, sorted(done.written)) == (4, sorted(filled.objects(HISTORY)))
     assert (done.unchanged, done.removed, done.uncounted, done.problems) == (0, [], [], [])
-
-
-def test_a_correct_history_is_not_written_again(filled):
     filled.calls.clear()
     done = rebuilt(filled)
     assert (done.written, done.removed) == ([], [])

@@ -49,9 +49,7 @@ def test_a_figure_is_the_median_over_the_runs_jobs():
     (history,) = series_histories(table(*rows, row(5.0)), "time")
     assert (history.key, history.metric) == (KEY, "time")
     assert figures([history]) == {AT_1000: {"run-0": 5.0, "run-1": 2.0, "run-2": 6.0}}
-
-
-def test_a_run_is_recorded_when_its_last_job_is():
+    # A run is recorded when its last job is.
     late = START + timedelta(hours=5)
     (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
     assert history.recorded_at.tolist() == [late]
