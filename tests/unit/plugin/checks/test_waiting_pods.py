@@ -46,9 +46,7 @@ def test_what_is_asked_offered_and_done():
         "nvidia.com/gpu.)",
         "Remedy: request 4 pods, or share the GPUs: time-slicing would allow 40.",
     ]
-
-
-def test_of_many_pods_some_are_named():
+    # Of many pods some are named.
     pods = [unschedulable(f"p-{n}", "no nodes available to schedule pods") for n in range(9)]
     text = said(*pods)
     assert text.count("waiting since") == 5

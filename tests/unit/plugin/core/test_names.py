@@ -31,13 +31,11 @@ def test_a_run_id_that_needs_no_escaping_is_its_own_slug(run_id):
     assert slug(run_id) == url_safe(run_id) == run_id
 
 
-def test_targets_have_one_order_in_which_a_larger_instance_comes_later():
+def test_targets_and_rows_have_one_order_in_which_what_is_larger_comes_later():
     names = ["c5.xlarge", "c5.2xlarge", "c5.12xlarge", "c5d.xlarge", "g4dn.xlarge", "g5.2xlarge"]
     assert sorted({*names}, key=target_order) == names
     assert sorted(["today", "", "2", "10"], key=target_order) == ["", "2", "10", "today"]
-
-
-def test_rows_are_in_the_order_of_their_sizes_not_of_their_texts():
+    # Rows are in the order of their sizes, not of their texts.
     sizes = ["1e-05", "0.25", "0.5", "64", "256", "1024"]
     rows = [f"convert mb {size}, start warm" for size in sizes]
     assert sorted(sorted(rows), key=row_order) == rows

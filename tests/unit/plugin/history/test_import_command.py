@@ -144,7 +144,7 @@ def test_only_so_many_losses_are_named(bucket, capsys, tmp_path):
     assert err.splitlines() == [*named, "many.csv: and 5 more"]
 
 
-def test_a_gzipped_file_is_unpacked(bucket, capsys, tmp_path):
+def test_a_file_may_be_gzipped_and_of_any_name(bucket, capsys, tmp_path):
     path = tmp_path / "bench.json.gz"
     path.write_bytes(gzip.compress(PYTEST.read_bytes()))
     assert import_files(path) == 0
@@ -158,6 +158,10 @@ def test_a_gzipped_file_is_unpacked(bucket, capsys, tmp_path):
     assert import_files(path) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"history import: {path} can't be decompressed: ")
+    path = tmp_path / os.fsdecode(b"\xff.json")
+    path.write_bytes(PYTEST.read_bytes())
+    assert import_files(path) == 0
+    assert capsys.readouterr().out.startswith("\ufffd.json: 2 measurements")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -201,13 +205,6 @@ def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
         "param1": cut_to_length(deep, 300),
         "env": "virtualenv-py3.11-numpy",
     }
-
-
-def test_a_file_name_need_not_be_utf_8(bucket, capsys, tmp_path):
-    path = tmp_path / os.fsdecode(b"\xff.json")
-    path.write_bytes(PYTEST.read_bytes())
-    assert import_files(path) == 0
-    assert capsys.readouterr().out.startswith("\ufffd.json: 2 measurements")
 
 
 def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):

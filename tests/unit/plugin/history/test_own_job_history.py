@@ -95,14 +95,11 @@ def test_a_metric_that_falls_alone_opens_one_alert():
     assert any("images/s → " in line for line in change_words.lines(alert.change))
 
 
-def test_metrics_have_no_speedup_and_are_no_part_of_asvs_format(slower):
+def test_metrics_have_no_speedup_stand_in_the_overview_in_their_unit_and_not_in_asvs_format(slower):
     assert not any(one.key.is_metric for one in series_histories(table(slower), "speedup"))
     assert sum(one.key.is_metric for one in series_histories(table(slower), "time")) == 4
     about = dict(asv.files(table(slower)))["benchmarks.json"]["job-thumbnails.thumbnails"]
     assert set(about["param_names"]) == {"size", "start"}
-
-
-def test_the_overview_tells_metrics_in_their_unit(slower):
     text = "\n".join(overview(SUITE, table(slower)))
     assert "thumbnails size 64, start warm, throughput (images/s), g5.xlarge" in text
     assert "images/s" in text.split("throughput (images/s), g5.xlarge")[1].splitlines()[1]
