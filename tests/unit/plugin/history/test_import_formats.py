@@ -169,9 +169,10 @@ def test_hyperfine_may_give_a_summary_a_system_and_an_empty_parameter():
     assert (summary["samples"], summary["median_seconds"]) == (3, 0.199)
     assert (summary["min_seconds"], summary["max_seconds"]) == (0.195, 0.208)
     assert imported(HYPERFINE_2, **GIVEN).rows()[0]["kernel"] == "Linux"
-    text = HYPERFINE.read_text().replace('{"threads": "1"}', '{"threads": ""}')
-    row, *_ = imported(HYPERFINE, text, **GIVEN).rows()
-    assert row["parameters"] == '{"threads":""}'
+    for value in ('""', "1"):
+        text = HYPERFINE.read_text().replace('{"threads": "1"}', f'{{"threads": {value}}}')
+        row, *_ = imported(HYPERFINE, text, **GIVEN).rows()
+        assert row["parameters"] == f'{{"threads":{value}}}'
 
 
 def test_nvbench_takes_the_gpus_time_and_keeps_devices_apart():
