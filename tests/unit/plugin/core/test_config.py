@@ -16,7 +16,10 @@ def of_shared(**changes):
 
 
 def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and_no_log_group():
-    config = configured(targets={}, topic_arn=None, log_group=None)
+    config = parse_config(
+        '{"schema_version": 1, "name": "lab", "region": "us-east-1", "bucket": "results", '
+        '"targets": {}}'
+    )
     assert (config.targets, config.topic_arn, config.log_group) == ({}, None, None)
 
 

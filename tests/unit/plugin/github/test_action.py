@@ -244,13 +244,6 @@ def test_a_baseline_that_can_not_be_read_is_told(workflow, main_branch, push, pu
     assert push().code == 0  # which leaves another
 
 
-def test_a_folder_of_the_repository_is_a_baseline(workflow, pull_request):
-    repeats(workflow.folder / "kept", 0.010)
-    outcome = pull_request(0.012, baseline="./kept")
-    assert outcome.code == 1
-    assert "Baseline: ./kept." in outcome.summary
-
-
 AWS = """
 case "$*" in
 "s3 cp --recursive --only-show-errors s3://bucket/main/ "*)
@@ -261,7 +254,13 @@ case "$*" in
 esac"""
 
 
-def test_a_baseline_in_s3_is_left_by_main_alone(workflow, pull_request):
+def test_a_baseline_may_be_a_folder_of_the_repository_or_of_s3_left_by_main_alone(
+    workflow, pull_request
+):
+    repeats(workflow.folder / "kept", 0.010)
+    outcome = pull_request(0.012, baseline="./kept")
+    assert outcome.code == 1
+    assert "Baseline: ./kept." in outcome.summary
     program(workflow.programs / "aws", AWS)
     place = {"baseline": "s3://bucket/main/"}
     assert "no baseline yet" in pull_request(**place).summary
