@@ -35,18 +35,20 @@ def test_interval_agrees_with_scipy():
     assert interval.high == pytest.approx(reference.high, rel=0.01)
 
 
-@pytest.mark.parametrize("reason", [None, "1 sample"])
-def test_an_inverse_has_its_interval_the_right_way_round(reason):
-    given, inverse = (
-        Estimate(
-            value=value,
-            interval=None if reason else Interval(low=low, high=high, confidence=0.9),
-            interval_reason=reason,
-        )
-        for value, low, high in ((4.0, 2.0, 5.0), (0.25, 0.2, 0.5))
-    )
+def between(low, high):
+    return {"interval": Interval(low=low, high=high, confidence=0.9)}
+
+
+NONE = {"interval": None, "interval_reason": "1 sample"}
+
+
+@pytest.mark.parametrize(
+    ("given", "inverse"), [(between(2.0, 5.0), between(0.2, 0.5)), (NONE, NONE)]
+)
+def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
+    given, inverse = Estimate(value=4.0, **given), Estimate(value=0.25, **inverse)
     assert given.inverse() == inverse
-    assert given.scaled(2).interval_reason == reason
+    assert given.scaled(2).interval_reason == given.interval_reason
     assert inverse.inverse() == given
 
 

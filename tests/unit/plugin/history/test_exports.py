@@ -18,7 +18,7 @@ from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
 
 DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
-RUN = DAYS[0]
+RUN, CPU = DAYS[0], "c5.2xlarge"
 
 
 @pytest.fixture
@@ -28,13 +28,8 @@ def filled(bucket):
     bucket.append(two_targets(1))
     skipped = build_row(status=MeasurementStatus.SKIPPED, reason="=1+1\t", parameters={"size": 9})
     few = build_row((1.0, 3.0, 2.0), parameters={"size": 3})
-    repeats = [
-        finished(
-            build_job("c5.2xlarge", [*build_rows(SIZES, seed=n), skipped, few], repeat=n), NOON
-        )
-        for n in (1, 2, 3)
-    ]
-    bucket.append(run_of(*repeats, run_id="manual"))
+    jobs = [build_job(CPU, [*build_rows(SIZES, seed=n), skipped, few], repeat=n) for n in (1, 2, 3)]
+    bucket.append(run_of(*(finished(job, NOON) for job in jobs), run_id="manual"))
     return bucket.history
 
 
@@ -112,11 +107,9 @@ def test_asv_gets_its_folder_of_results(filled):
 
 
 def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
+    points = ({"size": 1000}, {"size": 2000}, {"size": 5, "batch": 3})
     one, two, batched = (
-        build_row(noisy(seconds), parameters=parameters)
-        for seconds, parameters in enumerate(
-            ({"size": 1000}, {"size": 2000}, {"size": 5, "batch": 3}), start=1
-        )
+        build_row(noisy(seconds), parameters=point) for seconds, point in enumerate(points, 1)
     )
     for day, rows in enumerate(((one, two), (one, batched))):
         bucket.append(run_of(finished(build_job("c5.2xlarge", rows), NOON), run_id=f"run-{day}"))
