@@ -7,7 +7,7 @@ import copy
 import json
 from datetime import UTC, datetime
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 LIMITS = (2**31, 2**63, 10**400, -1, 0, 5e-324, 1e-12, 1e9, 1e18, 1e308, -1e308)
@@ -52,6 +52,17 @@ def fuzzed(examples):
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def fuzz(examples, check, *strategies):
+    """Check as many drawn values."""
+
+    @given(st.tuples(*strategies))
+    @fuzzed(examples)
+    def check_drawn(drawn):
+        check(*drawn)
+
+    check_drawn()
 
 
 def texts(good, schema):

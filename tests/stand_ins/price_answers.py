@@ -45,6 +45,17 @@ def offer(instance_type, usd, *, unit="Hrs"):
     )
 
 
+def spot_offer(zone, price, at, instance_type="g5.xlarge"):
+    """One entry of the Spot price history."""
+    return {
+        "AvailabilityZone": f"us-east-1{zone}",
+        "InstanceType": instance_type,
+        "ProductDescription": "Linux/UNIX",
+        "SpotPrice": price,
+        "Timestamp": at,
+    }
+
+
 # What a file of AWS's price list of AmazonEC2 begins with, and an offer of it.
 LIST_HEAD = {
     "FormatVersion": "v1.0",

@@ -48,6 +48,14 @@ class StubbedClients:
         self(service)
         self._stubbers[service].add_response(method, response, asked)
 
+    def answer_pages(self, service, method, pages, asked, field="NextToken"):
+        """Answer with each page in turn, all but the last with the token of the next."""
+        given = {}
+        for number, page in enumerate(pages, start=1):
+            more = {field: f"page-{number}"} if number < len(pages) else {}
+            self.answer(service, method, page | more, asked | given)
+            given = more
+
     def refuse(self, service, method, code, message=""):
         self(service)
         self._stubbers[service].add_client_error(method, code, message)

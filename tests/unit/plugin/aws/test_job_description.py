@@ -13,18 +13,13 @@ from batchmark.aws.job_description import (
 
 
 def job(**container):
+    ended = {"exitCode": 3, "reason": "OutOfMemoryError"}
     return {
         "jobId": "1234",
         "jobName": "batchmark-g5-xlarge-smoke-1",
         "status": "FAILED",
         "statusReason": "Essential container in task exited",
-        "attempts": [
-            {},
-            {
-                "startedAt": 1_795_222_800_500,
-                "container": {"exitCode": 3, "reason": "OutOfMemoryError"},
-            },
-        ],
+        "attempts": [{}, {"startedAt": 1_795_222_800_500, "container": ended}],
         "startedAt": 1_795_222_800_500,
         "container": container,
     }
@@ -69,11 +64,7 @@ IN_FLUENTD = {"logConfiguration": {"logDriver": "fluentd"}}
         (job() | {"attempts": []}, None, "FAILED: no exit code: its container never finished"),
         (job(), None, "\nIt has no log: no attempt was started."),
         (job(exitCode=1, **LOGGED), None, "in log group /aws/batch/batchmark is empty."),
-        (
-            job(reason="CannotPullContainerError: not found"),
-            None,
-            "container: CannotPullContainerEr",
-        ),
+        (job(reason="CannotPullContainerError"), None, "container: CannotPullContainerError"),
         (job() | SUCCEEDED, "it left no document", "1) is SUCCEEDED, but it left no document\n"),
         (
             *(job(logStreamName="s", **IN_FLUENTD), None),
@@ -85,13 +76,10 @@ def test_what_is_known_without_a_line_of_log(failed, problem, said):
     assert said in failure_message(failed, [], problem)
 
 
-def test_log_group_defaults_to_batchs_own():
+def test_log_group_defaults_to_batchs_own_and_console_links_escape_twice():
     assert log_location(job(logStreamName="s")) == LogLocation("/aws/batch/job", "s")
     assert log_location(job()) is None
     assert log_location(job(logStreamName="s", **IN_FLUENTD)) is None
-
-
-def test_console_links_escape_twice():
     url = log_url(LogLocation("/aws/batch/x", "a/b"), "eu-west-1")
     assert url.endswith("log-group/$252Faws$252Fbatch$252Fx/log-events/a$252Fb")
 
@@ -115,11 +103,8 @@ NEVER_RAN = {"statusReason": "Host EC2 (instance i-0f) terminated."}
 def test_the_time_of_all_attempts_of_a_finished_job(attempts, seconds):
     for status in ("SUCCEEDED", "FAILED"):
         assert all_seconds(job() | {"status": status, "attempts": attempts}) == seconds
-
-
-def test_before_a_jobs_end_its_time_is_not_known():
-    assert all_seconds(job() | {"status": "RUNNING", "attempts": [RAN]}) is None
-    assert all_seconds(None) is None
+    unfinished = job() | {"status": "RUNNING", "attempts": attempts}
+    assert all_seconds(unfinished) is all_seconds(None) is None
 
 
 LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
@@ -149,36 +134,31 @@ def test_a_wait_counts_from_the_last_stop_or_the_submission():
 
 def test_times_of_a_job_that_never_started_are_left_out():
     told = timing({"jobId": "1234", "status": "FAILED", "createdAt": 1_795_222_800_500})
+    phases = ("until_first_start_seconds", "last_attempt_seconds", "earlier_attempts_seconds")
     assert told == {
         "job_id": "1234",
         "status": "FAILED",
         "created_at": "2026-11-21T01:00:00.500000+00:00",
         "first_seen": {},
-        "phases": {
-            "until_first_start_seconds": None,
-            "last_attempt_seconds": None,
-            "earlier_attempts_seconds": 0,
-        },
+        "phases": dict(zip(phases, (None, None, 0), strict=True)),
         "attempts": [],
     }
 
 
-def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
-    last = {"startedAt": 70_000, "stoppedAt": 100_000}
-    record = job() | {"createdAt": 500, "attempts": [RAN, NEVER_RAN, RAN, last]}
-    assert timing(record)["phases"] == {
-        "until_first_start_seconds": 0.5,
-        "last_attempt_seconds": 30.0,
-        "earlier_attempts_seconds": 121.0,
-    }
-    assert timing(job() | {"createdAt": 500})["phases"]["last_attempt_seconds"] is None
+LAST = {"startedAt": 70_000, "stoppedAt": 100_000}
+WRONG = {"startedAt": 2_000, "stoppedAt": 1_000}
 
 
-def test_times_that_can_not_be_are_no_figures():
-    wrong = {"startedAt": 2_000, "stoppedAt": 1_000}
-    record = job() | {"createdAt": 3_000, "attempts": [wrong, RAN, wrong]}
-    assert timing(record)["phases"] == {
-        "until_first_start_seconds": None,
-        "last_attempt_seconds": None,
-        "earlier_attempts_seconds": None,
-    }
+@pytest.mark.parametrize(
+    ("created_at", "attempts", "until_first", "last", "earlier"),
+    [
+        (500, [RAN, NEVER_RAN, RAN, LAST], 0.5, 30.0, 121.0),
+        (500, [RAN, {"startedAt": 70_000}], 0.5, None, 60.5),
+        (3_000, [WRONG, RAN, WRONG], None, None, None),  # times that can't be
+    ],
+)
+def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones(
+    created_at, attempts, until_first, last, earlier
+):
+    phases = timing(job() | {"createdAt": created_at, "attempts": attempts})["phases"]
+    assert [*phases.values()] == [until_first, last, earlier]

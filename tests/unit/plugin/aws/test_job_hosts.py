@@ -71,7 +71,7 @@ def answer(aws, *, refused="", instance=INSTANCE, ec2=EC2, environments=(ENVIRON
             {"computeEnvironments": names},
         ),
         ("ecs", "describe_container_instances"): (
-            {"containerInstances": [instance] if instance else []},
+            {"containerInstances": [instance]},
             of_cluster | {"containerInstances": [HOST]},
         ),
         ("ecs", "describe_tasks"): ({"tasks": [STARTED]}, of_cluster | {"tasks": [TASK]}),
@@ -87,8 +87,10 @@ def answer(aws, *, refused="", instance=INSTANCE, ec2=EC2, environments=(ENVIRON
             aws.answer(service, method, *answer_and_question)
 
 
-def test_all_that_aws_knows(aws):
-    answer(aws)
+@pytest.mark.parametrize("attributes", [INSTANCE["attributes"], []])
+def test_all_that_aws_knows(aws, attributes):
+    """EC2 tells what ECS lacks."""
+    answer(aws, instance=INSTANCE | {"attributes": attributes})
     assert host_of(aws, described()) == ALL
     aws.assert_all_was_asked()
 
@@ -103,11 +105,6 @@ def test_an_instance_that_is_gone_was_bought_as_its_environment_buys(aws, kind, 
     one = environment("lab-spot", resources={"type": kind}, ecsClusterArn=CLUSTER)
     answer(aws, ec2=None, environments=[one])
     assert host_of(aws, described()).purchase_option == bought
-
-
-def test_ec2_tells_what_ecs_lacks(aws):
-    answer(aws, instance=INSTANCE | {"attributes": []})
-    assert host_of(aws, described()) == ALL
 
 
 @pytest.mark.parametrize(

@@ -65,22 +65,16 @@ def test_what_a_wrapper_tells_at_the_end_hides_no_line_of_the_job():
     assert last_lines(told, 2) == []
 
 
-MARKED_LINES = {
-    "logGroupName": "g",
-    "logStreamNames": ["s"],
-    "filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%",
-}
+OF_STREAM = {"logGroupName": "g", "logStreamNames": ["s"]}
+MARKED_LINES = OF_STREAM | {"filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%"}
+END = "BATCHMARK_JOB end 0"
 
 
 def marked_of(*pages):
     """The marked lines of a log that CloudWatch finds in these pages; all are asked for."""
-    clients, token = StubbedClients("us-east-1"), {}
-    for number, lines in enumerate(pages, start=1):
-        events = [{"timestamp": 7, "message": line} for line in lines]
-        more = {"nextToken": f"t{number}"} if number < len(pages) else {}
-        answer = {"events": events} | more
-        clients.answer("logs", "filter_log_events", answer, MARKED_LINES | token)
-        token = more
+    clients = StubbedClients("us-east-1")
+    events = [{"events": [{"timestamp": 7, "message": line} for line in page]} for page in pages]
+    clients.answer_pages("logs", "filter_log_events", events, MARKED_LINES, "nextToken")
     found = [line.text for line in marked_lines(clients("logs"), WHERE)]
     clients.assert_all_was_asked()
     return found
@@ -89,19 +83,20 @@ def marked_of(*pages):
 @pytest.mark.parametrize(
     ("pages", "found"),
     [
+        # On some pages of several.
+        ([[], [END], [], ["BATCHMARK_METRIC {}"], []], [END, "BATCHMARK_METRIC {}"]),
+        # Facts stand only at the begin of a line.
         (
-            [[], ["BATCHMARK_JOB end 0"], [], ["BATCHMARK_METRIC {}"], []],
-            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
-        ),
-        (
-            [["see BATCHMARK_JOB end 0", "BATCHMARK_METRICS=/tmp/m", "BATCHMARK_METRIC_FILE x"]],
+            [[f"see {END}", "BATCHMARK_METRICS=/m", "BATCHMARK_METRIC_FILE x"]],
             ["BATCHMARK_METRIC_FILE x"],
         ),
         ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
+        # An event of several lines.
         (
-            [["first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"]],
-            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
+            [[f"a\n{END}\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {{}}\n"]],
+            [END, "BATCHMARK_METRIC {}"],
         ),
+        # Behind a progress bar, and elsewhere in a line.
         (
             [["10 %|#\rBATCHMARK_METRIC {}\r20 %|##", "[rank0]:BATCHMARK_METRIC {}"]],
             ["BATCHMARK_METRIC {}", "[rank0]:BATCHMARK_METRIC {}"],
@@ -110,14 +105,6 @@ def marked_of(*pages):
             [["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"]],
             ["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"],
         ),
-    ],
-    ids=[
-        "on some pages",
-        "facts only at the begin of a line",
-        "no text",
-        "an event of several lines",
-        "behind a progress bar",
-        "a metric's mark elsewhere",
     ],
 )
 def test_marked_lines_are_found(pages, found):
@@ -128,14 +115,10 @@ def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
     clients = StubbedClients("us-east-1")
     texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
     page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
-    clients.answer(
-        "logs", "filter_log_events", page, {"logGroupName": "g", "logStreamNames": ["s"]}
-    )
+    clients.answer("logs", "filter_log_events", page, OF_STREAM)
     found = marked_lines(clients("logs"), WHERE, numbered=True)
-    assert [(line.number, line.text) for line in found] == [
-        (4, "BATCHMARK_METRIC {}"),
-        (6, "BATCHMARK_METRIC no"),
-    ]
+    numbered = [(line.number, line.text) for line in found]
+    assert numbered == [(4, "BATCHMARK_METRIC {}"), (6, "BATCHMARK_METRIC no")]
 
 
 def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):

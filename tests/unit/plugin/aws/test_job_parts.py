@@ -26,14 +26,10 @@ def test_it_is_described_with_its_main_node():
     assert len(found["attempts"]) == 1
     assert first_child(found)["jobId"] == most_informative_child(found)["jobId"] == f"{job}#0"
     assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}, "asked for itself"
-
-
-def test_before_it_has_nodes_it_is_described_alone():
-    batch, job = added("RUNNABLE")
     del batch.jobs[f"{job}#0"]
-    found = describe_jobs(batch, [job])[job]
-    assert first_child(found) is found
-    assert log_location(found) is None
+    alone = describe_jobs(batch, [job])[job]  # as before it has nodes
+    assert first_child(alone) is alone
+    assert log_location(alone) is None
 
 
 def test_attempts_that_only_the_job_tells_are_the_nodes_too():

@@ -34,15 +34,10 @@ def test_all_sizes_of_the_families_asked_for_and_of_the_gpu_families(read):
         named("g6e.xlarge", "1.861"),
     )
     prices = read(text, "c5.2xlarge", "r5.4xlarge")
-    assert prices.on_demand == {
-        "c5.18xlarge": 3.06,
-        "c5.2xlarge": 0.34,
-        "g5.xlarge": 1.006,
-        "g6e.xlarge": 1.861,
-    }
-    assert prices.type_notes == {
-        "r5.4xlarge": "The file lists no On-Demand price for r5.4xlarge in us-east-1."
-    }
+    of_c5, of_gpus = {"c5.18xlarge": 3.06, "c5.2xlarge": 0.34}, {"g5.xlarge": 1.006}
+    assert prices.on_demand == of_c5 | of_gpus | {"g6e.xlarge": 1.861}
+    note = "The file lists no On-Demand price for r5.4xlarge in us-east-1."
+    assert prices.type_notes == {"r5.4xlarge": note}
     assert (prices.as_of, prices.region, prices.spot) == (date(2026, 11, 20), "us-east-1", {})
     assert prices.source == "AWS's price list of AmazonEC2, version 20261120225308"
     assert prices.source_url == (
@@ -72,7 +67,8 @@ def test_other_offers_of_the_same_type_are_left_out(read, other):
     assert read(text).on_demand == {"g5.xlarge": 1.006}
 
 
-def test_a_type_with_several_prices_has_none(read):
+def test_a_type_with_several_prices_has_none_and_a_list_may_be_gzipped(read):
+    assert read(gzip.compress(price_list({}).encode())).on_demand == {"g5.xlarge": 1.006}
     prices = read(price_list({}, {"PricePerUnit": "1.1"}, named("g6.xlarge", "0.8")))
     assert prices.on_demand == {"g6.xlarge": 0.8}
     assert prices.type_notes == {
@@ -81,23 +77,16 @@ def test_a_type_with_several_prices_has_none(read):
     }
 
 
-def test_a_gzipped_list_is_read_whatever_its_name(read):
-    assert read(gzip.compress(price_list({}).encode())).on_demand == {"g5.xlarge": 1.006}
+NO_LIST = "is not a CSV price list for"
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            '{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}',
-            "is not a CSV price list for",
-        ),
-        ("", "is not a CSV price list for"),
-        (
-            price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}),
-            "is not a CSV price list for",
-        ),
-        (price_list({}, columns=tuple(LISTED)[:-1]), "is not a CSV price list for"),
+        ('{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}', NO_LIST),
+        ("", NO_LIST),
+        (price_list({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}), NO_LIST),
+        (price_list({}, columns=tuple(LISTED)[:-1]), NO_LIST),
         (price_list({"Region Code": "eu-west-1"}), "contains no On-Demand price for us-east-1"),
     ],
 )
@@ -120,11 +109,8 @@ def test_another_file_is_refused_with_the_way_to_the_right_one(read, content, sa
     ],
     ids=["cut gzip", "garbage behind a gzip's head", "no text", "no price", "no date"],
 )
-def test_a_damaged_file_is_named(read, content):
+def test_a_damaged_or_missing_file_is_named(read, tmp_path, content):
     with pytest.raises(PriceError, match=r"^index\.csv can't be read: "):
         read(content)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(PriceError, match=r"^index\.csv can't be read: .*No such file"):
-        prices_of_file(tmp_path / "index.csv", region="us-east-1", instance_types=())
+    with pytest.raises(PriceError, match=r"^gone\.csv can't be read: .*No such file"):
+        prices_of_file(tmp_path / "gone.csv", region="us-east-1", instance_types=())

@@ -13,64 +13,41 @@ from tests.builders.runs import PRICES
 from tests.documented import arguments, recipe, the_command
 from tests.stand_ins import price_answers
 from tests.stand_ins.bucket import MemoryBucket
-from tests.stand_ins.price_answers import HOUR, offer
+from tests.stand_ins.price_answers import HOUR, offer, spot_offer
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
-    {
-        "AvailabilityZone": f"us-east-1{zone}",
-        "InstanceType": "g5.xlarge",
-        "ProductDescription": "Linux/UNIX",
-        "SpotPrice": price,
-        "Timestamp": NOW - HOUR,
-    }
+    spot_offer(zone, price, NOW - HOUR)
     for zone, price in (("a", "0.4"), ("b", "0.5"), ("c", "0.6"))
 ]
 
 
-def filters(instance_type, region="us-east-1"):
-    wanted = {
-        "locationType": "AWS Region",
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-        "marketoption": "OnDemand",
-        "instanceType": instance_type,
-        "regionCode": region,
-    }
-    return [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
+FILTERS = {
+    "locationType": "AWS Region",
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
 
 
 class Aws(StubbedClients):
     """Each method adds what AWS answers next, and what it has to be asked."""
 
     def offers(self, instance_type, *pages, region="us-east-1"):
-        asked = {
-            "ServiceCode": "AmazonEC2",
-            "FormatVersion": "aws_v1",
-            "Filters": filters(instance_type, region),
-        }
+        wanted = FILTERS | {"instanceType": instance_type, "regionCode": region}
+        filters = [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
+        asked = {"ServiceCode": "AmazonEC2", "FormatVersion": "aws_v1", "Filters": filters}
         answers = [{"FormatVersion": "aws_v1", "PriceList": page} for page in pages or [[]]]
-        self._in_pages("pricing", "get_products", answers, asked)
+        self.answer_pages("pricing", "get_products", answers, asked)
 
     def spot(self, instance_types, *pages):
-        asked = {
-            "InstanceTypes": instance_types,
-            "ProductDescriptions": ["Linux/UNIX"],
-            "StartTime": NOW - 3 * HOUR,
-            "EndTime": NOW,
-        }
+        asked = {"InstanceTypes": instance_types, "ProductDescriptions": ["Linux/UNIX"]}
+        asked |= {"StartTime": NOW - 3 * HOUR, "EndTime": NOW}
         answers = [{"SpotPriceHistory": page} for page in pages]
-        self._in_pages("ec2", "describe_spot_price_history", answers, asked)
-
-    def _in_pages(self, service, method, answers, asked):
-        token = {}
-        for number, answer in enumerate(answers, start=1):
-            more = {"NextToken": f"page-{number}"} if number < len(answers) else {}
-            self.answer(service, method, answer | more, asked | token)
-            token = more
+        self.answer_pages("ec2", "describe_spot_price_history", answers, asked)
 
     def fetch(self, *instance_types, region="us-east-1", ask=fetch_prices):
         clients = self("pricing"), self("ec2")
@@ -110,72 +87,53 @@ def test_on_demand_and_spot_over_several_pages(aws):
 def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     aws.offers("c5.2xlarge", [offer("c5.2xlarge", "0.384")], region="eu-west-1")
     aws.offers("g6.xlarge", region="eu-west-1")
-    aws.offers(
-        "m5.2xlarge", [offer("m5.2xlarge", "0.4"), offer("m5.2xlarge", "0.5")], region="eu-west-1"
-    )
+    several = [offer("m5.2xlarge", price) for price in ("0.5", "0.4")]
+    aws.offers("m5.2xlarge", several, region="eu-west-1")
     aws.spot(["c5.2xlarge", "g6.xlarge", "m5.2xlarge"], [])
     prices = aws.fetch("g6.xlarge", "c5.2xlarge", "m5.2xlarge", region="eu-west-1")
     assert prices.on_demand == {"c5.2xlarge": 0.384}
     assert prices.notes == ()
     assert prices.type_notes == {
         "g6.xlarge": "AWS lists no On-Demand price for g6.xlarge in eu-west-1.",
-        "m5.2xlarge": ("No On-Demand price for m5.2xlarge: AWS lists several prices: 0.4, 0.5."),
+        "m5.2xlarge": "No On-Demand price for m5.2xlarge: AWS lists several prices: 0.4, 0.5.",
     }
 
 
-def test_without_any_price_there_is_no_table(aws):
-    aws.offers("x9.huge")
-    aws.spot(["x9.huge"], [])
-    with pytest.raises(PriceError, match=r"AWS lists no On-Demand price for x9\.huge in us-east-1"):
-        aws.fetch("x9.huge")
-    with pytest.raises(PriceError, match="no instance type was specified"):
-        aws.fetch()
-
-
-def test_spot_prices_stand_without_any_on_demand_price(aws):
-    aws.offers("g5.xlarge")
-    aws.spot(["g5.xlarge"], SPOT)
+def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
+    for pages in ([SPOT], [[]]):
+        aws.offers("g5.xlarge")
+        aws.spot(["g5.xlarge"], *pages)
     prices = aws.fetch("g5.xlarge")
     assert (prices.on_demand, prices.spot["g5.xlarge"].usd_per_hour) == ({}, 0.5)
-    assert prices.type_notes == {
-        "g5.xlarge": "AWS lists no On-Demand price for g5.xlarge in us-east-1."
-    }
+    note = "AWS lists no On-Demand price for g5.xlarge in us-east-1."
+    assert prices.type_notes == {"g5.xlarge": note}
     assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
-    aws.assert_all_was_asked()
+    with pytest.raises(PriceError, match=note):
+        aws.fetch("g5.xlarge")
+    with pytest.raises(PriceError, match="no instance type was specified"):
+        aws.fetch()
 
 
 def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
     aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
     aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
     prices = aws.fetch("g5.xlarge")
-    assert prices.on_demand == {"g5.xlarge": 1.006}
-    assert prices.spot == {}
-    assert prices.notes == (
-        (
-            "Spot prices are missing: An error occurred (UnauthorizedOperation) when calling "
-            "the DescribeSpotPriceHistory operation: You may not."
-        ),
-    )
+    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
+    (note,) = prices.notes
+    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
 
 
 def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
-        "Current prices are unavailable: An error occurred (ThrottlingException) when "
-        "calling the GetProducts operation: Rate exceeded. Using the committed prices "
-        f"from {committed.as_of}."
+        "Current prices are unavailable: An error occurred (ThrottlingException) when calling the "
+        f"GetProducts operation: Rate exceeded. Using the committed prices from {committed.as_of}."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
     assert aws.store("g5.xlarge", store=store) == expected
     assert store.keys("") == ["runs/run/prices.json"]
     assert store.read("runs/run/prices.json") == expected.model_dump_json(indent=2).encode()
-
-
-def test_prices_that_cannot_be_read_fail_no_run(aws, store):
-    aws.offers("g5.xlarge", ["no json"])
-    table = aws.store("g5.xlarge", store=store)
-    assert "an offer has an unknown format" in table.notes[0]
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
@@ -226,21 +184,18 @@ def test_make_prices_rewrites_the_table(aws, committed, capsys):
     assert given(the_command("make prices TYPES=")) == ["TYPE"]
     assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
-    assert prices.on_demand == dict.fromkeys(
-        ["c5.2xlarge", "g4dn.xlarge", "g5.xlarge", "g6e.xlarge"], 2.5
-    )
+    sold = ["c5.2xlarge", "g4dn.xlarge", "g5.xlarge", "g6e.xlarge"]
+    assert prices.on_demand == dict.fromkeys(sold, 2.5)
     assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
     said = capsys.readouterr().out
     assert "AWS lists no On-Demand price for g6.xlarge in us-east-1." in said
     assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices for us-east-1" in said
-
-
-def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
-    for name in sorted(PRICES.on_demand):
+    # Prices of another region get a table of their own.
+    for name in sorted({*sold, "g6.xlarge"}):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
     aws.answer("ec2", "describe_spot_price_history", {"SpotPriceHistory": []})
     assert price_list.main(given(the_command("make prices REGION="))) == 0
-    assert load_prices(committed("us-east-1")) == PRICES
+    assert load_prices(committed("us-east-1")) == prices
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
 
 
@@ -256,10 +211,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
     table = load_prices(committed("eu-west-1"))
     assert table.on_demand == dict.fromkeys(sorted(PRICES.on_demand), 1.006)
     said = capsys.readouterr().out
-    assert (
-        f"{len(PRICES.on_demand)} On-Demand and 0 Spot prices for eu-west-1, dated 2026-11-20"
-        in said
-    )
+    assert "4 On-Demand and 0 Spot prices for eu-west-1, dated 2026-11-20" in said
 
     (tmp_path / name).write_text("{")
     assert price_list.main(options) == 1

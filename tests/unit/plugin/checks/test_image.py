@@ -17,15 +17,8 @@ NEVER = Refused("ScanNotFoundException")
 @pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
 def test_a_missing_image_fails_with_its_remedy(code):
     result = check(healthy() | {"image": Refused(code)}, well=False)
-    assert not_ok(result) == [
-        (
-            "image",
-            BOTH,
-            "fail",
-            f"{IMAGE} is not in ECR.",
-            "Run `make image`, then `terraform apply`.",
-        )
-    ]
+    remedy = "Run `make image`, then `terraform apply`."
+    assert not_ok(result) == [("image", BOTH, "fail", f"{IMAGE} is not in ECR.", remedy)]
 
 
 @pytest.mark.parametrize("whose", ["foreign", "own_jobs"])
@@ -54,9 +47,7 @@ def test_an_image_from_elsewhere_is_not_checked():
     ("scan", "scans_on_push", "seen", "remedy"),
     [
         (
-            SERIOUS,
-            None,
-            "Scan findings: 2 critical, 5 high.",
+            *(SERIOUS, None, "Scan findings: 2 critical, 5 high."),
             "Review them in the ECR console; `make base-images` updates the base for `make image`.",
         ),
         (

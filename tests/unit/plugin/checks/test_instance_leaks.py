@@ -65,24 +65,27 @@ def environment(name, installation="lab", **fields):
     return {"computeEnvironmentName": name, "computeEnvironmentArn": arn, "tags": tags} | fields
 
 
+def answer_environments(clients, *others):
+    there = [environment("lab-m5-large", ecsClusterArn=CLUSTER), *others]
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": there})
+
+
 def answer_hosts(clients, running, pending):
     """Batch's environments, of which one is another installation's, and what ECS runs on i-1."""
-    environments = [
-        environment("lab-m5-large", ecsClusterArn=CLUSTER),
+    answer_environments(
+        clients,
         environment("lab-being-made"),
         environment("theirs", installation="another", ecsClusterArn=f"{CLUSTER}-theirs"),
-    ]
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
+    )
     asked = {"cluster": CLUSTER, "filter": "ec2InstanceId == i-1"}
     there = running is not None
     hosts = {"containerInstanceArns": [HOST] if there else []}
     clients.answer("ecs", "list_container_instances", hosts, asked)
     if there:
-        counts = {"runningTasksCount": running, "pendingTasksCount": pending}
+        counts = [{"runningTasksCount": running, "pendingTasksCount": pending}]
         asked = {"cluster": CLUSTER, "containerInstances": [HOST]}
-        clients.answer(
-            "ecs", "describe_container_instances", {"containerInstances": [counts]}, asked
-        )
+        found = {"containerInstances": counts}
+        clients.answer("ecs", "describe_container_instances", found, asked)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +113,7 @@ def test_an_instance_of_an_unknown_target_is_used_while_a_job_runs_on_it(
 def test_where_ecs_gives_no_answer_an_instance_of_an_unknown_target_is_no_leak(clients):
     answer_jobs(clients)
     answer_others(clients, [instance(target="m5.large"), instance() | {"InstanceId": "i-2"}])
-    there = [environment("lab-m5-large", ecsClusterArn=CLUSTER)]
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": there})
+    answer_environments(clients)
     clients.refuse("ecs", "list_container_instances", "ServerException", "later")
     report, _ = looked(clients)
     assert [one.id for one in report.of("leaked")] == ["i-2"]

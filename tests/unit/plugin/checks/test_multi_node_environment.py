@@ -30,6 +30,12 @@ DEFINITION = existing_jobs.definition(
 del DEFINITION["containerProperties"]
 
 
+def environment_with(**resources):
+    """Batch's answer."""
+    there = existing_jobs.environment("nodes", resources=resources)
+    return "batch", "describe_compute_environments", {"computeEnvironments": [there]}
+
+
 def environment(nodes=1):
     config = NODES.joined_to(configured())
     clients = StubbedClients(config.region)
@@ -41,16 +47,8 @@ def environment(nodes=1):
     ("changes", "status", "seen"),
     [
         ({}, "ok", "resize:7 is ACTIVE."),
-        (
-            {"timeout": {"attemptDurationSeconds": 60}},
-            "warn",
-            "it has 60 seconds per attempt, but the published value is 3600",
-        ),
-        (
-            {"retryStrategy": {"attempts": 3}},
-            "warn",
-            "it has 3 attempts, but the published value is 1",
-        ),
+        ({"timeout": {"attemptDurationSeconds": 60}}, "warn", "it has 60 seconds per attempt, but"),
+        ({"retryStrategy": {"attempts": 3}}, "warn", "3 attempts, but the published value is 1"),
     ],
 )
 def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status, seen):
@@ -66,8 +64,7 @@ def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status,
 @pytest.mark.parametrize(("nodes", "status"), [(1, "ok"), (20, "ok"), (21, "fail")])
 def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     checked, clients = environment(nodes)
-    there = existing_jobs.environment("nodes", resources={"maxvCpus": 1920})
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    clients.answer(*environment_with(maxvCpus=1920))
     (check,) = check_compute_environments(checked)
     assert check.status == status
     if status == "fail":
@@ -77,21 +74,15 @@ def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
 
 def test_an_ami_that_ecs_recommends_no_longer_is_renewed_by_the_stack():
     checked, clients = environment()
-    there = existing_jobs.environment(
-        "nodes", resources={"ec2Configuration": [ami_of("g5.xlarge", "ami-01")]}
-    )
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    clients.answer(*environment_with(ec2Configuration=[ami_of("g5.xlarge", "ami-01")]))
     name = f"{AMI_FOLDERS['ECS_AL2023_NVIDIA']}recommended"
     newest = {"Name": name, "Value": json.dumps(ami_document())}
     clients.answer("ssm", "get_parameters", {"Parameters": [newest]})
     (check,) = check_amis(checked)
     assert (check.target, check.status) == (NODES.target, "warn")
     assert "`terraform apply` in terraform/stacks/multi_node" in check.remedy
-
-
-def test_an_ami_that_was_given_to_the_stack_is_not_compared():
-    nodes = stack(given_ami=True)
-    assert nodes.joined_to(configured()).targets[nodes.target].given_ami
+    given = stack(given_ami=True)
+    assert given.joined_to(configured()).targets[given.target].given_ami
 
 
 @pytest.mark.parametrize(
@@ -108,19 +99,15 @@ def test_a_quota_must_have_the_vcpus_of_all_nodes(nodes, value, status):
     assert "Running On-Demand P instances (L-417A185B)" in check.seen
     if status == "fail":
         vcpus = 96 * nodes
-        assert (
-            f"{nodes} nodes of {NODES.target} need {vcpus:,} vCPUs: use fewer nodes" in check.seen
-        )
+        said = f"{nodes} nodes of {NODES.target} need {vcpus:,} vCPUs: use fewer nodes"
+        assert said in check.seen
         assert check.remedy == f"Request at least {vcpus} in the Service Quotas console."
 
 
-def test_the_image_is_that_of_the_nodes():
+def test_the_image_is_that_of_the_nodes_and_a_definition_that_is_gone_has_no_container():
+    assert container_of({}) == {}
     checked, clients = environment()
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [DEFINITION]})
     (check,) = check_images(checked)
     assert check.seen.startswith("'elsewhere/job:1' is not an ECR image")
     assert checked.container_of(checked.targets[NODES.target]) == CONTAINER
-
-
-def test_a_definition_that_is_gone_has_no_container():
-    assert container_of({}) == {}

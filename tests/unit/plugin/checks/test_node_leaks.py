@@ -10,7 +10,6 @@ from batchmark.checks.leaks import end_leaks
 from batchmark.checks.node_leaks import cluster_resources
 from tests.builders.clusters import RUN_ID, published
 from tests.builders.leaks import NOW
-from tests.stand_ins.stubbed_clients import StubbedClients
 
 ARN = "arn:aws:eks:us-east-1:111122223333:nodegroup/batchmark-gpu-sharing/gpu/1"
 NAMED = {"clusterName": "batchmark-gpu-sharing", "nodegroupName": "gpu"}
@@ -26,14 +25,8 @@ INSTANCE = {
     "LaunchTime": NOW - timedelta(hours=3),
     "Tags": [{"Key": "Target", "Value": "g4dn.12xlarge-eks"}],
 }
+LONG_LIVE = f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it is stuck."
 TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
-
-
-@pytest.fixture
-def clients():
-    stubbed = StubbedClients("us-east-1")
-    yield stubbed
-    stubbed.assert_all_was_asked()
 
 
 def answer_group(clients, size, *, minutes=60, tags=None):
@@ -47,10 +40,8 @@ def answer_group(clients, size, *, minutes=60, tags=None):
 
 
 def looked(clients, size, state="over", instances=(), **group):
-    cluster = {"version": "1.35", "createdAt": NOW - timedelta(days=2)}
-    clients.answer(
-        "eks", "describe_cluster", {"cluster": cluster}, {"name": "batchmark-gpu-sharing"}
-    )
+    cluster = {"cluster": {"version": "1.35", "createdAt": NOW - timedelta(days=2)}}
+    clients.answer("eks", "describe_cluster", cluster, {"name": NAMED["clusterName"]})
     answer_group(clients, size, **group)
     if not size:
         found = {"Reservations": [{"Instances": list(instances)}]}
@@ -76,12 +67,7 @@ def test_a_cluster_without_node_is_named_and_no_leak(clients):
     ("state", "group", "verdict", "reason"),
     [
         ("live", {}, "in use", "Its run is live."),
-        (
-            "live",
-            {"minutes": 361},
-            "leaked",
-            f"Its run {RUN_ID} has been live for over 6 hours: cancel it if it is stuck.",
-        ),
+        ("live", {"minutes": 361}, "leaked", LONG_LIVE),
         ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("over", {"tags": {}}, "leaked", "No run requested it."),
@@ -110,27 +96,21 @@ def test_an_instance_that_outlives_its_node_group_is_seen(clients, minutes, verd
 
 def ended(clients, resources, may_end, state="over"):
     """What the guard says of the node, and whether it was ended."""
-    report = GuardReport(
-        installation="batchmark", region="us-east-1", looked_at=NOW, resources=tuple(resources)
-    )
-    cluster = published()
-    after = end_leaks(report, clients, lambda _: state, may_end=may_end, cluster=cluster)
+    where = {"installation": "batchmark", "region": "us-east-1", "looked_at": NOW}
+    report = GuardReport(resources=tuple(resources), **where)
+    after = end_leaks(report, clients, lambda _: state, may_end=may_end, cluster=published())
     return after.resources[1].action, after.resources[1].ended
 
 
-def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
+def test_a_leaked_node_is_ended_where_that_is_allowed_and_its_run_is_not_live(clients):
     found = looked(clients, 1, "live", minutes=361)
     assert ended(clients, found, ["nodes"], "live") == ("Left alone: its run is live.", False)
-
-
-def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
     found = looked(clients, 1)
     left = "Left alone: end_leaks does not include nodes."
     assert ended(clients, found, ["instances"]) == (left, False)
     update = {"update": {"id": "u", "status": "InProgress"}}
-    clients.answer(
-        "eks", "update_nodegroup_config", update, {**NAMED, "scalingConfig": {"desiredSize": 0}}
-    )
+    asked = NAMED | {"scalingConfig": {"desiredSize": 0}}
+    clients.answer("eks", "update_nodegroup_config", update, asked)
     answer_group(clients, 0)
     clients.answer("eks", "untag_resource", {}, {"resourceArn": ARN, "tagKeys": list(TAGS)})
     assert ended(clients, found, ["nodes"]) == ("Ended.", True)

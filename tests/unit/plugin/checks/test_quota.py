@@ -17,51 +17,51 @@ ONE_LEFT = "Only the other purchase option is left."
 OTHER_LEFT = ("g5.xlarge", "warn", f"{SPOT_G}: 0 vCPUs. {TAKES} {ONE_LEFT}")
 
 
+NOT_TOLD = ("g5.xlarge", "not checked", f"{ON_DEMAND_G}: NoSuchResourceException: said AWS")
+NONE_LEFT = [
+    ("g5.xlarge", "fail", f"{SPOT_G}: 0 vCPUs. {TAKES}"),
+    ("g5.xlarge", "fail", f"{ON_DEMAND_G}: 2 vCPUs. {TAKES}"),
+]
+
+
 @pytest.mark.parametrize(
-    ("quotas", "seen"),
+    ("on_demand", "seen"),
     [
-        ({"L-3819A6DF": 0.0}, [OTHER_LEFT]),
-        (
-            {"L-3819A6DF": 0.0, "L-DB2E81BA": 2.0},
-            [
-                ("g5.xlarge", "fail", f"{SPOT_G}: 0 vCPUs. {TAKES}"),
-                ("g5.xlarge", "fail", f"{ON_DEMAND_G}: 2 vCPUs. {TAKES}"),
-            ],
-        ),
-        (
-            {"L-3819A6DF": 0.0, "L-DB2E81BA": Refused("NoSuchResourceException")},
-            [
-                ("g5.xlarge", "not checked", f"{ON_DEMAND_G}: NoSuchResourceException: said AWS"),
-                OTHER_LEFT,
-            ],
-        ),
+        (16.0, [OTHER_LEFT]),
+        (2.0, NONE_LEFT),
+        (Refused("NoSuchResourceException"), [NOT_TOLD, OTHER_LEFT]),
     ],
 )
-def test_a_quota_fails_only_if_no_purchase_option_is_left(quotas, seen):
+def test_a_quota_fails_only_if_no_purchase_option_is_left(on_demand, seen):
     account = healthy()
-    account["quotas"] |= quotas
+    account["quotas"] |= {"L-3819A6DF": 0.0, "L-DB2E81BA": on_demand}
     found = [(target, status, text) for _, target, status, text, _ in not_ok(check(account))]
     assert found == seen
 
 
-def test_targets_that_share_too_small_a_quota_wait_for_each_other():
-    both = {name: CONFIG.targets[name] for name in NAMES}
-    both["c5.4xlarge"] = CONFIG.targets["c5.2xlarge"].model_copy(
-        update={"instance_type": "c5.4xlarge"}
-    )
+def like(name, **changes):
+    return CONFIG.targets[name].model_copy(update=changes)
+
+
+def checked(targets, value, **vcpus):
+    """The checks of targets' quotas, all of this value; and the types' vCPUs."""
     clients = StubbedClients(REGION)
-    vcpus = {"g5.xlarge": 4, "c5.2xlarge": 8, "c5.4xlarge": 16}
     types = [
         {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": count}} for name, count in vcpus.items()
     ]
     clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
     for _ in range(4):
-        clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": 16.0}})
-    checks = check_quotas(BatchEnvironment(CONFIG, both, clients))
-    found = [check for check in checks if check.status != "ok"]
-    assert [(check.target, check.status) for check in found] == [
-        ("c5.2xlarge, c5.4xlarge", "warn")
-    ] * 2
+        clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": value}})
+    return list(check_quotas(BatchEnvironment(CONFIG, targets, clients)))
+
+
+def test_targets_that_share_too_small_a_quota_wait_for_each_other():
+    both = {name: CONFIG.targets[name] for name in NAMES}
+    both["c5.4xlarge"] = like("c5.2xlarge", instance_type="c5.4xlarge")
+    vcpus = {"g5.xlarge": 4, "c5.2xlarge": 8, "c5.4xlarge": 16}
+    found = [check for check in checked(both, 16.0, **vcpus) if check.status != "ok"]
+    told = [(check.target, check.status) for check in found]
+    assert told == [("c5.2xlarge, c5.4xlarge", "warn")] * 2
     assert "16 vCPUs. One instance of each takes 24, so their jobs wait" in found[0].seen
     assert found[0].remedy == "Request at least 24 in the Service Quotas console."
 
@@ -77,25 +77,19 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
         ("p6-b200.48xlarge", "L-417A185B", None),
         ("p6-b300.48xlarge", "L-417A185B", None),
         ("x2idn.16xlarge", "L-7295265B", "L-E3A00192"),
+        *((name, None, None) for name in ("inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge")),
     ],
 )
 def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_demand, spot):
-    assert vcpu_quota(instance_type, "on_demand").code == on_demand
-    found = vcpu_quota(instance_type, "spot")
-    assert (found and found.code) == spot
+    found = (vcpu_quota(instance_type, option) for option in ("on_demand", "spot"))
+    assert [one and one.code for one in found] == [on_demand, spot]
 
 
 def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
-    clients = StubbedClients(REGION)
-    types = [{"InstanceType": "p6-b200.48xlarge", "VCpuInfo": {"DefaultVCpus": 192}}]
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
-    clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": 96.0}})
-    p6 = CONFIG.targets["g5.xlarge"].model_copy(update={"instance_type": "p6-b200.48xlarge"})
-    unknown, judged = check_quotas(BatchEnvironment(CONFIG, {"p6": p6}, clients))
-    assert (unknown.status, unknown.seen) == (
-        "not checked",
-        "The Spot quota for p6-b200.48xlarge is unknown.",
-    )
+    p6 = like("g5.xlarge", instance_type="p6-b200.48xlarge")
+    unknown, judged = checked({"p6": p6}, 96.0, **{"p6-b200.48xlarge": 192})
+    assert unknown.status == "not checked"
+    assert unknown.seen == "The Spot quota for p6-b200.48xlarge is unknown."
     assert judged.status == "warn"
     assert judged.seen == (
         "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 needs 192 vCPUs. "
@@ -104,13 +98,15 @@ def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
 
 
 def test_a_capacity_block_is_held_against_no_quota():
-    block = CONFIG.targets["g5.xlarge"].model_copy(update={"capacity_block": "cr-0123456789"})
+    block = like("g5.xlarge", capacity_block="cr-0123456789")
     checks = check_quotas(BatchEnvironment(CONFIG, {"g5": block}, StubbedClients(REGION)))
     told = {(check.status, check.seen) for check in checks}
     assert told == {("not checked", "The Capacity Block quota for g5.xlarge is unknown.")}
 
 
-def test_the_local_cloud_has_the_quotas_of_the_table():
+def test_every_gpu_family_has_an_on_demand_quota_and_the_local_cloud_all_of_them():
+    for family in instance_families().gpu_families:
+        assert vcpu_quota(f"{family}.xlarge", "on_demand"), family
     known = {
         quota
         for family in instance_families().quotas
@@ -118,13 +114,3 @@ def test_the_local_cloud_has_the_quotas_of_the_table():
         if quota
     }
     assert dict(known) == QUOTA_NAMES
-
-
-def test_every_gpu_family_has_an_on_demand_quota():
-    for family in instance_families().gpu_families:
-        assert vcpu_quota(f"{family}.xlarge", "on_demand"), family
-
-
-@pytest.mark.parametrize("instance_type", ["inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge"])
-def test_an_unknown_family_has_no_quota(instance_type):
-    assert vcpu_quota(instance_type, "spot") is None

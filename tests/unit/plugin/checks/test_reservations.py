@@ -7,9 +7,7 @@ import pytest
 from batchmark.aws.batch_targets import BatchEnvironment
 from batchmark.checks.environment import QUESTIONS
 from batchmark.checks.reservations import check_reservations
-from tests.builders.leaks import REGION
 from tests.stand_ins.guarded_account import CONFIG
-from tests.stand_ins.stubbed_clients import StubbedClients
 
 ID = "cr-0123456789abcdef0"
 RESERVATION = {
@@ -22,9 +20,8 @@ BLOCK = RESERVATION | {"ReservationType": "capacity-block"}
 STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 
 
-@pytest.fixture
-def clients():
-    return StubbedClients(REGION)
+RESERVED, BLOCKED = {"capacity_reservation": ID}, {"capacity_block": ID}
+WRONG = "Capacity Block, so no instance can start in it while it is set as"
 
 
 def checked(clients, **named):
@@ -33,63 +30,43 @@ def checked(clients, **named):
 
 
 @pytest.mark.parametrize(
-    ("setting", "found", "status", "seen", "mend"),
+    ("named", "found", "status", "seen", "mend"),
     [
-        ("capacity_reservation", RESERVATION, "ok", "is active.", ""),
-        ("capacity_block", BLOCK, "ok", "is active.", ""),
+        (RESERVED, RESERVATION, "ok", "is active.", ""),
+        (BLOCKED, BLOCK, "ok", "is active.", ""),
         (
-            "capacity_reservation",
-            BLOCK,
-            "fail",
-            "is a Capacity Block, so no instance can start in it while it is "
-            "set as capacity_reservation.",
+            *(RESERVED, BLOCK, "fail", f"is a {WRONG} capacity_reservation."),
             "Set it as capacity_block in target_overrides instead",
         ),
         (
-            "capacity_block",
-            RESERVATION,
-            "fail",
-            "is not a Capacity Block, so no instance can start in it while it is "
-            "set as capacity_block.",
+            *(BLOCKED, RESERVATION, "fail", f"is not a {WRONG} capacity_block."),
             "Set it as capacity_reservation in target_overrides instead",
         ),
         (
-            "capacity_block",
-            BLOCK | {"InstanceType": "p5.48xlarge"},
-            "fail",
+            *(BLOCKED, BLOCK | {"InstanceType": "p5.48xlarge"}, "fail"),
             "is for p5.48xlarge, but the target uses g5.xlarge.",
             "Use one for the target's instance type",
         ),
         (
-            "capacity_block",
-            BLOCK | {"State": "scheduled", "StartDate": STARTS},
-            "warn",
+            *(BLOCKED, BLOCK | {"State": "scheduled", "StartDate": STARTS}, "warn"),
             "is scheduled, and begins at 2026-12-01 11:30 UTC.",
             "Jobs would wait for it until they are cancelled",
         ),
         (
-            "capacity_reservation",
-            RESERVATION | {"State": "pending"},
-            "warn",
-            "is pending.",
+            *(RESERVED, RESERVATION | {"State": "pending"}, "warn", "is pending."),
             "Jobs would wait for it",
         ),
         (
-            "capacity_block",
-            BLOCK | {"State": "expired"},
-            "fail",
-            "is expired.",
+            *(BLOCKED, BLOCK | {"State": "expired"}, "fail", "is expired."),
             "Set another one, or none, in target_overrides",
         ),
     ],
 )
-def test_a_reservation_is_judged_by_what_ec2_says_of_it(
-    clients, setting, found, status, seen, mend
-):
+def test_a_reservation_is_judged_by_what_ec2_says_of_it(clients, named, found, status, seen, mend):
     asked = {"CapacityReservationIds": [ID]}
     answer = {"CapacityReservations": [found]}
     clients.answer("ec2", "describe_capacity_reservations", answer, asked)
-    (check,) = checked(clients, **{setting: ID})
+    (check,) = checked(clients, **named)
     assert (check.name, check.target, check.status) == ("capacity reservation", "g5.xlarge", status)
     assert check.seen == f"{ID} {seen}"
     assert check.remedy.startswith(mend)

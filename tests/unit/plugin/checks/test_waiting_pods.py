@@ -35,18 +35,10 @@ def said(*pods, nodes=(), events=()):
     return explain(published(), waiting(pods), pods, nodes, events)
 
 
-def test_a_running_pod_does_not_wait():
-    assert waiting([pod("a", "Running"), pod("b", "Succeeded")]) == []
-
-
 def test_what_is_asked_offered_and_done():
     pods = [pod(f"p-{n}", "Running", node="n") for n in range(4)]
-    text = said(
-        *pods,
-        unschedulable("p-4", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),
-        nodes=[node(4)],
-    )
-    assert text.splitlines() == [
+    waits = unschedulable("p-4", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+    assert said(*pods, waits, nodes=[node(4)]).splitlines() == [
         "1 of 5 pods can't start.",
         "Each pod requests: 2300m cpu, 1 nvidia.com/gpu.",
         "Node n offers 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
@@ -54,9 +46,7 @@ def test_what_is_asked_offered_and_done():
         "nvidia.com/gpu.)",
         "Remedy: request 4 pods, or share the GPUs: time-slicing would allow 40.",
     ]
-
-
-def test_of_many_pods_some_are_named():
+    # Of many pods some are named.
     pods = [unschedulable(f"p-{n}", "no nodes available to schedule pods") for n in range(9)]
     text = said(*pods)
     assert text.count("waiting since") == 5
@@ -74,18 +64,10 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         (NO_GPU, 0, "find out why the device plugin offers no GPU, or apply the manifests"),
         (NO_GPU, 40, "request 40 pods, or increase the stack's replicas_per_gpu"),
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
-        (
-            unschedulable("p", "1 node(s) had untolerated taint {a: b}"),
-            4,
-            "give the pods the node selector",
-        ),
+        (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), 4, "give the pods the node"),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
         (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
-        (
-            container("p", reason="CreateContainerError", message="x"),
-            4,
-            "run `kubectl -n gpu-demo describe",
-        ),
+        (container("p", reason="CreateContainerError", message="x"), 4, "run `kubectl -n gpu-demo"),
         (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )
@@ -104,7 +86,8 @@ def test_an_event_tells_what_a_container_waits_for():
     assert "end the node, so that a new one has the folder /var/lib/batchmark/sharing" in text
 
 
-def test_pods_that_were_never_made():
+def test_pods_that_run_do_not_wait_and_those_that_were_never_made_are_missing():
+    assert waiting([pod("a", "Running"), pod("b", "Succeeded")]) == []
     job = {"metadata": {"name": "j", "creationTimestamp": SINCE}, "spec": {"completions": 2}}
     assert missing(job, [pod("a"), pod("b")]) is None
     assert missing(job, [pod("a")]).reason == "only 1 pods were created"

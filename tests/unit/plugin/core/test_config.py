@@ -7,6 +7,7 @@ from batchmark.core.errors import ConfigError
 from tests.builders.installations import configured, own_types, target
 
 NAME = "g5.8xlarge-shared"
+TOGETHER = "sharing and max_replicas must be set together"
 
 
 def of_shared(**changes):
@@ -30,11 +31,8 @@ def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and
         ({"targets": {"g5.xlarge": target("tpu")}}, "targets.g5.xlarge.device: "),
         ({"targets": of_shared(sharing="streams")}, f"targets.{NAME}.sharing: "),
         ({"targets": of_shared(max_replicas=1)}, f"targets.{NAME}.max_replicas: "),
-        (
-            {"targets": of_shared(max_replicas=None)},
-            "sharing and max_replicas must be set together",
-        ),
-        ({"targets": of_shared(sharing=None)}, "sharing and max_replicas must be set together"),
+        ({"targets": of_shared(max_replicas=None)}, TOGETHER),
+        ({"targets": of_shared(sharing=None)}, TOGETHER),
     ],
 )
 def test_what_no_terraform_publishes_is_refused(changes, problem):

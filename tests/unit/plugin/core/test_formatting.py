@@ -3,12 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
-from tests.builders.hostile import fuzzed
+from tests.builders.hostile import fuzz
 from tests.builders.noise import quick_and_long
 
 
@@ -102,8 +101,6 @@ UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 
 @quick_and_long("examples", [60], [20_000])
 def test_rounding_turns_no_order_around(examples):
-    @given(st.lists(AMOUNTS, min_size=2, max_size=5))
-    @fuzzed(examples)
     def show(figures):
         figures.sort(key=lambda one: one.value)
         numbers = [formatting.number(one, figures).value for one in figures]
@@ -114,7 +111,7 @@ def test_rounding_turns_no_order_around(examples):
         for number in (*numbers, *(number for number, _ in times)):
             assert len(number.replace(".", "").lstrip("0")) >= 2
 
-    show()
+    fuzz(examples, show, st.lists(AMOUNTS, min_size=2, max_size=5))
 
 
 @pytest.mark.parametrize(

@@ -35,20 +35,18 @@ def test_interval_agrees_with_scipy():
     assert interval.high == pytest.approx(reference.high, rel=0.01)
 
 
+def between(low, high):
+    return {"interval": Interval(low=low, high=high, confidence=0.9)}
+
+
+NONE = {"interval": None, "interval_reason": "1 sample"}
+
+
 @pytest.mark.parametrize(
-    ("given", "inverse"),
-    [
-        (
-            Estimate(value=4.0, interval=Interval(low=2.0, high=5.0, confidence=0.9)),
-            Estimate(value=0.25, interval=Interval(low=0.2, high=0.5, confidence=0.9)),
-        ),
-        (
-            Estimate(value=4.0, interval=None, interval_reason="1 sample"),
-            Estimate(value=0.25, interval=None, interval_reason="1 sample"),
-        ),
-    ],
+    ("given", "inverse"), [(between(2.0, 5.0), between(0.2, 0.5)), (NONE, NONE)]
 )
 def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
+    given, inverse = Estimate(value=4.0, **given), Estimate(value=0.25, **inverse)
     assert given.inverse() == inverse
     assert given.scaled(2).interval_reason == given.interval_reason
     assert inverse.inverse() == given
@@ -56,10 +54,8 @@ def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
 
 def test_many_samples_of_few_jobs_do_not_fake_precision():
     """Three jobs 10 % apart, each with 200 nearly equal samples."""
-    jobs = [
-        noisy(level, count=200, spread=0.001, seed=n) for n, level in enumerate((0.9, 1.0, 1.1))
-    ]
-    pooled = Median([[sample for job in jobs for sample in job]], seed="pooled").estimate()
+    jobs = [noisy(level, count=200, spread=0.001) for level in (0.9, 1.0, 1.1)]
+    pooled = Median([np.concatenate(jobs)], seed="pooled").estimate()
     by_job = Median(jobs, seed="by job").estimate()
     assert by_job.value == pooled.value
     width = by_job.interval.high - by_job.interval.low

@@ -3,15 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.core.names import (
-    full_name,
-    row_order,
-    run_name,
-    slug,
-    target_order,
-    told_apart,
-    url_safe,
-)
+from batchmark.core.names import row_order, run_name, slug, target_order, told_apart, url_safe
 from batchmark.core.own_jobs import scheduled_run_id
 
 ALIKE = ["r+1", "r:1", "r 1", "+r+1", "r+1+", "r++1", "r-1"]
@@ -27,7 +19,8 @@ def test_slugs_need_no_escaping_in_a_url_nor_in_a_tag(run_id):
     assert slug(slug(run_id)) == slug(run_id)
 
 
-def test_different_run_ids_have_different_slugs():
+def test_different_run_ids_have_different_slugs_that_begin_with_what_people_read():
+    assert slug(SCHEDULED).startswith("scheduled__2026-11-16T03-00-00-00-00-")
     ids = [*ALIKE, SCHEDULED, SCHEDULED.replace("+", "-"), LONGEST, LONGEST[:-1], "+", "++"]
     ids += [f"{'a' * 248}+{end}" for end in "xy"]
     assert len({slug(run_id) for run_id in ids}) == len(ids)
@@ -38,17 +31,11 @@ def test_a_run_id_that_needs_no_escaping_is_its_own_slug(run_id):
     assert slug(run_id) == url_safe(run_id) == run_id
 
 
-def test_a_slug_begins_with_what_people_read():
-    assert slug(SCHEDULED).startswith("scheduled__2026-11-16T03-00-00-00-00-")
-
-
-def test_targets_have_one_order_in_which_a_larger_instance_comes_later():
+def test_targets_and_rows_have_one_order_in_which_what_is_larger_comes_later():
     names = ["c5.xlarge", "c5.2xlarge", "c5.12xlarge", "c5d.xlarge", "g4dn.xlarge", "g5.2xlarge"]
     assert sorted({*names}, key=target_order) == names
     assert sorted(["today", "", "2", "10"], key=target_order) == ["", "2", "10", "today"]
-
-
-def test_rows_are_in_the_order_of_their_sizes_not_of_their_texts():
+    # Rows are in the order of their sizes, not of their texts.
     sizes = ["1e-05", "0.25", "0.5", "64", "256", "1024"]
     rows = [f"convert mb {size}, start warm" for size in sizes]
     assert sorted(sorted(rows), key=row_order) == rows
@@ -67,10 +54,6 @@ def test_rows_are_in_the_order_of_their_sizes_not_of_their_texts():
 )
 def test_two_names_are_told_apart_by_the_parts_that_differ(first, second, told):
     assert told_apart(first, second) == told
-
-
-def test_a_tasks_names_fit_into_a_job_name():
-    assert len(full_name(300 * "x", LONGEST, 10**8)) <= 128
 
 
 def test_a_run_by_an_own_jobs_schedule_is_said_to_be_scheduled():

@@ -11,11 +11,7 @@ from tests.builders.hostile import STEERING
 
 PLACES = (range(0x3100), range(0xD7F0, 0xE010), range(0xFE00, 0x10000), range(0xE0000, 0xE0200))
 EVERY = "".join(chr(number) for numbers in PLACES for number in numbers)
-STEERS = {
-    character
-    for character in EVERY
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-}
+STEERS = {one for one in EVERY if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
 
 
 @pytest.mark.parametrize("show", [output.line, output.markdown, output.cell])
@@ -86,14 +82,11 @@ def test_each_row_of_csv_is_a_line():
     assert [len(row) for row in csv.reader(io.StringIO(text))] == [3, 3]
 
 
-def test_what_is_said_is_a_line(capsys):
+def test_what_is_said_is_a_line_as_is_what_a_mistyped_command_is_told(capsys):
     output.say(STEERING)
     output.say(STEERING, error=True)
     for said in capsys.readouterr():
         assert len(said.splitlines()) == 1
-
-
-def test_a_mistyped_command_is_told_in_a_line(capsys):
     with pytest.raises(SystemExit):
         output.Parser(prog="batchmark").parse_args([f"--no{STEERING}"])
     *_, last = capsys.readouterr().err.splitlines()

@@ -21,7 +21,7 @@ from batchmark.core.prices import (
     spot_prices,
 )
 from tests.builders.runs import PRICES
-from tests.stand_ins.price_answers import HOUR, offer
+from tests.stand_ins.price_answers import HOUR, offer, spot_offer
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TABLE = PRICES.model_copy(
@@ -29,11 +29,9 @@ TABLE = PRICES.model_copy(
 )
 
 
-def committed_tables():
-    return sorted(PRICES_FILE.parent.glob("prices.*.json"))
-
-
-@pytest.mark.parametrize("path", committed_tables(), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(PRICES_FILE.parent.glob("prices.*.json")), ids=lambda path: path.name
+)
 def test_a_committed_table_says_what_it_is(path):
     prices = load_prices(path)
     assert path == price_file(prices.region)
@@ -65,35 +63,22 @@ def test_an_unusable_price_table_is_an_error(tmp_path, text):
         load_prices(tmp_path / "gone.json")
 
 
-def test_the_committed_prices_stand_in_and_say_why():
-    committed = load_prices()
-    prices = committed_prices(committed.region, "the Price List API is out of reach", NOON)
-    assert prices.on_demand == committed.on_demand
-    assert prices.notes[0] == (
-        "Current prices are unavailable: the Price List API is out of reach. "
-        f"Using the committed prices from {committed.as_of}."
-    )
-
-
 def test_prices_of_one_region_are_never_applied_to_another():
-    prices = committed_prices("nowhere-1", "the Price List API is out of reach", NOON)
+    prices = committed_prices("nowhere-1", "no answer", NOON)
     assert (prices.region, prices.on_demand, prices.spot) == ("nowhere-1", {}, {})
-    assert prices.notes == (
-        (
-            "Current prices are unavailable: the Price List API is out of reach. The "
-            f"committed prices are for {load_prices().region} and don't apply to nowhere-1."
-        ),
+    note = (
+        "Current prices are unavailable: no answer. The committed prices are for "
+        f"{load_prices().region} and don't apply to nowhere-1."
     )
+    assert prices.notes == (note,)
 
 
 def test_each_region_has_a_committed_table_of_its_own_used_without_old_spot_prices(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(
-        prices_module, "price_file", lambda region: tmp_path / f"prices.{region}.json"
-    )
+    monkeypatch.setattr(prices_module, "price_file", lambda region: tmp_path / region)
     there = TABLE.model_copy(update={"region": "eu-west-1"})
-    (tmp_path / "prices.eu-west-1.json").write_text(there.model_dump_json())
+    (tmp_path / "eu-west-1").write_text(there.model_dump_json())
     prices = committed_prices("eu-west-1", "no answer", NOON + timedelta(days=20))
     assert (prices.on_demand, prices.spot) == (TABLE.on_demand, {})
     assert len(prices.notes) == 2
@@ -120,36 +105,30 @@ def test_age_and_staleness():
 
 
 def test_prices_and_notes_of_some_instance_types_only_are_kept():
-    table = TABLE.model_copy(
-        update={
-            "notes": ("Of all.",),
-            "type_notes": {"g6.xlarge": "No price of g6.", "x9.huge": "No price of x9."},
-        }
-    )
+    types = {"g6.xlarge": "No price of g6.", "x9.huge": "No price of x9."}
+    table = TABLE.model_copy(update={"notes": ("Of all.",), "type_notes": types})
     kept = table.only(["g5.xlarge", "x9.huge"])
     assert kept.on_demand == {"g5.xlarge": 1.006}
     assert set(kept.spot) == {"g5.xlarge"}
     assert kept.all_notes == ("Of all.", "No price of x9.")
 
 
-def test_the_price_of_an_offer():
-    assert on_demand_price([offer("g5.xlarge", "1.0060000000")]) == 1.006
-    assert on_demand_price([offer("g5.xlarge", "1.006"), offer("g5.xlarge", "1.0060000000")]) == (
-        1.006
-    )
+def g5(price, **changes):
+    return offer("g5.xlarge", price, **changes)
 
 
-def test_no_offer_has_no_price():
-    assert on_demand_price([]) is None
-    assert on_demand_price([offer("g5.xlarge", "0.0000000000")]) is None
-    without_terms = json.loads(offer("g5.xlarge", "1.006")) | {"terms": {"Reserved": {}}}
-    assert on_demand_price([json.dumps(without_terms)]) is None
-    assert on_demand_price([offer("g5.xlarge", "1.006", unit="Quantity")]) is None
-
-
-def test_two_prices_are_not_chosen_between():
-    with pytest.raises(PriceError, match=r"AWS lists several prices: 1\.006, 1\.2"):
-        on_demand_price([offer("g5.xlarge", "1.2"), offer("g5.xlarge", "1.006")])
+@pytest.mark.parametrize(
+    ("offers", "price"),
+    [
+        ([g5("1.006"), g5("1.0060000000")], 1.006),
+        ([], None),
+        ([g5("0.0000000000")], None),
+        ([json.dumps(json.loads(g5("1.006")) | {"terms": {"Reserved": {}}})], None),
+        ([g5("1.006", unit="Quantity")], None),
+    ],
+)
+def test_the_price_of_offers(offers, price):
+    assert on_demand_price(offers) == price
 
 
 @pytest.mark.parametrize(
@@ -162,31 +141,21 @@ def test_an_offer_of_another_shape_is_an_error(text):
 
 def test_an_offer_is_awss_unless_it_says_otherwise():
     today = date(2026, 11, 20)
-    aws = origin_of(offer("g5.xlarge", "1.006"), today)
+    aws = origin_of(g5("1.006"), today)
     assert (aws["source"], aws["as_of"]) == ("AWS Price List API", today)
-    stand_in = json.loads(offer("g5.xlarge", "1.006"))
+    stand_in = json.loads(g5("1.006"))
     stand_in["origin"] = {"source": "a stand-in", "source_url": None, "as_of": "2026-02-09"}
     assert origin_of(json.dumps(stand_in), today) == stand_in["origin"]
     assert origin_of(None, today) == aws
 
 
-def spot_entry(zone, price, changed, instance_type="g5.xlarge"):
-    return {
-        "AvailabilityZone": zone,
-        "InstanceType": instance_type,
-        "ProductDescription": "Linux/UNIX",
-        "SpotPrice": price,
-        "Timestamp": changed,
-    }
-
-
 def test_spot_is_the_median_over_zones_of_each_ones_latest_price():
     history = [
-        spot_entry("us-east-1a", "0.400000", NOON - HOUR),
-        spot_entry("us-east-1a", "0.900000", NOON - 3 * HOUR),
-        spot_entry("us-east-1b", "0.500000", NOON - 9 * HOUR),
-        spot_entry("us-east-1c", "0.700000", NOON - 2 * HOUR),
-        spot_entry("us-east-1a", "0.110000", NOON, "c5.2xlarge"),
+        spot_offer("a", "0.400000", NOON - HOUR),
+        spot_offer("a", "0.900000", NOON - 3 * HOUR),
+        spot_offer("b", "0.500000", NOON - 9 * HOUR),
+        spot_offer("c", "0.700000", NOON - 2 * HOUR),
+        spot_offer("a", "0.110000", NOON, "c5.2xlarge"),
     ]
     prices = spot_prices(history)
     assert prices == spot_prices(reversed(history))

@@ -36,12 +36,9 @@ def test_a_figure_keeps_its_interval_the_right_way_round():
     assert str(row_values.figure(SECONDS, sample)).startswith("8.3 ms [")
 
 
-def test_a_rate_falls_by_less_than_its_samples_grow():
+def test_a_rate_falls_by_less_than_its_samples_grow_and_is_worse_where_a_time_is_slower():
     assert row_values.change(RATE, 0.25) == pytest.approx(-0.2)
     assert row_values.change(LOSS, 0.25) == row_values.change(SECONDS, 0.25) == 0.25
-
-
-def test_a_metric_is_worse_where_a_time_is_slower():
     assert row_values.word(RATE, "slower") == "worse"
     assert row_values.word(SECONDS, "slower") == "slower"
     assert row_values.word(LOSS, "noisier") == "noisier"

@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.analysis.comparison import Comparison, compare
 from batchmark.aws.result_bucket import PRICES as PRICES_NAME
@@ -25,7 +25,7 @@ from batchmark.runs.collecting import collect_run
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import json_schema
 from tests.builders.history import BUCKET, REGION, two_targets
-from tests.builders.hostile import fuzzed, texts
+from tests.builders.hostile import fuzz, texts
 from tests.builders.installations import configured, target
 from tests.builders.noise import quick_and_long
 from tests.builders.reports import NOON, render_html, terminal
@@ -33,6 +33,7 @@ from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import described
 from tests.stand_ins.batch import TAGS, FakeBatch
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.marked_log import MarkedLog
 
 RUN = two_targets(9)
 HOSTILE, GOOD = RUN.jobs
@@ -41,11 +42,6 @@ CONFIG = configured(
     bucket=BUCKET,
     targets={job.planned.target: target(job.planned.device, job_queue="queue") for job in RUN.jobs},
 )
-
-
-class SilentLogs:
-    def get_log_events(self, **_):
-        return {"events": [], "nextForwardToken": "the end", "nextBackwardToken": "the start"}
 
 
 def finished(batch, job):
@@ -66,15 +62,9 @@ def collected_with(text):
         uri = ExpectedDocument.of(RUN.run_id, job.planned).uri(job.job_id, 1)
         s3.objects[key_of(uri)] = body
         finished(batch, job)
-    run = collect_run(
-        store,
-        batch,
-        SilentLogs(),
-        run_id=RUN.run_id,
-        planned=[job.planned for job in RUN.jobs],
-        job_ids=[job.job_id for job in RUN.jobs],
-        config=CONFIG,
-    )
+    planned, job_ids = zip(*((job.planned, job.job_id) for job in RUN.jobs), strict=True)
+    asked = {"run_id": RUN.run_id, "planned": planned, "job_ids": job_ids, "config": CONFIG}
+    run = collect_run(store, batch, MarkedLog([]), **asked)
     return SimpleNamespace(s3=s3, store=store, run=run)
 
 
@@ -127,11 +117,4 @@ DOCUMENTS = texts(json.loads(HOSTILE.document.to_json()), json_schema())
 
 @quick_and_long("examples", [12], [10_000], pytest.mark.timeout(1800))
 def test_no_document_costs_more_than_its_job(examples):
-    seen = set()
-
-    @given(DOCUMENTS)
-    @fuzzed(examples)
-    def follow(text):
-        check(text, seen)
-
-    follow()
+    fuzz(examples, check, DOCUMENTS, st.just(set()))

@@ -17,71 +17,47 @@ from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import build_job, build_row
 
-SLOW = 2  # the size of a row that may be slower on the new side
-SIZES = (1, SLOW)
 UNMEASURED = ("skipped", "failed", "interrupted", "unsettled")
 
 
 def documents(name, seconds):
-    """A side as its files' names and what is in them."""
+    """A side as its files' names and what is in them; its rows of size 2 take so long."""
     found = {}
     for repeat in range(REPEATS):
         rows = [
-            build_row(
-                samples_of(seconds if size == SLOW else 0.01, repeat), parameters={"size": size}
-            )
-            for size in SIZES
+            build_row(samples_of(one, repeat), parameters={"size": size})
+            for size, one in ((1, 0.01), (2, seconds))
         ]
         job = build_job("local", rows, repeat=repeat + 1, job_id=f"{name}-{repeat}")
         found[f"{repeat}.json"] = json.loads(job.document.to_json())
     return found
 
 
-def without_document(side, name, _row, _draw):
-    del side[name]
+LOSSES = ("no document", "no row", "unmeasured", "fewer samples", "other version", "interrupted")
+DOUBLES = ("document twice", "row twice", "samples twice")
 
 
-def without_row(side, name, row, _draw):
-    side[name]["measurements"].remove(row)
-
-
-def unmeasured(_side, _name, row, draw):
-    row |= {"status": draw(st.sampled_from(UNMEASURED)), "reason": "any"}
-
-
-def fewer_samples(_side, _name, row, draw):
-    row["samples_seconds"] = row["samples_seconds"][: draw(st.integers(1, 19))]
-
-
-def of_another_version(_side, _name, row, _draw):
-    row["implementation"] = row["implementation"] | {"version": "9"}
-
-
-def interrupted(side, name, _row, _draw):
-    side[name]["status"] = "interrupted"
-
-
-def twice(side, name, _row, _draw):
-    side["copy.json"] = side[name]
-
-
-def row_twice(side, name, row, _draw):
-    side[name]["measurements"].append(row)
-
-
-def samples_twice(_side, _name, row, _draw):
-    row["samples_seconds"] *= 2
-
-
-LOSSES = (
-    without_document,
-    without_row,
-    unmeasured,
-    fewer_samples,
-    of_another_version,
-    interrupted,
-)
-DOUBLES = (twice, row_twice, samples_twice)
+def damage(draw, side, name, row, how):
+    rows = side[name]["measurements"]
+    match how:
+        case "no document":
+            del side[name]
+        case "no row":
+            rows.remove(row)
+        case "unmeasured":
+            row |= {"status": draw(st.sampled_from(UNMEASURED)), "reason": "any"}
+        case "fewer samples":
+            del row["samples_seconds"][draw(st.integers(1, 19)) :]
+        case "other version":
+            row["implementation"] = row["implementation"] | {"version": "9"}
+        case "interrupted":
+            side[name]["status"] = "interrupted"
+        case "document twice":
+            side["copy.json"] = side[name]
+        case "row twice":
+            rows.append(row)
+        case "samples twice":
+            row["samples_seconds"] *= 2
 
 
 @st.composite
@@ -96,7 +72,7 @@ def changed(draw, side):
         places = [(name, row) for name in side for row in side[name]["measurements"]]
         if places:
             name, row = draw(st.sampled_from(places))
-            change(side, name, row, draw)
+            damage(draw, side, name, row, change)
     return side
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.changes.conditions import run_conditions
@@ -21,7 +20,7 @@ from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore
 from tests.builders.history import BUCKET, REGION, two_targets
-from tests.builders.hostile import damaged, fuzzed
+from tests.builders.hostile import damaged, fuzz
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES
 from tests.stand_ins.bucket import MemoryBucket
@@ -105,9 +104,4 @@ def check(body, folder):
 
 @quick_and_long("examples", [8], [800], pytest.mark.timeout(1800))
 def test_no_file_of_the_history_costs_more_than_itself(tmp_path, examples):
-    @given(FILES)
-    @fuzzed(examples)
-    def read(body):
-        check(body, tmp_path)
-
-    read()
+    fuzz(examples, check, FILES, st.just(tmp_path))

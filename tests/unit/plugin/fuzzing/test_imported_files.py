@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.analysis.published import TABLE
 from batchmark.core.errors import HistoryError
 from batchmark.history.imports.file import FORMATS, ImportedFile, detect, is_beside_results
-from tests.builders.hostile import ANY_JSON, DEEP, damaged, fuzzed
+from tests.builders.hostile import ANY_JSON, DEEP, damaged, fuzz
 from tests.builders.imported_files import EXAMPLES
 from tests.builders.noise import quick_and_long
 
@@ -44,9 +43,4 @@ def check(text, chosen):
 
 @quick_and_long("examples", [20], [5_000], pytest.mark.timeout(1800))
 def test_no_imported_file_is_an_unknown_error(examples):
-    @given(FILES, st.sampled_from(FORMATS))
-    @fuzzed(examples)
-    def read(text, chosen):
-        check(text, chosen)
-
-    read()
+    fuzz(examples, check, FILES, st.sampled_from(FORMATS))

@@ -3,7 +3,6 @@
 from functools import cache
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.aws.job_log import FILE_MARK
@@ -11,7 +10,7 @@ from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing
 from batchmark.runs.own_jobs.doubts import NOT_ALL
 from batchmark_job.result.document import MeasurementStatus, parse_document
-from tests.builders.hostile import fuzzed
+from tests.builders.hostile import fuzz
 from tests.builders.noise import quick_and_long
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -43,7 +42,6 @@ LOG = [
     *facts("check 0", f"sha256 {SHA256}", *END[1:]),
 ]
 OWN_JOBS = [plan(), plan(check="./check"), plan(output="out"), plan(shell=False)]
-MAY_DROP = awslogs()
 
 
 @pytest.fixture(autouse=True)
@@ -109,12 +107,7 @@ def damaged(draw):
 
 @quick_and_long("examples", [60], [3_000])
 def test_a_log_whose_driver_may_drop_any_line(examples):
-    @given(damaged(), st.sampled_from(OWN_JOBS))
-    @fuzzed(examples)
-    def lose(lines, own_job):
-        check(lines, own_job, MAY_DROP)
-
-    lose()
+    fuzz(examples, check, damaged(), st.sampled_from(OWN_JOBS), st.just(awslogs()))
 
 
 @pytest.mark.parametrize("own_job", OWN_JOBS[:3])

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import page_html
 from batchmark.report.studies import beside
 from batchmark_job.result.document import ResultError, json_schema, parse_document
 from batchmark_job.result.own_job import BadLine
-from tests.builders.hostile import changed, fuzzed
+from tests.builders.hostile import changed, fuzz
 from tests.builders.noise import quick_and_long
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
 from tests.builders.reports import render_html, report_of, terminal
@@ -47,22 +47,17 @@ RUNS = {
 @quick_and_long("examples", [6], [300], pytest.mark.timeout(1800))
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_report_is_made_of_any_document_that_can_be_read(kind, examples):
-    job, others = RUNS[kind]
-    good = json.loads(job.document.to_json())
-
-    @given(changed(good, json_schema()))
-    @fuzzed(examples)
-    def follow(made):
-        try:
-            document = parse_document(json.dumps(made).encode())
-        except ResultError:
-            return
-        check(job.model_copy(update={"document": document}), others)
-
-    follow()
+    good = json.loads(RUNS[kind][0].document.to_json())
+    fuzz(examples, check, changed(good, json_schema()), st.just(RUNS[kind]))
 
 
-def check(job, others):
+def check(made, run):
+    job, others = run
+    try:
+        document = parse_document(json.dumps(made).encode())
+    except ResultError:
+        return
+    job = job.model_copy(update={"document": document})
     for jobs in ([job], [job, *others]) if others else ([job],):
         report = report_of(build_run(*jobs))
         assert Report.model_validate_json(render_json(report)) == report

@@ -160,22 +160,15 @@ def on_a_terminal(text):
     return console.file.getvalue()
 
 
-def alert_of(text):
+def message(text):
     names = ("suite", "target", "instance_type", "cpu_model", "gpu_model", "workload", "dtype")
     key = series(**{name: f"{name}{text}" for name in names})
     cause = Cause(name=f"image{text}", before=f"a{text}", after=f"b{text}", run_id=f"r{text}")
     moved = change(point(of=key), causes=(cause,), fell_back=(f"target{text}",), usd_reason=text)
-    return moved, key
-
-
-def message(text):
-    moved, key = alert_of(text)
-    urls = {(key.suite, key.target): f"https://logs.example/{text}"}
-    context = MessageContext(
-        f"lab{text}", text, f"https://results.example/{text}", urls, None, [text]
-    )
-    found = merged([moved])
-    return build_message(found, (), context, run_id=run_id(30), created_at=NOW, channels=("sns",))
+    logs, page = {(key.suite, key.target): f"https://a/{text}"}, f"https://b/{text}"
+    context = MessageContext(f"lab{text}", text, page, logs, None, [text])
+    made = {"run_id": run_id(30), "created_at": NOW, "channels": ("sns",)}
+    return build_message(merged([moved]), (), context, **made)
 
 
 def history_csv(text, folder):

@@ -20,6 +20,7 @@ from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.documented import arguments, documented
 
 FIRST = two_targets()
+BENCHMARKS = ("blog.matmul", "smoke.matmul")
 
 
 def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys):
@@ -62,38 +63,33 @@ def test_show_takes_the_runs_of_a_version(bucket, capsys):
 
 def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     made = [two_targets(day, slowdown=1.5 if day == 2 else 1.0) for day in range(3)]
+    run_history("import", PYTEST, "--target", "ci")  # shown last
     for each in made:
         bucket.append(each)
+    capsys.readouterr()
     assert run_history("show") == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "suite blog: 3 runs, newest first"
     assert lines[1] == "  2026-11-22 11:59 UTC, scheduled, 4 measurements"
     assert lines[2:8:2] == [f"    {each.run_id}" for each in made[::-1]]
+    assert [line for line in lines if line.startswith("suite")][1:] == [
+        "suite imported: 1 run, newest first"
+    ]
     rows = [line for line in lines if "xlarge" in line]
     assert len(rows) == 4
     figures = [line for line in lines if line.endswith("50 %, not known yet")]
     assert len(figures) == 4
     assert all(" 3 " in line for line in figures)
     assert run_history("show", "--suite", "smoke") == 1
-    assert "contains no suite smoke; it contains blog" in capsys.readouterr().err
+    assert "contains no suite smoke; it contains blog, imported" in capsys.readouterr().err
 
 
-def test_show_counts_measurements_and_puts_imported_ones_last(bucket, capsys):
-    run_history("import", PYTEST, "--target", "ci")
-    bucket.append(FIRST.model_copy(deep=True))
-    capsys.readouterr()
-    assert run_history("show") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.startswith("suite")] == [
-        "suite blog: 1 run, newest first",
-        "suite imported: 1 run, newest first",
-    ]
-    assert lines[1].endswith(" 4 measurements")
-    assert lines[2].strip() == FIRST.run_id
-
-
-def test_a_missing_bucket_points_to_where_its_name_is(capsys):
+def test_without_a_bucket_it_is_said_where_its_name_is_and_a_missing_one_is_named(bucket, capsys):
+    assert run_history("rebuild", bucket="no-such-bucket") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("history rebuild: ")
+    assert "NoSuchBucket" in line
     for words, says in ((["show"], "`batchmark history show --help`"), (["show", "-h"], "-raw")):
         with pytest.raises(SystemExit):
             command_line.main(words)
@@ -109,14 +105,7 @@ def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     assert "c5.2xlarge (ran" not in out
 
 
-def test_a_missing_bucket_prints_one_line(bucket, capsys):
-    assert run_history("rebuild", bucket="no-such-bucket") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("history rebuild: ")
-    assert "NoSuchBucket" in line
-
-
-def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
+def test_exports_of_what_was_chosen_go_to_the_given_path(bucket, capsys, tmp_path):
     bucket.append(FIRST)
     bucket.append(two_targets(20))
     bucket.append(two_targets(suite="smoke"))
@@ -127,14 +116,11 @@ def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
     assert out == f"{tmp_path / 'all.csv'}: 4 rows\n"
     cut = "history/suite=blog/month=2026-12/cut.parquet"
     assert err.endswith(f"skipped {cut}, because it can't be read\n")
-    to = ("--output", tmp_path / "bencher")
-    assert run_history("export", "--format", "bencher", *to, *chosen) == 0
-    written = sorted((tmp_path / "bencher").rglob("*.json"))
-    assert [path.parent.name for path in written] == ["c5.2xlarge", "g5.xlarge"]
-    assert run_history("export", "--format", "asv", "--output", tmp_path / "asv") == 0
-    benchmarks = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())
-    assert set(benchmarks) == {"version", "blog.matmul", "smoke.matmul"}
-    assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'asv'}: 7 files"
+    for words, names in ((chosen, {"version", "blog.matmul"}), ((), {"version", *BENCHMARKS})):
+        folder = tmp_path / f"asv{len(words)}"
+        assert run_history("export", "--format", "asv", "--output", folder, *words) == 0
+        assert set(json.loads((folder / "benchmarks.json").read_text())) == names
+    assert capsys.readouterr().out.splitlines()[-1] == f"{folder}: 7 files"
 
 
 @pytest.mark.parametrize("kind", ["asv", "bencher", "pyperf"])

@@ -36,28 +36,22 @@ def store(bucket):
     return RunStore(bucket.s3, BUCKET, LAST)
 
 
-@pytest.mark.parametrize(
-    ("name", "record"),
-    [
-        ("plan.json", RunPlan),
-        ("collected.json", StoredRun),
-        ("suspects.json", Suspects),
-        ("changes.json", RunChanges),
-        ("changes_section.json", ChangesSection),
-        ("report.json", Report),
-    ],
-)
-def test_each_object_of_a_run_is_read(store, name, record):
-    assert record.model_validate_json(store.read(store.prefix + name))
+RECORDS = {
+    "plan": RunPlan,
+    "collected": StoredRun,
+    "suspects": Suspects,
+    "changes": RunChanges,
+    "changes_section": ChangesSection,
+    "report": Report,
+}
 
 
-def test_a_runs_documents_are_read_from_its_folder(store):
+def test_all_that_a_run_left_is_read(store):
+    for name, record in RECORDS.items():
+        assert record.model_validate_json(store.read(f"{store.prefix}{name}.json"))
     run = readable_run(store, store.prefix + COLLECTED)
     assert run.lost == ()
     assert {job.document.run_id for job in run.jobs} == {LAST}
-
-
-def test_alert_and_booking_are_read(store):
     (alert,) = AlertStore(store).alerts()
     (point,) = alert.change.points
     assert (point.series.target, round(point.change, 1)) == ("g5.xlarge", 0.3)

@@ -66,12 +66,15 @@ def process_of(table):
     return table["process"][0].as_py()
 
 
-def test_files_are_read_in_one_process_of_their_own_that_ends_with_the_reader():
+def test_files_are_read_in_one_process_of_their_own_that_ends_with_the_reader(monkeypatch):
     with FileReader(obey) as reader:
         first, second = (process_of(reader.read(b"", PLACE)) for _ in range(2))
     assert first == second != os.getpid()
     with pytest.raises(ProcessLookupError):
         os.kill(first, 0)
+    monkeypatch.setattr(file_reader.sys, "platform", "darwin")  # there is no such process
+    with FileReader(obey) as reader:
+        assert process_of(reader.read(b"", PLACE)) == os.getpid()
 
 
 @pytest.mark.parametrize("order", [b"exit", b"sleep", b"take 300", b"take 1500"])
@@ -99,9 +102,3 @@ def test_a_file_that_understates_its_size_is_refused_before_it_takes_memory(monk
         with pytest.raises(pa.ArrowInvalid, match="more than 30 MB"):
             reader.read(lying, PLACE)
         assert reader.read(good, PLACE).equals(decode(good, PLACE, SCHEMA))
-
-
-def test_elsewhere_than_on_linux_files_are_read_in_the_process_itself(monkeypatch):
-    monkeypatch.setattr(file_reader.sys, "platform", "darwin")
-    with FileReader(obey) as reader:
-        assert process_of(reader.read(b"", PLACE)) == os.getpid()

@@ -9,7 +9,6 @@ import re
 from functools import cache, partial
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.analysis.published import TABLE
@@ -20,7 +19,7 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 from tests.builders.history import BUCKET, REGION
-from tests.builders.hostile import fuzzed, inside, paths_in
+from tests.builders.hostile import fuzz, inside, paths_in
 from tests.builders.imported_files import (
     ASV,
     CSV,
@@ -42,10 +41,7 @@ from tests.builders.noise import quick_and_long
     ("name", "without"),
     [
         ("<function f at 0x7f3c5a1b2d30>", "<function f>"),
-        (
-            "UNSERIALIZABLE[<t.Model object at 0x000001F2A3B4C5D6>]",
-            "UNSERIALIZABLE[<t.Model object>]",
-        ),
+        ("X[<t.Model object at 0x000001F2A3B4C5D6>]", "X[<t.Model object>]"),
         ("test_call[<cell at 0x10: int object at 0x20>]", "test_call[<cell: int object>]"),
         ("BM_Call/0x55d0c8a012f0/4", "BM_Call//4"),
         ("mask=0xff", "mask=0xff"),
@@ -107,6 +103,8 @@ def change(*path, **values):
 commit = partial(change, "entries", "Rust", 0)
 bench = partial(commit, "benches", 0)
 sort, join = partial(change, "benchmarks", 0), partial(change, "benchmarks", 1)
+cpu, results = partial(change, "machine_info", "cpu"), partial(change, "results")
+TIME = "sorting.Sort.time_sort"
 FIB = "entries.Rust[0].benches[0] 'fib_10'"
 SORT = "benchmarks[0] 'tests/test_sorting.py::test_sort[random-1000]'"
 JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
@@ -116,7 +114,6 @@ JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
     ("path", "edit", "lost", "loss"),
     [
         (GITHUB_JSON, bench(value="NaN"), 1, f"{FIB}: value is 'NaN', not a number"),
-        (GITHUB_JSON, bench(value="18,794.12"), 1, f"{FIB}: value is '18,794.12', not a number"),
         (GITHUB_JSON, bench(value=None), 1, f"{FIB}: value is null or missing"),
         (GITHUB_JSON, bench(value=10**400), 1, f"{FIB}: value is 1{'0' * 99}, not a finite"),
         (GITHUB_JSON, bench(value=True), 1, f"{FIB}: value is True, not a number"),
@@ -128,24 +125,19 @@ JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
         (PYTEST, sort(stats={"rounds": 3}), 1, f"{SORT}: stats.min is null or missing"),
         (PYTEST, sort(stats={"data": [1, "1 s"]}), 1, "stats.data[1] "),
         (PYTEST, join("stats", min="fast"), 1, f"{JOIN}: stats.min is 'fast', not a number"),
-        (PYTEST, join("stats", max=10**400), 1, f"{JOIN}: stats.max is 1000"),
         (PYTEST, join("stats", rounds=10**12), 1, f"{JOIN}: stats.rounds is 1000000000000, not"),
         (PYTEST, join(fullname="\ud800"), 1, r"fullname is '\ud800', not valid text"),
         (PYTEST, lambda document: document.pop("commit_info"), 0, None),
         (PYTEST, change(commit_info={"id": 5}), 0, "id is 5, not valid text"),
+        (PYTEST, cpu(count="many"), 0, "machine_info.cpu.count is 'many', not a number"),
         (
-            PYTEST,
-            change("machine_info", "cpu", count="many"),
-            0,
-            "machine_info.cpu.count is 'many', not a number",
+            PYPERF,
+            change("benchmarks", 0, "metadata", name=None),
+            1,
+            "metadata.name is null or missing",
         ),
         (ASV, change("params", cpu=7), 0, "params.cpu is 7, not valid text"),
-        (
-            ASV,
-            change("results", **{"sorting.Sort.time_sort": [[10**400], []]}),
-            4,
-            "results.sorting.Sort.time_sort: result is 1000",
-        ),
+        (ASV, results(**{TIME: [[10**400], []]}), 4, f"results.{TIME}: result is 1000"),
     ],
 )
 def test_a_bad_entry_costs_itself_and_is_named_with_its_place(path, edit, lost, loss):
@@ -164,43 +156,37 @@ def doubled(document):
     benches.append(benches[0] | {"value": 900})
 
 
-def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name():
-    before, after = imported(GITHUB_JSON).parse(), edited(GITHUB_JSON, doubled).parse()
+def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name(bucket):
+    """Also by a rebuild of what an earlier release pooled."""
+    file = edited(GITHUB_JSON, doubled)
+    before, after = imported(GITHUB_JSON).parse(), file.parse()
     (loss,) = set(after.losses) - set(before.losses)
     assert loss.startswith("'Rust/fib_10' appears 2 times in run 1111")
     assert "entries.Rust[0].benches[0] 'fib_10', entries.Rust[0].benches[2] 'fib_10'" in loss
     gone = [one for one in before.measurements if one not in after.measurements]
     assert [one.point for one in gone] == [before.measurements[0].point]
-
-
-def test_a_rebuild_names_what_an_earlier_release_pooled(bucket):
-    file = edited(GITHUB_JSON, doubled)
     bucket.history.append_import(file)
     (problem,) = rebuild(bucket.s3, BUCKET, REGION).problems
     start = f"{file.key} ({GITHUB_JSON.name}): 1 entry left out: 'Rust/fib_10' appears 2 times"
     assert problem.startswith(start)
 
 
-def test_a_key_that_stands_twice_has_no_value():
-    text = GITHUB_JSON.read_text().replace('"value": 135', '"value": 135, "value": 900')
-    assert f"{FIB}: value appears twice" in imported(GITHUB_JSON, text).parse().losses
-
-
-def test_a_number_of_more_digits_than_python_reads_costs_its_entry():
-    text = GITHUB_JSON.read_text().replace('"value": 135', f'"value": {"9" * 5000}')
-    losses = imported(GITHUB_JSON, text).parse().losses
-    assert f"{FIB}: value is inf, not a finite number" in losses
+@pytest.mark.parametrize(
+    ("values", "loss"),
+    [
+        ('"value": 135, "value": 900', "value appears twice"),
+        # More digits than Python reads.
+        (f'"value": {"9" * 5000}', "value is inf, not a finite number"),
+    ],
+)
+def test_a_value_that_json_allows_and_nobody_means_costs_its_entry(values, loss):
+    text = GITHUB_JSON.read_text().replace('"value": 135', values)
+    assert f"{FIB}: {loss}" in imported(GITHUB_JSON, text).parse().losses
 
 
 def test_asvs_old_results_are_recognised():
-    old = {
-        "version": 1,
-        "commit_hash": "1" * 40,
-        "date": 1601111111000,
-        "params": {"cpu": "c"},
-        "python": "3.8",
-        "results": {"b.time_x": 0.1},
-    }
+    old = {"version": 1, "commit_hash": "1" * 40, "date": 1601111111000, "params": {"cpu": "c"}}
+    old |= {"python": "3.8", "results": {"b.time_x": 0.1}}
     assert detect(json.dumps(old), "f") == "asv"
     with pytest.raises(HistoryError, match="version 1: run `asv update` to convert them to 2"):
         imported(ASV, json.dumps(old)).parse()
@@ -298,7 +284,8 @@ def is_of(place, entry):
     return re.match(rf"{re.escape(entry)}($|[ .\[])", place) is not None
 
 
-def check(example, path, how, *, encoded=True):
+def check(example, change, *, encoded):
+    path, how = change
     good, before = parsed(example)
     document = read(example)
     text = written(example, changed(document, path, how))
@@ -370,9 +357,4 @@ def changes(example):
 @pytest.mark.parametrize("example", ENTRIES, ids=lambda path: path.stem)
 @quick_and_long("examples", [20], [3_000], pytest.mark.timeout(1800))
 def test_whatever_is_wrong_with_one_entry_costs_no_other(example, examples):
-    @given(changes(example))
-    @fuzzed(examples)
-    def read_changed(change):
-        check(example, *change, encoded=examples > 100)
-
-    read_changed()
+    fuzz(examples, partial(check, example, encoded=examples > 100), changes(example))

@@ -14,9 +14,9 @@ from batchmark.analysis.samples import parameters_json
 from batchmark.core.errors import HistoryError
 from batchmark.history.imports import file as file_module
 from batchmark.history.imports.entry import Entry, LeftOut, OtherUnitError
-from batchmark.history.imports.file import ImportedFile, detect
+from batchmark.history.imports.file import detect
 from batchmark.history.imports.measurement import Unit
-from batchmark.history.series import COLUMNS, series_histories
+from batchmark.history.series import series_histories
 from batchmark_job.result.document import Device
 from tests.builders.imported_files import (
     ASV,
@@ -40,7 +40,7 @@ def test_a_files_digest_is_made_once_for_all_its_rows(monkeypatch):
     assert len(imported(PYTEST).rows()) > len(made) == 1
 
 
-@pytest.mark.parametrize(("path", "name"), EXAMPLES.items())
+@pytest.mark.parametrize(("path", "name"), (EXAMPLES | {TABLE: "published-table"}).items())
 def test_the_format_of_a_file_is_detected(path, name):
     assert detect(path.read_text(), path.name) == name
     assert detect("\ufeff" + path.read_text(), path.name) == name
@@ -75,14 +75,15 @@ def test_pytest_benchmark_with_and_without_samples():
         assert (row["cpu_threads"], row["python_version"]) == (4, "3.11.9")
         assert row["kernel"] == "Linux 6.8.0-1015-azure"
         assert (row["commit"], row["branch"]) == (run_id.partition("__")[0], "main")
-        assert row["target"] == "ci"
+        assert (row["target"], row["raw_key"]) == ("ci", file.key)
         assert row["requested_device"] == row["actual_device"] == "cpu"
-        assert row["raw_key"] == file.key
     assert (sort["samples"], sort["median_seconds"]) == (8, pytest.approx(5.35e-5))
     assert 5e-5 <= sort["median_low_seconds"] < 5.35e-5 < sort["median_high_seconds"] <= 5.7e-5
     assert (join["samples"], join["median_seconds"], join["p25_seconds"]) == (40, 1e-5, 9.5e-6)
     assert join["relative_spread"] == pytest.approx(0.1)
     assert "median_low_seconds" not in join
+    on_gpu = imported(PYTEST, device=Device.CUDA).rows()[0]
+    assert (on_gpu["actual_device"], on_gpu["gpu_model"]) == ("cuda", "unknown")
 
 
 def test_an_old_pytest_benchmark_file_without_machine_and_commit():
@@ -104,9 +105,7 @@ def test_github_action_benchmark(path):
     file = imported(path)
     assert file.parse().left_out.other_units == {"B/op": 1, "allocs/op": 1}
     rows = by_point(file)
-    first, second = (
-        f"{digit * 40}__2026-{day}T10:00:00Z" for digit, day in (("1", "10-31"), ("2", "11-01"))
-    )
+    first, second = f"{'1' * 40}__2026-10-31T10:00:00Z", f"{'2' * 40}__2026-11-01T10:00:00Z"
     seconds = {key: row.get("median_seconds") for key, row in rows.items()}
     assert seconds == {
         ("Rust/fib_10", "{}", first): pytest.approx(135e-9),
@@ -124,7 +123,7 @@ def test_github_action_benchmark(path):
     assert {row["cpu_model"] for row in rows.values()} == {"unknown"}
 
 
-def test_asv_with_its_benchmarks():
+def test_asv_with_and_without_its_benchmarks():
     file = imported(ASV)
     assert file.parse().left_out.other_units == {"bytes": 1, "answers": 1}
     rows = by_point(file)
@@ -153,9 +152,7 @@ def test_asv_with_its_benchmarks():
     assert json.loads(join["parameters"]) == {"env": "virtualenv-py3.11-numpy"}
     assert join["cpu_model"] == "AMD EPYC 7763"
     assert (join["cpu_threads"], join["python_version"]) == (4, "3.11")
-
-
-def test_asv_without_its_benchmarks_takes_units_from_names():
+    # Without its benchmarks it takes units from names.
     file = imported(ASV, benchmarks_text=None)
     (unknown,) = set(file.parse().left_out.other_units) - {"bytes"}
     assert "benchmarks.json is missing" in unknown
@@ -167,9 +164,8 @@ def test_asv_without_its_benchmarks_takes_units_from_names():
     ("path", "missing"), [(PYTEST, "benchmarks"), (ASV, "results"), (ASV, "env_name")]
 )
 def test_a_file_that_lacks_something_is_refused(path, missing):
-    with pytest.raises(
-        HistoryError, match=f"{path.name} can't be read as .*: {missing} is null or m"
-    ):
+    problem = f"{path.name} can't be read as .*: {missing} is null or m"
+    with pytest.raises(HistoryError, match=problem):
         edited(path, lambda document: document.pop(missing)).parse()
 
 
@@ -178,22 +174,22 @@ def sample(value, unit):
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "seconds"),
+    ("unit", "seconds"),
     [
-        (2.0, "ns", 2e-9),
-        (2.0, "\N{MICRO SIGN}s", 2e-6),
-        (2.0, "\N{GREEK SMALL LETTER MU}s/op", 2e-6),
-        (2.0, "msec", 2e-3),
-        (2.0, "Seconds", 2.0),
-        (2.0, "min", 120.0),
-        (2.0, "s / iter", 2.0),
-        (4.0, "ops/s", 0.25),
-        (4.0, "ops/ms", 0.25e-3),
-        (4.0, "Iterations/second", 0.25),
+        ("ns", 4e-9),
+        ("\N{MICRO SIGN}s", 4e-6),
+        ("\N{GREEK SMALL LETTER MU}s/op", 4e-6),
+        ("msec", 4e-3),
+        ("Seconds", 4.0),
+        ("min", 240.0),
+        ("s / iter", 4.0),
+        ("ops/s", 0.25),
+        ("ops/ms", 0.25e-3),
+        ("Iterations/second", 0.25),
     ],
 )
-def test_times_and_rates_become_seconds(value, unit, seconds):
-    assert sample(value, unit) == pytest.approx(seconds)
+def test_times_and_rates_become_seconds(unit, seconds):
+    assert sample(4.0, unit) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("unit", ["bytes", "MB/s", "ns/byte", "ms/s", "op", "", "%"])
@@ -202,64 +198,19 @@ def test_nothing_else_becomes_seconds(unit):
         sample(4.0, unit)
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (0.0, "is not a valid time or rate"),
-        (-1.0, "is not a valid time or rate"),
-        (float("nan"), "not a finite number"),
-        (float("inf"), "not a finite number"),
-    ],
-)
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("unit", ["ns", "ops/s"])
-def test_a_time_is_positive_and_finite(value, unit, problem):
+def test_a_time_is_positive_and_finite(value, unit):
+    problem = "is not a valid time or rate" if value <= 0 else "not a finite number"
     with pytest.raises(ValueError, match=problem):
         sample(value, unit)
 
 
-def test_results_of_a_gpu_are_marked_so():
-    row = imported(PYTEST, device=Device.CUDA).rows()[0]
-    assert (row["actual_device"], row["gpu_model"]) == ("cuda", "unknown")
+PUBLISHED = imported(TABLE, target="published-table")
 
 
-def test_a_file_imported_twice_under_two_names_counts_once(bucket):
-    first = bucket.history.append_import(imported(GITHUB))
-    assert len(first) == 2  # months
-    before = bucket.objects()
-    again = imported(GITHUB, file_name="copy.js")
-    assert bucket.history.append_import(again) == first
-    after = bucket.objects()
-    assert {key: body for key, body in after.items() if key.startswith("history/")} == {
-        key: body for key, body in before.items() if key.startswith("history/")
-    }
-    assert len(after) == len(before) == 3
-    kept = ImportedFile.model_validate_json(after[again.key])
-    assert kept.text == GITHUB.read_text()
-
-
-def test_imported_results_make_series_and_their_runs_are_found_by_their_ids(bucket):
-    bucket.history.append_import(imported(GITHUB))
-    bucket.history.append_import(imported(PYTEST))
-    rows = bucket.history.read(COLUMNS)
-    found = {series.key.workload: series for series in series_histories(rows, "time")}
-    fib = found["Rust/fib_10"]
-    assert [round(value * 1e9) for value in fib.values] == [135, 140]
-    assert fib.key.suite == "imported"
-    assert len(found) == 8
-    assert series_histories(rows, "price") == []
-    run_id = f"{'1' * 40}__2026-10-31T10:00:00Z"
-    table = bucket.history.read(["run_id"], run_ids=[run_id])
-    assert table["run_id"].to_pylist() == [run_id, run_id]
-
-
-def published(**changes):
-    document = json.loads(TABLE.read_text()) | changes
-    return imported(TABLE, json.dumps(document), target="published-table")
-
-
-def test_a_published_table_has_a_row_for_each_of_its_machines():
-    assert detect(TABLE.read_text(), TABLE.name) == "published-table"
-    rows = published().rows()
+def test_a_published_table_has_a_row_for_each_of_its_machines_without_a_figure_for_a_defect():
+    rows = PUBLISHED.rows()
     gpu, cpu = (
         [row for row in rows if row["target"] == f"{name}, published by others"]
         for name in ("g5.8xlarge", "r5.4xlarge")
@@ -270,10 +221,7 @@ def test_a_published_table_has_a_row_for_each_of_its_machines():
     assert {row["gpu_model"] for row in cpu} == {None}
     largest = [row for row in (*gpu, *cpu) if row["parameters"] == '{"size":10000}']
     assert [row["median_seconds"] for row in largest] == [0.09, 2.45]
-
-
-def test_a_published_row_with_a_defect_has_no_figure():
-    defects = [row for row in published().rows() if row["status"] != "measured"]
+    defects = [row for row in rows if row["status"] != "measured"]
     assert len(defects) == 4
     for row in defects:
         assert "median_seconds" not in row
@@ -281,23 +229,15 @@ def test_a_published_row_with_a_defect_has_no_figure():
 
 
 def test_a_published_table_gives_the_speedups_that_were_published():
-    (body,) = published().files().values()
+    (body,) = PUBLISHED.files().values()
     rows = pq.read_table(io.BytesIO(body))
     rows = rows.append_column("suite", pa.array(["imported"] * rows.num_rows))
     found = {
         (one.key.workload, one.key.parameters): float(*one.values)
         for one in series_histories(rows, "speedup")
     }
-    judged = published_table().judged
-    assert len(found) == len(judged)
-    for row in judged:
-        assert found[row.workload, parameters_json(row.parameters)] == pytest.approx(
-            row.speedup, abs=0.01
-        )
-
-
-def test_a_published_table_with_a_wrong_figure_is_refused():
-    with pytest.raises(
-        HistoryError, match=r"can't be read as published-table: total\.cpu_seconds: Input"
-    ):
-        published(total={"cpu_seconds": "fast"}).rows()
+    told = {
+        (row.workload, parameters_json(row.parameters)): row.speedup
+        for row in published_table().judged
+    }
+    assert found == pytest.approx(told, abs=0.01)

@@ -25,7 +25,6 @@ RUNS = 30
 RELEASES = (0, 10, 20)  # the first run of each
 JOBS = 3  # of each run
 LARGER = 256
-RATE = "throughput (images/s, higher is better)"
 
 
 def image(run):
@@ -60,18 +59,13 @@ def table(rows):
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def changes(rows):
+def opened(rows):
     histories = [one for metric in Metric for one in series_histories(table(rows), metric)]
     points = detect_changes(histories, DetectorSettings())
     measured = [one.key for one in histories if one.metric == "time"]
-    return group_changes(points, run_conditions(rows), measured=measured)
-
-
-def opened(rows):
-    merged = merge(
-        [], [], changes(rows), AlertSettings(), run_id=f"run-{RUNS - 1}", at=NOON + timedelta(RUNS)
-    )
-    return merged.opened
+    changes = group_changes(points, run_conditions(rows), measured=measured)
+    newest = {"run_id": f"run-{RUNS - 1}", "at": NOON + timedelta(RUNS)}
+    return merge([], [], changes, AlertSettings(), **newest).opened
 
 
 @pytest.fixture(scope="module")
@@ -101,40 +95,29 @@ def test_a_metric_that_falls_alone_opens_one_alert():
     assert any("images/s → " in line for line in change_words.lines(alert.change))
 
 
-def test_without_a_change_no_alert_is_opened():
-    assert opened(rows_of_runs()) == ()
-
-
-def test_metrics_have_no_speedup(slower):
+def test_metrics_have_no_speedup_stand_in_the_overview_in_their_unit_and_not_in_asvs_format(slower):
     assert not any(one.key.is_metric for one in series_histories(table(slower), "speedup"))
     assert sum(one.key.is_metric for one in series_histories(table(slower), "time")) == 4
-
-
-def test_the_overview_tells_metrics_in_their_unit(slower):
+    about = dict(asv.files(table(slower)))["benchmarks.json"]["job-thumbnails.thumbnails"]
+    assert set(about["param_names"]) == {"size", "start"}
     text = "\n".join(overview(SUITE, table(slower)))
     assert "thumbnails size 64, start warm, throughput (images/s), g5.xlarge" in text
     assert "images/s" in text.split("throughput (images/s), g5.xlarge")[1].splitlines()[1]
     assert "none" not in text
 
 
-def test_bencher_gets_a_metric_as_a_measure_of_its_job(slower):
-    _, report = next(iter(bencher.files(table(slower))))
-    measures = report["job-thumbnails/thumbnails size=64 start=warm"]
-    assert set(measures) == {"latency", RATE}
-    seconds = measures["latency"]["value"] / 1e9
-    assert measures[RATE]["value"] == pytest.approx(SMALL / seconds)
-
-
-def test_bencher_keeps_metrics_of_one_name_apart_and_none_is_the_latency():
+def test_bencher_gets_a_metric_as_a_measure_of_its_job_and_keeps_those_of_one_name_apart():
     told = {
         ("latency", "ms", "lower"): (3.0,),
         ("latency", "s", "lower"): (0.003,),
         ("speed", "", "higher"): (7.0,),
         ("speed", "", "lower"): (8.0,),
+        THROUGHPUT: (9.0,),
     }
     job = GPU.job(told=told)
     _, report = next(iter(bencher.files(table(history_rows(build_run(job), PRICES)))))
-    (measures,) = report.values()
+    ((name, measures),) = report.items()
+    assert name == "job-thumbnails/thumbnails size=64 start=warm"
     assert measures.pop("latency")["value"] == pytest.approx(1e9 * GPU.seconds(SMALL), rel=0.1)
     assert {name: figures["value"] for name, figures in measures.items()} == pytest.approx(
         {
@@ -142,11 +125,6 @@ def test_bencher_keeps_metrics_of_one_name_apart_and_none_is_the_latency():
             "latency (s, lower is better)": 0.003,
             "speed (higher is better)": 7.0,
             "speed (lower is better)": 8.0,
+            "throughput (images/s, higher is better)": 9.0,
         }
     )
-
-
-def test_asv_gets_no_metric(slower):
-    found = dict(asv.files(table(slower)))
-    about = found["benchmarks.json"]["job-thumbnails.thumbnails"]
-    assert set(about["param_names"]) == {"size", "start"}

@@ -21,7 +21,7 @@ from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy, with_digests
 from tests.stand_ins.batch import client_error
 
-HISTORY = "history/"
+HISTORY, HOUR = "history/", timedelta(hours=1)
 FIRST, SECOND = two_targets(), two_targets(1)
 FIRST_FOLDER = f"runs/{slug(FIRST.run_id)}/"
 FIRST_COLLECTED = FIRST_FOLDER + COLLECTED
@@ -40,10 +40,10 @@ def targets(bucket, **chosen):
 def filled(bucket):
     """Two runs, one of them across a month's end, and two imported files."""
     bucket.append(FIRST)
-    month_end = datetime(2026, 11, 30, 23, 30, tzinfo=UTC)
+    month_end = datetime(2026, 11, 30, 22, 30, tzinfo=UTC)
     jobs = [
-        finished(build_job("c5.2xlarge", [build_row(noisy(n))], repeat=n), at)
-        for n, at in enumerate((month_end, month_end + timedelta(hours=1)), start=1)
+        finished(build_job("c5.2xlarge", [build_row(noisy(n))], repeat=n), month_end + n * HOUR)
+        for n in (1, 2)
     ]
     bucket.append(run_of(*jobs, run_id="manual__2026-11-30T23:00:00+00:00"))
     for path in (PYTEST, GITHUB):
@@ -51,7 +51,7 @@ def filled(bucket):
     return bucket
 
 
-def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
+def test_a_lost_history_is_rebuilt_byte_for_byte_and_a_correct_one_is_not_written_again(filled):
     before = filled.objects()
     for key in filled.objects(HISTORY):
         filled.history.objects.remove(key)
@@ -59,9 +59,6 @@ def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
     assert filled.objects() == before
     assert (done.sources, sorted(done.written)) == (4, sorted(filled.objects(HISTORY)))
     assert (done.unchanged, done.removed, done.uncounted, done.problems) == (0, [], [], [])
-
-
-def test_a_correct_history_is_not_written_again(filled):
     filled.calls.clear()
     done = rebuilt(filled)
     assert (done.written, done.removed) == ([], [])
@@ -88,23 +85,33 @@ def test_differing_files_are_written_before_obsolete_ones_are_removed(filled):
 def test_the_raw_document_counts_rather_than_its_copy(bucket):
     bucket.append(FIRST)
     right = bucket.objects(HISTORY)
-    bent = [
-        job.model_copy(update={"document": job.document.model_copy(update={"measurements": ()})})
-        for job in FIRST.jobs
-    ]
-    changed = FIRST.model_copy(update={"jobs": tuple(bent)})
+    job = FIRST.jobs[0]
+    bent = job.model_copy(update={"document": job.document.model_copy(update={"measurements": ()})})
+    changed = FIRST.model_copy(update={"jobs": (bent, FIRST.jobs[1])})
     bucket.put(FIRST_COLLECTED, as_older_releases_stored(changed))
     assert rebuilt(bucket).problems == []
     assert bucket.objects(HISTORY) == right
 
 
-@pytest.fixture(params=[None, '{"schema_version": 2, "run_id'])
+GOOD = FIRST.jobs[0].document.to_json()
+SPOILT = {
+    "lost": None,
+    "cut": '{"schema_version": 2, "run_id',
+    "deep": "[" * 5000 + "]" * 5000,
+    "overflowing": GOOD.replace('"flops": 2000000000', f'"flops": {2**63}'),
+    "far": GOOD.replace('"finished_at": "2026', '"finished_at": "9999'),
+}
+
+
+@pytest.fixture(params=SPOILT)
 def spoilt(bucket, request):
-    """The bucket with FIRST, whose GPU's document was lost or cut off after its rows were there."""
+    """The bucket with FIRST, whose GPU's document was spoilt after its rows were there."""
+    text = SPOILT[request.param]
+    assert text != GOOD
     bucket.append(FIRST)
     bucket.history.objects.remove(GPU_DOCUMENT)
-    if request.param:
-        bucket.put(GPU_DOCUMENT, request.param)
+    if text:
+        bucket.put(GPU_DOCUMENT, text)
     return bucket
 
 
@@ -123,6 +130,7 @@ def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(spoilt):
 
 
 def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt):
+    spoilt.append(SECOND)
     right = spoilt.objects(HISTORY)
     done = rebuilt(spoilt)
     (problem,) = done.problems
@@ -130,16 +138,18 @@ def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt)
     assert problem.endswith(f"run {FIRST.run_id} keeps its existing rows")
     assert (done.written, done.removed) == ([], [])
     assert spoilt.objects(HISTORY) == right
-    (key,) = right
+    key, _ = right
     spoilt.history.objects.remove(key)
     assert rebuilt(spoilt).written == [key]
-    assert targets(spoilt) == {"c5.2xlarge"}
+    assert targets(spoilt, run_ids=[FIRST.run_id]) == {"c5.2xlarge"}
 
 
 def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
     """It is valid and of the same job; and no rows of it are there that could stay."""
     (key,) = bucket.append(with_digests(FIRST))
     assert (rebuilt(bucket).unchecked, rebuilt(bucket).problems) == (0, [])
+    bucket.append(SECOND)  # as an older release collected it
+    assert (rebuilt(bucket).unchecked, rebuilt(bucket).problems) == (2, [])
     job = FIRST.jobs[0]
     faster = job.document.model_copy(update={"measurements": job.document.measurements[:1]})
     bucket.put(GPU_DOCUMENT, faster.to_json())
@@ -150,48 +160,43 @@ def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
     assert bucket.objects(HISTORY) == right
     bucket.history.objects.remove(key)
     assert rebuilt(bucket).written == [key]
-    assert targets(bucket) == {"c5.2xlarge"}
+    assert targets(bucket, run_ids=[FIRST.run_id]) == {"c5.2xlarge"}
 
 
-def test_documents_that_an_older_release_collected_are_counted_as_not_checked(bucket):
-    bucket.append(FIRST)
-    bucket.append(with_digests(SECOND))
-    done = rebuilt(bucket)
-    assert (done.unchecked, done.problems) == (2, [])
+@pytest.fixture
+def both(bucket):
+    """The keys of FIRST and SECOND, whose files are damaged, and what was in them."""
+    keys = [key for run in (FIRST, SECOND) for key in bucket.append(run)]
+    right = bucket.objects(HISTORY)
+    for key in keys:
+        bucket.put(key, b"damaged")
+    return *keys, right
 
 
 @pytest.mark.parametrize("name", [COLLECTED, PRICES])
-def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
-    bucket.append(FIRST)
-    bucket.append(SECOND)
-    right = bucket.objects(HISTORY)
+def test_rows_of_a_run_that_cannot_be_read_stay(bucket, both, name):
+    first, second, right = both
     bucket.put(FIRST_FOLDER + name, '{"of": "another release"}')
     (problem,) = rebuilt(bucket).problems
     assert problem.startswith(f"{FIRST_FOLDER} is from another release (")
-    assert bucket.objects(HISTORY) == right
+    assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 
 
 @pytest.mark.parametrize("raised", [RecursionError, LookupError, MemoryError])
 def test_a_run_that_fails_in_an_unknown_way_is_named_and_the_others_are_rebuilt(
-    bucket, monkeypatch, raised
+    bucket, both, monkeypatch, raised
 ):
-    first, second = (key for run in (FIRST, SECOND) for key in bucket.append(run))
-    right = bucket.objects(HISTORY)
-    for key in (first, second):
-        bucket.put(key, b"damaged")
-
     def read_prices(store, region, run):
         if run.run_id == FIRST.run_id:
             raise raised("of a kind\nthat nobody knows")
         return run_prices(store, region, run)
 
     monkeypatch.setattr(rebuilding, "run_prices", read_prices)
-    done = rebuilt(bucket)
-    (problem,) = done.problems
-    assert problem == (
+    first, second, right = both
+    assert rebuilt(bucket).problems == [
         f"{slug(FIRST.run_id)} can't be rebuilt (unexpected "
         f"{raised.__name__}: {raised('of a kind that nobody knows')}), so its rows are kept"
-    )
+    ]
     assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
 
 
@@ -205,29 +210,6 @@ def test_an_s3_that_does_not_answer_ends_a_rebuild(bucket):
     bucket.s3.on_call = refuse
     with pytest.raises(ClientError, match="SlowDown"):
         rebuilt(bucket)
-
-
-HOSTILE = {
-    "deep": "[" * 5000 + "]" * 5000,
-    "overflowing": FIRST.jobs[0]
-    .document.to_json()
-    .replace('"flops": 2000000000', f'"flops": {2**63}'),
-    "far": FIRST.jobs[0].document.to_json().replace('"finished_at": "2026', '"finished_at": "9999'),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_document_that_cannot_be_read_costs_its_job_alone(bucket, name):
-    (key,) = bucket.append(FIRST)
-    bucket.append(SECOND)
-    assert HOSTILE[name] != bucket.objects()[GPU_DOCUMENT].decode()
-    bucket.put(GPU_DOCUMENT, HOSTILE[name])
-    bucket.history.objects.remove(key)
-    done = rebuilt(bucket)
-    (problem,) = done.problems
-    assert GPU_DOCUMENT in problem
-    assert done.written == [key]
-    assert targets(bucket, run_ids=[FIRST.run_id]) == {"c5.2xlarge"}
 
 
 @pytest.mark.parametrize(
@@ -273,21 +255,20 @@ def test_rows_of_an_import_that_cannot_be_read_stay(filled):
     filled.put(imported(PYTEST).key, '{"format": "of another release"}')
     broken = imported(GITHUB).model_copy(update={"text": "[" * 100_000})
     filled.put(imported(GITHUB).key, broken.model_dump_json())
-    done = rebuilt(filled)
-    assert all("can't be imported again" in problem for problem in done.problems)
-    assert len(done.problems) == 2
+    problems = rebuilt(filled).problems
+    assert ["can't be imported again" in problem for problem in problems] == [True, True]
     assert filled.objects(HISTORY) == right
 
 
 def test_documents_of_no_collected_run_are_named_and_left_out(bucket):
     bucket.append(FIRST)
     by_hand = FIRST.jobs[0].document.model_copy(update={"run_id": "manual"}).to_json()
-    superseded = FIRST.jobs[0].planned.result_prefix.removeprefix(f"s3://{BUCKET}/") + "other.json"
-    for key in ("raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json", superseded):
+    superseded = f"{GPU_DOCUMENT.rpartition('/')[0]}/other.json"
+    uncounted = ["raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json"]
+    for key in (*uncounted, superseded):
         bucket.put(key, by_hand)
     right = bucket.objects(HISTORY)
-    done = rebuilt(bucket)
-    assert done.uncounted == ["raw/manual/local.json", "raw/not-collected-yet/g5/blog/1/j.1.json"]
+    assert rebuilt(bucket).uncounted == uncounted
     assert bucket.objects(HISTORY) == right
 
 
@@ -311,17 +292,15 @@ def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeyp
         bucket.put(key, left)
     changed = iter([two_targets(slowdown=2.0)])  # once
 
-    def append():
+    def rows(*arguments):
         for run in changed:
             bucket.append(run)
-
-    def rows(*arguments):
-        append()
         return history_rows(*arguments)
 
     def progress(looks, _):
         for look in looks:
-            append()
+            for run in changed:
+                bucket.append(run)
             yield look
 
     if moment == "amid its look":
@@ -352,9 +331,7 @@ def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (key,) = bucket.append(FIRST)
     bucket.put(key, b"of another")
     monkeypatch.setattr(Bucket, "swap", lambda *_: False)
-    done = rebuilt(bucket)
-    assert (done.written, done.removed) == ([], [])
-    (problem,) = done.problems
+    (problem,) = rebuilt(bucket).problems
     assert problem.startswith(f"{key} keeps being changed by another program")
     assert bucket.objects(HISTORY) == {key: b"of another"}
 

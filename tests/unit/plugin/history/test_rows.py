@@ -41,13 +41,16 @@ ATHENA_TYPES = {
 
 
 SAME_FIGURES = ("relative_spread", "samples", "cold_seconds", "outlier_samples", "energy_joules")
-
-
 VERSION = GivenVersion(commit="3f2a91c", branch="main", label="nightly")
 
 
 def rows(*jobs, prices=PRICES):
     return history_rows(build_run(*jobs), prices)
+
+
+def row_of(samples, **fields):
+    (row,) = rows(build_job("c5.2xlarge", [build_row(samples, **fields)]))
+    return row
 
 
 def test_the_schema_is_documented_in_terraform():
@@ -58,18 +61,9 @@ def test_the_schema_is_documented_in_terraform():
 
 
 def test_a_row_fills_every_column_that_its_job_knows():
-    environment = GPU_ENVIRONMENT.model_copy(
-        update={
-            "availability_zone": "us-east-1b",
-            "compute_environment": "g5-spot",
-            "ami_id": "ami-0123456789abcdef0",
-            "image": "registry.example/job:1.0",
-            "gpu_application_clock_hz": 1.695e9,
-            "gpu_daemons": "MPS",
-            "root_volume": "gp3, 64 GiB, 500 MiB/s, 3000 IOPS",
-            "code_version": "0123456789ab",
-        }
-    )
+    names = ("availability_zone", "compute_environment", "ami_id", "image", "gpu_daemons")
+    texts = dict.fromkeys((*names, "root_volume", "code_version"), "any")
+    environment = GPU_ENVIRONMENT.model_copy(update=texts | {"gpu_application_clock_hz": 1.695e9})
     job = build_full_job("g5.xlarge", build_rows({("matmul", "size", 1000): 0.001}, seed=1))
     measured = job.document.measurements[0]
     during = measured.conditions_during.model_copy(update={"cpu_wait_share": 0.01})
@@ -86,12 +80,14 @@ def test_a_row_fills_every_column_that_its_job_knows():
     assert pa.Table.from_pylist([row], schema=SCHEMA).num_rows == 1
 
 
-def test_the_plan_says_what_is_measured_before_the_document_does():
-    job = build_job("g5.xlarge", [build_row([1.0])])
-    planned = job.planned.model_copy(update={"version": GivenVersion(commit="8ab0c11")})
-    document = job.document.model_copy(update={"version": VERSION})
-    (row,) = rows(job.model_copy(update={"planned": planned, "document": document}))
+def test_the_plan_says_why_and_before_the_document_does_what_is_measured():
+    job = build_job("c5.2xlarge", [build_row([1.0])], repeat=3, version=VERSION)
+    update = {"version": GivenVersion(commit="8ab0c11"), "purpose": "confirmation"}
+    planned = job.planned.model_copy(update=update)
+    (row,) = rows(job.model_copy(update={"planned": planned}))
     assert (row["commit"], row["label"]) == ("8ab0c11", "nightly")
+    assert (row["purpose"], row["repeat"]) == ("confirmation", 3)
+    assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
 
 
 def test_the_figures_are_those_of_a_report():
@@ -117,33 +113,24 @@ def test_the_figures_are_those_of_a_report():
             assert ends[1] <= row["median_seconds"] <= ends[2]
 
 
-def test_throttled_samples_are_left_out_as_in_a_report():
-    samples = [1.0] * 8 + [9.0] * 4
-    (row,) = rows(build_job("c5.2xlarge", [build_row(samples, throttled_samples=(8, 9, 10, 11))]))
+def test_throttled_samples_are_left_out_and_few_have_neither_interval_nor_spread():
+    row = row_of([1.0] * 8 + [9.0] * 4, throttled_samples=(8, 9, 10, 11))
     assert (row["median_seconds"], row["max_seconds"]) == (1.0, 1.0)
     assert (row["samples"], row["throttled_samples"]) == (12, 4)
-
-
-def test_few_samples_have_a_median_and_neither_interval_nor_spread():
-    (row,) = rows(build_job("c5.2xlarge", [build_row((2.0, 1.0, 3.0))]))
+    row = row_of((2.0, 1.0, 3.0))
     assert row["median_seconds"] == 2.0
     assert row["median_low_seconds"] is row["median_high_seconds"] is row["relative_spread"] is None
 
 
 @pytest.mark.parametrize("status", [*MeasurementStatus])
 def test_only_measured_and_unsettled_rows_have_statistics(status):
-    row = build_row(noisy(0.01), status=status, reason="so it was")
-    (found,) = rows(build_job("c5.2xlarge", [row]))
-    assert (found["status"], found["reason"]) == (status.value, "so it was")
     has_figures = status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
-    assert ("median_seconds" in found) == ("samples" in found) == has_figures
-
-
-def test_a_skipped_row_without_samples_keeps_its_other_columns():
-    skipped = build_row(status=MeasurementStatus.SKIPPED, reason="needs 19 GiB", flops=10**12)
-    (row,) = rows(build_job("c5.2xlarge", [skipped]))
-    assert (row["status"], row["flops"]) == ("skipped", 10**12)
-    assert row["cpu_model"] == "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz"
+    for samples in [noisy(0.01)] if has_figures else [noisy(0.01), ()]:
+        found = row_of(samples, status=status, reason="so it was", flops=10**12)
+        assert (found["status"], found["reason"]) == (status.value, "so it was")
+        assert ("median_seconds" in found) == ("samples" in found) == has_figures
+        assert found["flops"] == 10**12
+        assert found["cpu_model"] == "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz"
 
 
 def test_a_job_costs_what_a_report_says_and_its_price_is_what_it_was_bought_at():
@@ -168,14 +155,6 @@ def test_off_ec2_there_is_neither_price_nor_region():
     (row,) = rows(job)
     assert row["price_usd_per_hour"] is row["job_cost_usd"] is row["region"] is None
     assert (row["requested_device"], row["actual_device"]) == ("cuda", "cpu")
-
-
-def test_a_row_has_its_jobs_purpose_and_its_documents_key():
-    job = build_job("c5.2xlarge", [build_row((1.0,))], repeat=3)
-    planned = job.planned.model_copy(update={"purpose": "confirmation"})
-    (row,) = rows(job.model_copy(update={"planned": planned}))
-    assert (row["purpose"], row["repeat"]) == ("confirmation", 3)
-    assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
 
 
 def test_the_month_is_in_utc():

@@ -14,6 +14,8 @@ from tests.builders.history import CPU, GPU, measured
 
 START = measured(1.0, CPU)["recorded_at"]
 ON_DEMAND = CPU["price_usd_per_hour"]
+AT_1000 = ("c5.2xlarge", '{"size":1000}')  # names the figures of most rows
+FALLEN = GPU | {"actual_device": "cpu", "gpu_model": None}
 
 
 def row(seconds, machine=CPU, *, day=0, **fields):
@@ -45,41 +47,32 @@ def test_a_figure_is_the_median_over_the_runs_jobs():
     rows = [row(seconds, day=1) for seconds in (3.0, 1.0, 2.0)]
     rows += [row(seconds, day=2) for seconds in (4.0, 8.0)]
     (history,) = series_histories(table(*rows, row(5.0)), "time")
-    assert history.key == KEY
-    assert history.metric == "time"
-    assert dict(zip(history.run_ids, history.values.tolist(), strict=True)) == {
-        "run-0": 5.0,
-        "run-1": 2.0,
-        "run-2": 6.0,
-    }
-
-
-def test_a_run_is_recorded_when_its_last_job_is():
+    assert (history.key, history.metric) == (KEY, "time")
+    assert figures([history]) == {AT_1000: {"run-0": 5.0, "run-1": 2.0, "run-2": 6.0}}
+    # A run is recorded when its last job is.
     late = START + timedelta(hours=5)
     (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
     assert history.recorded_at.tolist() == [late]
     assert history.recorded_at.dtype == "datetime64[us]"
 
 
-@pytest.mark.parametrize("status", ["unsettled", "skipped", "failed", "interrupted"])
-def test_only_measured_rows_count(status):
-    rows = table(row(1.0), row(9.0, status=status), row(9.0, day=1, status=status))
-    assert figures(series_histories(rows, "time")) == {
-        ("c5.2xlarge", '{"size":1000}'): {"run-0": 1.0}
-    }
-
-
-def test_calibrations_count_and_confirmations_do_not():
+@pytest.mark.parametrize(
+    "other",
+    [
+        *({"status": status} for status in ("unsettled", "skipped", "failed", "interrupted")),
+        {"purpose": "confirmation"},
+    ],
+)
+def test_only_measured_rows_that_confirm_nothing_count(other):
     rows = table(
         row(1.0),
-        row(9.0, purpose="confirmation"),
-        row(9.0, day=1, purpose="confirmation"),
+        row(9.0, **other),
+        row(9.0, day=1, **other),
         row(3.0, day=2, purpose="calibration"),
         row(4.0, day=3, purpose=None),  # as an older release wrote it
     )
-    assert figures(series_histories(rows, "time")) == {
-        ("c5.2xlarge", '{"size":1000}'): {"run-0": 1.0, "run-2": 3.0, "run-3": 4.0}
-    }
+    found = figures(series_histories(rows, "time"))
+    assert found == {AT_1000: {"run-0": 1.0, "run-2": 3.0, "run-3": 4.0}}
 
 
 def test_fresh_jobs_stand_behind_their_run_in_the_order_they_ended():
@@ -143,23 +136,14 @@ def test_a_price_is_its_targets_own():
 
 def test_another_purchase_option_is_not_a_price_change():
     spot = {"purchase_option": "spot", "price_usd_per_hour": 0.12}
-    rows = [row(1.0, day=0), row(1.0, day=1, **spot), row(1.0, day=2)]
-    name = ("c5.2xlarge", None)
-    assert figures(series_histories(table(*rows), "price")) == {
-        name: {"run-0": ON_DEMAND, "run-2": ON_DEMAND}
-    }
+    unknown = row(1.0, day=2, purchase_option=None)  # charged as On-Demand
+    rows = [row(1.0, day=0), row(1.0, day=1, **spot), unknown]
+    found = figures(series_histories(table(*rows), "price"))
+    assert [*found.values()] == [{"run-0": ON_DEMAND, "run-2": ON_DEMAND}]
     # Now most of the newest run's jobs ran on Spot.
     rows += [row(1.0, day=3), row(1.0, day=3, **spot), row(1.0, day=3, **spot)]
-    assert figures(series_histories(table(*rows), "price")) == {
-        name: {"run-1": 0.12, "run-3": 0.12}
-    }
-
-
-def test_an_unknown_purchase_option_is_charged_as_on_demand():
-    rows = table(row(1.0), row(1.0, day=1, purchase_option=None))
-    assert figures(series_histories(rows, "price")) == {
-        ("c5.2xlarge", None): {"run-0": ON_DEMAND, "run-1": ON_DEMAND}
-    }
+    found = figures(series_histories(table(*rows), "price"))
+    assert [*found.values()] == [{"run-1": 0.12, "run-3": 0.12}]
 
 
 def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
@@ -184,7 +168,7 @@ def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
     assert figures(series_histories(rows, "speedup")) == figures(histories)
 
 
-def test_speedups_compare_the_same_point_only():
+def test_speedups_compare_the_same_point_of_a_gpu_and_a_cpu_only():
     rows = table(
         row(1.0, GPU),
         row(1.0, suite="smoke"),
@@ -193,23 +177,16 @@ def test_speedups_compare_the_same_point_only():
         row(1.0, dtype="float64"),
     )
     assert speedups(rows) == []
-
-
-def test_a_fallback_to_the_cpu_is_on_neither_side_of_a_speedup():
-    fallen = GPU | {"actual_device": "cpu", "gpu_model": None}
-    assert speedups(table(row(1.0, fallen), row(2.0))) == []
-    assert speedups(table(row(1.0, GPU), row(2.0, fallen))) == []
+    # Nor is a fallback to the CPU on either side.
+    assert speedups(table(row(1.0, FALLEN), row(2.0))) == []
+    assert speedups(table(row(1.0, GPU), row(2.0, FALLEN))) == []
 
 
 @pytest.mark.parametrize("metric", ["time", "noise", "price"])
 def test_a_fallback_to_the_cpu_is_told_by_its_label(metric):
-    fallen = GPU | {"actual_device": "cpu", "gpu_model": None}
-    found = series_histories(table(row(1.0, fallen), row(2.0), row(0.1, GPU, day=1)), metric)
-    assert sorted(one.target_label for one in found) == [
-        "c5.2xlarge",
-        "g5.xlarge",
-        "g5.xlarge (ran on the CPU)",
-    ]
+    found = series_histories(table(row(1.0, FALLEN), row(2.0), row(0.1, GPU, day=1)), metric)
+    labels = ["c5.2xlarge", "g5.xlarge", "g5.xlarge (ran on the CPU)"]
+    assert sorted(one.target_label for one in found) == labels
 
 
 def test_a_cpu_target_on_several_machines_is_one_side():

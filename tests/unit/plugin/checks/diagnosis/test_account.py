@@ -24,13 +24,8 @@ def test_an_image_that_ecr_does_not_have(find, aws, code):
     starting = find({"DescribeImages": code}, job=job(status="STARTING"))
     only(starting, "image_missing", certain=True)
     assert f"Image {IMAGE} is not in ECR." in starting.message()
-    assert aws.asked("DescribeImages") == [
-        {
-            "registryId": "123456789012",
-            "repositoryName": "batchmark",
-            "imageIds": [{"imageTag": "0.1.0"}],
-        }
-    ]
+    named = {"registryId": "123456789012", "repositoryName": "batchmark"}
+    assert aws.asked("DescribeImages") == [named | {"imageIds": [{"imageTag": "0.1.0"}]}]
     only(find(job=job()), "image_missing", "it will fail", certain=False)
 
 
@@ -56,10 +51,14 @@ def test_an_image_that_could_not_be_pulled(find):
     only(find(job=job(attempts=attempts)), "image_not_pulled", words, certain=True)
 
 
-def test_an_image_of_another_region_can_not_be_looked_up(ask):
+def test_what_can_not_be_looked_up_is_reported(ask):
     image = IMAGE.replace("us-east-1", "eu-west-1")
     diagnosis = ask(job=job(container=container(image=image)))
     assert diagnosis.unread == (f"the image in ECR: {image} is in eu-west-1, not in us-east-1",)
+    types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
+    assert ask({"DescribeInstanceTypes": types}).unread == (
+        "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown",
+    )
 
 
 def test_a_quota_below_one_instance(find, aws):
@@ -69,25 +68,28 @@ def test_a_quota_below_one_instance(find, aws):
         "Quota 'Running On-Demand G and VT instances' (L-DB2E81BA) is 0 vCPUs, but one g5.xlarge "
         f"in {ENVIRONMENT} takes 4."
     )
-    assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}]
+    on_spot = one_environment(resources={"type": "SPOT"})
+    only(find(on_spot), "service_quota", "(L-3819A6DF) is 0 vCPUs")
+    codes = [asked["QuotaCode"] for asked in aws.asked("GetServiceQuota")]
+    assert codes == ["L-DB2E81BA", "L-3819A6DF"]
 
 
-def several_nodes(of_each):
+def several_nodes(described, of_each):
+    """As described, but of 20 nodes with a container each."""
     ranges = [{"targetNodes": "0:", "container": of_each}]
     nodes = {"mainNode": 0, "numNodes": 20, "nodeRangeProperties": ranges}
-    return {"nodeProperties": nodes}
+    alone = ("container", "containerProperties")
+    kept = {key: value for key, value in described.items() if key not in alone}
+    return kept | {"nodeProperties": nodes}
 
 
 def test_a_job_of_several_nodes_needs_them_at_once(find):
-    waiting = job(**several_nodes(container()))
-    del waiting["container"]
     words = f"is 64 vCPUs, but 20 g5.xlarge in {ENVIRONMENT} take 80."
-    only(find(job=waiting), "service_quota", words, certain=True)
+    only(find(job=several_nodes(job(), container())), "service_quota", words, certain=True)
 
 
 def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
-    of_nodes = definition(type="multinode") | several_nodes(container(vcpus=400))
-    del of_nodes["containerProperties"]
+    of_nodes = several_nodes(definition(type="multinode"), container(vcpus=400))
     changed = {
         "ListJobs": {"jobSummaryList": []},
         "DescribeJobDefinitions": {"jobDefinitions": [of_nodes]},
@@ -111,17 +113,3 @@ def test_a_quota_that_is_used_up(find, aws, used, reached):
         only(diagnosis, "service_quota", "61 are already in use", certain=False)
     else:
         assert diagnosis.findings == ()
-
-
-def test_spot_has_a_quota_of_its_own(find, aws):
-    changed = one_environment(resources={"type": "SPOT"})
-    changed["GetServiceQuota"] = {"Quota": quota(0)}
-    only(find(changed), "service_quota", "(L-3819A6DF) is 0 vCPUs")
-    assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-3819A6DF"}]
-
-
-def test_a_family_with_an_unknown_quota_is_reported(ask):
-    types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
-    assert ask({"DescribeInstanceTypes": types}).unread == (
-        "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown",
-    )

@@ -25,10 +25,12 @@ from tests.stand_ins.diagnosis_answers import (
 RUNBOOK = DOCS / "runbook.md"
 
 
-def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
-    diagnosis = find()
+def test_a_healthy_queue_leaves_capacity_as_the_likely_cause_for_its_oldest_job(find, aws):
+    waiting = [summary("younger", created_at=CREATED_AT + 1), summary("waiting")]
+    diagnosis = find({"ListJobs": {"jobSummaryList": waiting}})
     assert diagnosis.findings == ()
     assert diagnosis.job_id == "waiting"
+    assert aws.asked("DescribeJobs") == [{"jobs": ["waiting"]}]
     assert len(diagnosis.checked) == len(QUESTIONS) + 3
     text = diagnosis.message()
     assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
@@ -37,39 +39,22 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
 
 
 def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
+    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
+    assert "Found nothing that would keep a job" in diagnosis.message()
+    aws.calls.clear()
     large = definition(containerProperties=container(memory=20000))
-    there = {"jobDefinitions": [large]}
-    changed = {"ListJobs": {"jobSummaryList": []}, "DescribeJobDefinitions": there}
-    diagnosis = find(changed, job_definition=DEFINITION)
+    there = {"DescribeJobDefinitions": {"jobDefinitions": [large]}}
+    diagnosis = find(there, job_definition=DEFINITION)
     assert diagnosis.job_id is None
     only(diagnosis, "job_does_not_fit", certain=True)
     assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
     assert aws.asked("DescribeJobDefinitions") == [{"jobDefinitions": [DEFINITION]}]
 
 
-def test_an_idle_and_healthy_queue_would_start_a_job(find):
-    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
-    assert "Found nothing that would keep a job" in diagnosis.message()
-
-
-def test_without_a_job_the_oldest_is_diagnosed(find, aws):
-    waiting = [summary("younger", created_at=CREATED_AT + 1), summary("waiting")]
-    assert find({"ListJobs": {"jobSummaryList": waiting}}).job_id == "waiting"
-    assert aws.asked("DescribeJobs") == [{"jobs": ["waiting"]}]
-
-
 OPERATIONS = [
-    "DescribeComputeEnvironments",
-    "ListJobs",
-    "FilterLogEvents",
-    "DescribeInstanceTypes",
-    "GetServiceQuota",
-    "GetMetricStatistics",
-    "DescribeAutoScalingGroups",
-    "ListContainerInstances",
-    "DescribeInstances",
-    "DescribeSubnets",
-    "DescribeRouteTables",
+    *("DescribeComputeEnvironments", "ListJobs", "FilterLogEvents", "DescribeInstanceTypes"),
+    *("GetServiceQuota", "GetMetricStatistics", "DescribeAutoScalingGroups"),
+    *("ListContainerInstances", "DescribeInstances", "DescribeSubnets", "DescribeRouteTables"),
     "DescribeImages",
 ]
 
@@ -85,31 +70,17 @@ def test_a_refused_question_is_reported_and_the_rest_are_asked(ask, operation, c
     assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
 
 
-def test_without_the_queue_nothing_else_is_asked(ask, aws):
-    diagnosis = ask({"DescribeJobQueues": "AccessDeniedException"}, job=job())
-    assert len(diagnosis.unread) == 1
-    assert diagnosis.queue == QUEUE
-    assert len(aws.calls) == 1
-
-
-def test_an_answer_of_another_shape_is_reported_too(ask):
+def test_an_answer_of_another_shape_is_reported_and_without_the_queue_nothing_is_asked(ask, aws):
     diagnosis = ask({"DescribeInstanceTypes": {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}})
     assert "the size of the instance types: KeyError('VCpuInfo')" in diagnosis.unread
+    aws.calls.clear()
+    diagnosis = ask({"DescribeJobQueues": "AccessDeniedException"}, job=job())
+    assert (len(diagnosis.unread), diagnosis.queue, len(aws.calls)) == (1, QUEUE, 1)
 
 
 def test_certain_findings_come_first_with_their_remedies(find):
-    changed = {
-        **one_environment(state="DISABLED"),
-        "DescribeImages": "ImageNotFoundException",
-        "GetServiceQuota": {"Quota": quota(0)},
-    }
-    diagnosis = find(changed)
-    causes = [(finding.cause, finding.certain) for finding in diagnosis.findings]
-    assert causes == [
-        ("environment_disabled", True),
-        ("service_quota", True),
-        ("image_missing", False),
-    ]
+    changed = one_environment(state="DISABLED") | {"GetServiceQuota": {"Quota": quota(0)}}
+    diagnosis = find(changed | {"DescribeImages": "ImageNotFoundException"})
     assert diagnosis.summary == (
         "Causes found for job waiting in queue batchmark-g5-xlarge: 2 certain "
         "(environment_disabled, service_quota), 1 suspected (image_missing)."

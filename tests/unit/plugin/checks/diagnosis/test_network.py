@@ -17,10 +17,7 @@ def tables(*found):
     return {"DescribeRouteTables": {"RouteTables": list(found)}}
 
 
-def private_subnet():
-    return {"DescribeSubnets": {"Subnets": [{"SubnetId": "subnet-1", "VpcId": "vpc-1"}]}}
-
-
+PRIVATE = {"DescribeSubnets": {"Subnets": [{"SubnetId": "subnet-1", "VpcId": "vpc-1"}]}}
 NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "active"}
 
 
@@ -29,11 +26,8 @@ NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "a
     [
         (tables(route_table()), "subnet-1 has no default route, and vpc-1 has no endpoints for"),
         (tables(route_table()) | endpoints(*ALL_ENDPOINTS[:-1]), "vpc-1 has no endpoints for s3."),
-        (
-            tables(route_table(NAT | {"State": "blackhole"})),
-            "has a default route to a deleted target",
-        ),
-        (private_subnet(), "routes to igw-1, but its instances get no public IP address"),
+        (tables(route_table(NAT | {"State": "blackhole"})), "default route to a deleted target"),
+        (PRIVATE, "routes to igw-1, but its instances get no public IP address"),
         (tables(route_table(INTERNET), route_table(subnet="subnet-1")), "no default route"),
     ],
     ids=["no way", "an endpoint missing", "blackhole", "no address", "own table before the main"],
@@ -45,7 +39,7 @@ def test_a_subnet_without_a_way_out(find, answers, evidence):
 @pytest.mark.parametrize(
     "answers",
     [
-        tables(route_table(NAT)) | private_subnet(),
+        tables(route_table(NAT)) | PRIVATE,
         tables(route_table()) | endpoints(*ALL_ENDPOINTS),
         tables(route_table(), route_table(INTERNET, subnet="subnet-1")),
     ],
