@@ -18,7 +18,16 @@ from tests.stand_ins.workers import bench_here
 GIB = 2**30
 
 
-def test_without_control_groups_it_is_the_machine_s_memory(tmp_path):
+UNLIMITED = {
+    "proc/self/cgroup": "4:memory:/\n",
+    "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+}
+
+
+@pytest.mark.parametrize("files", [{}, UNLIMITED], ids=["no control group", "no limit"])
+def test_without_a_limit_it_is_the_machine_s_memory(tmp_path, files):
+    for name, text in files.items():
+        put(tmp_path, name, text)
     assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
     assert memory.available_host_bytes(tmp_path) > 0
 
@@ -66,23 +75,6 @@ def test_control_groups_limit_memory(tmp_path, files, limit, available):
     assert memory.available_host_bytes(tmp_path) == available
 
 
-def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path):
-    put(tmp_path, "proc/self/cgroup", "4:memory:/\n")
-    put(tmp_path, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
-    assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
-
-
-def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch):
-    monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * GIB)
-    row = Row(WORKLOADS["matmul"], {"size": 30_000}, "float32")
-    measurement = row.measure(bench_here(RowLimits()))
-    assert measurement.status == "skipped"
-    assert measurement.reason == (
-        "needs 10.06 GiB of host memory, but only 90% of the 10.00 GiB available may be used"
-    )
-    assert measurement.samples_seconds == ()
-
-
 def test_absurd_sizes_are_skipped_not_tried():
     for name, workload in WORKLOADS.items():
         parameters = {axis.name: axis.maximum for axis in workload.axes}
@@ -126,10 +118,6 @@ def test_peak_memory_is_the_most_that_the_process_has_held():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_peak_memory_is_unknown_where_the_kernel_keeps_none(tmp_path):
-    assert memory.peak_bytes("cpu", tmp_path) is None
-
-
 @pytest.mark.parametrize(
     ("files", "kills"),
     [
@@ -146,7 +134,8 @@ def test_kills_are_the_control_group_s_or_else_the_machine_s(tmp_path, files, ki
     assert memory.kills_for_memory(tmp_path) == kills
 
 
-def test_where_nothing_counts_kills_there_are_none(tmp_path):
+def test_a_kernel_that_tells_nothing(tmp_path):
+    assert memory.peak_bytes("cpu", tmp_path) is None
     assert memory.kills_for_memory(tmp_path) == 0
 
 

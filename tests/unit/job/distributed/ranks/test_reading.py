@@ -26,25 +26,21 @@ def task(folder, **changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "passes"), [({}, 3), ({"cold": True}, 1), ({"max_seconds": 0.0}, 1)]
+    ("changes", "passes", "dropped"),
+    [({}, 3, 4 * 4), ({"cold": True}, 1, 0), ({"max_seconds": 0.0}, 1, 2 * 4)],
 )
-def test_passes(folder, changes, passes):
+def test_passes_of_which_the_warm_ones_drop_what_memory_holds(
+    folder, changes, passes, dropped, monkeypatch
+):
+    advice = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: advice.append(arguments[3]))
     answer = reading.measure(task(folder, **changes), alone(), find_shards(folder, alone()))
+    assert advice == [os.POSIX_FADV_DONTNEED] * dropped
     assert len(answer.samples_seconds) == passes
     assert len(answer.starts) == passes + 1
     assert answer.warmup_calls == (0 if changes.get("cold") else 1)
     assert (answer.cold_seconds == answer.samples_seconds[0]) == (answer.warmup_calls == 0)
     assert answer.bytes_moved == sum(path.stat().st_size for path in folder.glob("*.tar"))
-
-
-@pytest.mark.parametrize(("cold", "forgotten"), [(True, 0), (False, 4 * 4)])
-def test_only_warm_passes_begin_with_dropping_what_memory_holds(
-    folder, cold, forgotten, monkeypatch
-):
-    dropped = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
-    reading.measure(task(folder, cold=cold), alone(), find_shards(folder, alone()))
-    assert dropped == [os.POSIX_FADV_DONTNEED] * forgotten
 
 
 def test_a_file_that_became_shorter_is_named(folder):
