@@ -15,13 +15,9 @@ CHILD = {
     "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
     "BATCHMARK_NODES_TOKEN": TOKEN,
 }
-MAIN = {
-    "AWS_BATCH_JOB_ID": "job-1#0",
-    "AWS_BATCH_JOB_NODE_INDEX": "0",
-    "AWS_BATCH_JOB_NUM_NODES": "20",
-    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
-    "BATCHMARK_NODES_TOKEN": TOKEN,
-}
+ADDRESS = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"
+OF_MAIN = {"AWS_BATCH_JOB_ID": "job-1#0", "AWS_BATCH_JOB_NODE_INDEX": "0"}
+MAIN = {name: value for name, value in (CHILD | OF_MAIN).items() if name != ADDRESS}
 
 
 def test_batch_says_which_node_it_is():
@@ -51,29 +47,17 @@ def test_the_time_for_all_to_come_may_be_another():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        (
-            {"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"},
-            "MAIN_NODE_INDEX is 1; the main node must be node 0",
-        ),
+        ({"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"}, "NODE_INDEX is 1; the main node must be node 0"),
         ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20; with AWS_BATCH_JOB_NUM_NODES=20"),
         ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; it must be a whole number"),
-        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set; node 3 needs it"),
-        (
-            {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"},
-            "is fd00::7; set it to an IP",
-        ),
-        (
-            {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": EVERY_ADDRESS},
-            "is 0.0.0.0; set it to an IP",
-        ),
+        ({ADDRESS: ""}, f"{ADDRESS} is not set; node 3 needs it"),
+        ({ADDRESS: "fd00::7"}, f"{ADDRESS} is fd00::7; set it to an IP"),
+        ({ADDRESS: EVERY_ADDRESS}, f"{ADDRESS} is 0.0.0.0; set it to an IP"),
         ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; it must be a finite"),
         ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; it must be"),
         ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),
-        (
-            {"BATCHMARK_NODES_TOKEN": ""},
-            "NODES_TOKEN has 0 characters; use SubmitJob's nodeOverrides to",
-        ),
-        ({"BATCHMARK_NODES_TOKEN": "guess"}, "NODES_TOKEN has 5 characters; use SubmitJob's"),
+        ({"BATCHMARK_NODES_TOKEN": ""}, "TOKEN has 0 characters; use SubmitJob's nodeOverrides to"),
+        ({"BATCHMARK_NODES_TOKEN": "guess"}, "TOKEN has 5 characters; use SubmitJob's"),
     ],
 )
 def test_what_contradicts_itself_is_refused(changed, reason):
@@ -85,13 +69,9 @@ def test_what_contradicts_itself_is_refused(changed, reason):
 NETWORKS = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.3.4"]}]}
 
 
-def test_its_address_is_the_one_that_ecs_gave_it(monkeypatch):
-    monkeypatch.setattr(module, "ecs_metadata", lambda: NETWORKS)
-    assert own_address() == "10.0.3.4"
-
-
-def test_an_agent_that_does_not_answer_at_once_is_asked_again(monkeypatch):
-    answers = iter([{}, {}, NETWORKS])
+@pytest.mark.parametrize("silent", [0, 2], ids=["at once", "not at once"])
+def test_its_address_is_the_one_that_ecs_gives_it(monkeypatch, silent):
+    answers = iter([*[{}] * silent, NETWORKS])
     monkeypatch.setattr(module, "ecs_metadata", lambda: next(answers))
     assert own_address() == "10.0.3.4"
 

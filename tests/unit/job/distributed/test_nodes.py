@@ -85,24 +85,26 @@ def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(
     assert record.host == MAIN
 
 
-def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(both, task, tmp_path):
-    (tmp_path / "rank-1").write_text("fail")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
+@pytest.mark.parametrize(
+    ("does", "blamed"),
+    [
+        (("", "fail"), r"1 \(127.77.0.2\): rank 1: its shard has no end"),
+        (("", "die"), r"1 \(127.77.0.2\): rank 1: ended by signal 9"),
+        (("fail", "hang"), r"0 \(127.77.0.1\): rank 0: its shard has no end"),
+        (("complain", "late"), r"1 \(127.77.0.2\): rank 1: its shard has no end"),
+    ],
+    ids=["fails", "dies", "fails beside one that hangs", "says so last"],
+)
+def test_the_rank_to_blame_is_named_and_the_next_launch_goes_on(both, task, tmp_path, does, blamed):
+    for rank, what in enumerate(does):
+        (tmp_path / f"rank-{rank}").write_text(what)
+    with pytest.raises(StepError, match=f"^node {blamed}$"):
         both.run(task, 1, 20.0)
-    (tmp_path / "rank-1").write_text("die")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: ended by signal 9$"):
-        both.run(task, 1, 20.0)
-    (tmp_path / "rank-1").unlink()
+    # By their name: on a busy machine one may be ended before it wrote its id.
+    wait_for(lambda: not ranks_that_run(), "end of all ranks", 10)
+    for file in tmp_path.glob("rank-*"):
+        file.unlink()
     assert both.run(task, 1, 20.0).bytes_moved == 1000
-
-
-def test_when_one_node_fails_the_others_end_their_ranks(both, task, tmp_path):
-    (tmp_path / "rank-1").write_text("hang")
-    (tmp_path / "rank-0").write_text("fail")
-    with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 0: its shard"):
-        both.run(task, 1, 20.0)
-    if (file := tmp_path / "pid-1").exists():  # it may have been ended before it began
-        wait_for(lambda: not psutil.pid_exists(int(file.read_text())), "end of rank 1", 10)
 
 
 def test_ranks_that_hang_are_ended(both, task, tmp_path):
@@ -112,7 +114,6 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
         both.run(task, 1, 3.0)
     assert caught.value.hung
     assert time.monotonic() - began < 15
-    # By its name: on a busy machine it may be ended before it wrote its id.
     wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
 
 
@@ -121,13 +122,6 @@ def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(alone,
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
         alone.run(task, 2, 20.0)
-
-
-def test_the_node_to_blame_may_be_the_last_to_say_so(both, task, tmp_path):
-    (tmp_path / "rank-0").write_text("complain")
-    (tmp_path / "rank-1").write_text("late")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
-        both.run(task, 1, 20.0)
 
 
 def test_a_rank_out_of_memory_is_told_as_that(alone, task, tmp_path, monkeypatch):
@@ -153,9 +147,8 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     all_nodes = main(3)
     threading.Timer(0.5, one_that_came(port).close).start()
     began = time.monotonic()
-    with pytest.raises(
-        CannotMeasureError, match=r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
-    ):
+    lost = r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
+    with pytest.raises(CannotMeasureError, match=lost):
         all_nodes.gather(CPU, devices=1)
     assert time.monotonic() - began < 10
 
@@ -288,7 +281,6 @@ def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
 def test_nodes_must_be_alike(main, followers):
     all_nodes = main(2)
     followers.start(1, 2, device="cuda", gpus=1)
-    with pytest.raises(
-        CannotMeasureError, match="measures on cuda, but the main node measures on cpu"
-    ):
+    unlike = "measures on cuda, but the main node measures on cpu"
+    with pytest.raises(CannotMeasureError, match=unlike):
         all_nodes.gather(CPU, devices=1)
