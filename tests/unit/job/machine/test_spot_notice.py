@@ -61,16 +61,12 @@ def noticed(monkeypatch):
     return watch
 
 
-def test_a_notice_is_heard_once(noticed, capfd):
-    asked = noticed(Metadata(notice_after=3))
-    assert asked.count(ACTION_PATH) == 3
-    assert "".join(capfd.readouterr()).count(f"Spot is interrupting this host: {NOTICE}") == 1
-
-
-def test_advice_is_said_once_and_ends_nothing(noticed, capfd):
+def test_a_notice_is_heard_once_and_advice_is_said_once_and_ends_nothing(noticed, capfd):
     asked = noticed(Metadata(notice_after=4, advice=ADVICE))
+    assert asked.count(ACTION_PATH) == 4
     assert asked.count(ADVICE_PATH) == 1
     said = "".join(capfd.readouterr())
+    assert said.count(f"Spot is interrupting this host: {NOTICE}") == 1
     assert said.count(f"Spot may interrupt this host soon; the job continues: {ADVICE}") == 1
 
 

@@ -15,6 +15,7 @@ from batchmark_job.result.document import MetricSummary, parse_document
 from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, Nvml, installed
 from tests.stand_ins.workers import run_job_here as run_job
+from tests.waiting import wait_for
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -23,15 +24,11 @@ class Scripted:
     """A meter with given readings, the last of them over and over."""
 
     def __init__(self, *readings):
-        self.readings = list(readings)
-        self.read_often = threading.Event()
-        self._reads = 0
+        self.readings, self.reads = list(readings), 0
 
     def read(self):
-        self._reads += 1
-        if self._reads >= 10:
-            self.read_often.set()
-        return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+        self.reads += 1
+        return self.readings[min(self.reads, len(self.readings)) - 1]
 
 
 class Broken:
@@ -152,7 +149,7 @@ def test_samples_are_taken_until_stopped(monkeypatch):
     monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
     meter = Scripted({"GPUUtilization": 50.0})
     sampled = start(meter)
-    assert meter.read_often.wait(30)
+    wait_for(lambda: meter.reads >= 10, "readings", 30)
     sampled.stop()
     taken = sum(s["SampleCount"] for s in statistics(sampled, "GPUUtilization"))
     assert taken >= 10
@@ -178,24 +175,19 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
 
 def test_the_summary_is_over_the_whole_job(monkeypatch):
     set_clock(monkeypatch, [NOON, NOON, NOON + timedelta(minutes=1)])
-    meter = Scripted(
-        {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
-    )
+    first = {"GPUPower": 100.0, "GPUClock": 1500.0}
+    meter = Scripted(first, {"GPUPower": 40.0}, {"GPUPower": 160.0})
     assert sampled_by(meter, 0).summary() == ()
-    assert sampled_by(meter, 3, None).summary() == (
-        MetricSummary(
-            metric="GPUPower", unit="watts", samples=3, minimum=40, mean=100, maximum=160
-        ),
-        MetricSummary(
-            metric="GPUClock", unit="megahertz", samples=1, minimum=1500, mean=1500, maximum=1500
-        ),
-    )
+    power, clock = sampled_by(meter, 3, None).summary()
+    range_of_power = {"minimum": 40, "mean": 100, "maximum": 160}
+    assert power == MetricSummary(metric="GPUPower", unit="watts", samples=3, **range_of_power)
+    assert (clock.metric, clock.unit, clock.samples) == ("GPUClock", "megahertz", 1)
+    assert clock.minimum == clock.mean == clock.maximum == 1500
 
 
-@pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
-def test_a_unit_that_cloudwatch_lacks(metric):
-    (datum,) = sampled_by(Scripted({metric: 1.0})).datums()
-    assert datum["Unit"] == "None"
+def test_a_unit_that_cloudwatch_lacks():
+    datums = sampled_by(Scripted(dict.fromkeys(("GPUPower", "GPUClock", "GPUTemperature"), 1.0)))
+    assert [datum["Unit"] for datum in datums.datums()] == ["None"] * 3
 
 
 def test_a_meter_that_fails_ends_alone(capsys):
@@ -228,26 +220,19 @@ def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys
     assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
 
 
-def refuse():
-    raise RuntimeError("AccessDenied:\nnot you")
+def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_cloudwatch, capsys):
+    settings, there = make_settings(metrics_namespace="Tests"), []
 
+    def refuse():
+        there.append(settings.output.path.exists())
+        raise RuntimeError("AccessDenied:\nnot you")
 
-def test_a_refusal_costs_a_line_and_nothing_else(make_settings, use_cloudwatch, capsys):
     use_cloudwatch(before=refuse)
-    settings = make_settings(metrics_namespace="Tests")
     assert run_job(settings) == 0
+    assert there == [True]
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
-
-
-def test_the_document_is_there_before_the_metrics_go_out(make_settings, use_cloudwatch):
-    settings = make_settings(metrics_namespace="Tests", target="c5.2xlarge")
-    there = []
-    cloudwatch = use_cloudwatch(before=lambda: there.append(settings.output.path.exists()))
-    assert run_job(settings) == 0
-    assert there == [True]
-    assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_a_job_whose_document_is_not_written_still_publishes(
@@ -257,7 +242,7 @@ def test_a_job_whose_document_is_not_written_still_publishes(
     cloudwatch = use_cloudwatch()
     with pytest.raises(OutputError):
         run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
-    assert "CPUUtilization" in cloudwatch.metrics()
+    assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):

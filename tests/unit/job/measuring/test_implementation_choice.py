@@ -1,6 +1,5 @@
 """Which implementation is chosen, on which inputs and threads, and what becomes of the others."""
 
-import time
 from itertools import count
 
 import cv2
@@ -56,15 +55,12 @@ def test_fastest_is_chosen_wherever_it_stands():
     assert len(chosen.seconds) >= FEWEST_CALLS
 
 
-def sleeping(seconds, calls):
-    """Changes nothing, for so long, and counts its calls."""
-
-    def sleep(product):
+def counted(calls, spoil):
+    def count_and_spoil(product):
         next(calls)
-        time.sleep(seconds)
-        return product
+        return spoil(product)
 
-    return sleep
+    return count_and_spoil
 
 
 @pytest.mark.usefixtures("room")
@@ -73,7 +69,7 @@ def test_hopeless_candidate_is_called_three_times_or_for_the_rest_of_the_trial(
     trial_seconds, expected
 ):
     calls = count()
-    slow = product_by("slow", sleeping(0.3, calls))
+    slow = product_by("slow", counted(calls, slowed(0.3)))
     chosen, entered = tried(product_by("fast"), slow, seconds=trial_seconds)
     assert chosen is entered[0]
     assert next(calls) == 1 + expected  # and its cold call
@@ -85,7 +81,7 @@ def test_hopeless_candidate_is_called_three_times_or_for_the_rest_of_the_trial(
 def test_a_warm_call_is_enough_where_it_takes_longer_than_noise_does(monkeypatch):
     monkeypatch.setattr(implementation_choice, "LONGEST_NOISE_SECONDS", 0.02)
     calls = count()
-    slow = product_by("slow", sleeping(0.03, calls))
+    slow = product_by("slow", counted(calls, slowed(0.03)))
     _, entered = tried(product_by("fast"), slow, seconds=0.01)
     assert next(calls) == 2  # its cold call and its warm one
     assert entered[1].trial_record().calls == 1
@@ -190,6 +186,7 @@ def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     assert too_large.reason.startswith("needs 0.00 GiB of host memory")
 
 
+@pytest.mark.usefixtures("own_threads")
 @pytest.mark.parametrize("room", ["one after the other"], indirect=True)
 def test_numbers_of_threads_compete(room):
     seen = []
@@ -198,11 +195,7 @@ def test_numbers_of_threads_compete(room):
         seen.append(torch.get_num_threads())
         return product
 
-    before = torch.get_num_threads()
-    try:
-        chosen, entered = tried(product_by("plain", note), counts=(2, 1))
-    finally:
-        threads.set_threads(before)
+    chosen, entered = tried(product_by("plain", note), counts=(2, 1))
     assert [candidate.threads for candidate in entered] == [2, 1]
     assert set(seen) == {1, 2}
     assert chosen.cold_seconds
@@ -305,14 +298,11 @@ def test_all_threads_one_per_core_and_halves_are_tried(monkeypatch, usable, core
     assert threads.thread_counts_to_try(usable) == counts
 
 
+@pytest.mark.usefixtures("own_threads")
 def test_all_pools_get_the_threads():
-    before = torch.get_num_threads()
-    try:
-        threads.set_threads(1)
-        pools = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
-        assert (torch.get_num_threads(), cv2.getNumThreads(), pools) == (1, 1, {1})
-    finally:
-        threads.set_threads(before)
+    threads.set_threads(1)
+    pools = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+    assert (torch.get_num_threads(), cv2.getNumThreads(), pools) == (1, 1, {1})
 
 
 @pytest.mark.parametrize(
@@ -325,16 +315,9 @@ def test_all_pools_get_the_threads():
         (10**9, MOST_INPUT_SETS),
     ],
 )
-def test_input_sets_fill_the_cache_twice(cache_bytes, sets):
+def test_input_sets_fill_the_cache_twice_where_memory_holds_them(monkeypatch, cache_bytes, sets):
     problem = problem_for(product_by("plain"))
     entered = find_candidates(problem, (1,))
     assert input_sets(problem, entered, cache_bytes) == sets
-    if 1 < sets < MOST_INPUT_SETS:
-        assert sets * SET_BYTES > 2 * cache_bytes
-
-
-def test_one_input_set_where_memory_is_short(monkeypatch):
-    problem = problem_for(product_by("plain"))
-    entered = find_candidates(problem, (1,))
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * SET_BYTES)
     assert input_sets(problem, entered, 100 * SET_BYTES) == 1

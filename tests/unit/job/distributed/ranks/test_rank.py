@@ -146,7 +146,7 @@ def prepare(tmp_path, monkeypatch, place):
 
 
 @pytest.fixture
-def fails(prepare, monkeypatch, capsys):
+def fails(prepare, own_threads, monkeypatch, capsys):
     """Runs the program here; returns the code that it ends with, and its lines on stderr."""
 
     def run(task):
@@ -156,9 +156,7 @@ def fails(prepare, monkeypatch, capsys):
             main()
         return ended.value.code, capsys.readouterr().err.splitlines()
 
-    threads = torch.get_num_threads()
-    yield run
-    torch.set_num_threads(threads)
+    return run
 
 
 def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):

@@ -128,11 +128,8 @@ def test_a_gpu_is_warmed_up_for_a_time(monkeypatch, clock):
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
+def one_thread(own_threads):
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_the_network_is_resnet_50():
