@@ -63,17 +63,8 @@ def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monke
         ("resnet50_data_parallel", None, "files"),
         ("all_reduce", None, None),
     ]
-
-
-def test_only_the_first_job_of_a_run_reads_cold(settings):
-    found = settings("--data", "files", "--files", "/fsx/images", "--passes", "warm")
+    found = settings("--data", "files", "--passes", "warm")  # as all but a run's first job
     assert [row["pass"] for name, row in rows(found) if name == "read_images"] == ["warm"]
-
-
-def test_a_smaller_batch_has_a_smaller_rate(settings):
-    found = settings("--batches", "64,16", "--learning-rate", "0.4")
-    rates = [point.scaling.measured.settings.learning_rate for point in found.points[:2]]
-    assert rates == [0.4, 0.1]
 
 
 def test_only_what_trains_has_the_dtype_asked_for(settings):
@@ -85,10 +76,12 @@ def test_only_what_trains_has_the_dtype_asked_for(settings):
 
 
 def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
-    found = settings("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
-    training = found.points[0].scaling.measured
-    assert (training.settings.learning_rate, training.settings.epochs) == (0.4, 30)
-    assert found.points[0].named_parameters["learning_rate"] == 0.4
+    given = ("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
+    points = settings("--batches", "64,16", *given).points[:2]
+    trained = [point.scaling.measured.settings for point in points]
+    rates = [0.4, 0.1]  # of a smaller batch it is smaller
+    assert [(each.learning_rate, each.epochs) for each in trained] == [(rate, 30) for rate in rates]
+    assert [point.named_parameters["learning_rate"] for point in points] == rates
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ def test_batch_says_which_node_it_is():
     assert Node.of(MAIN) == Node(0, 20, None, proof=proof)
     assert Node.of({}) == Node(0, 1), "outside a multi-node job it is the only one"
     assert [Node.of(given).is_main for given in (CHILD, MAIN, {})] == [False, True, True]
+    assert Node.of(MAIN).joining_seconds == 1200
+    assert Node.of(CHILD | {"BATCHMARK_JOINING_SECONDS": "90"}).joining_seconds == 90
 
 
 def test_its_proof_is_of_its_job_and_token_and_shown_to_nobody():
@@ -37,11 +39,6 @@ def test_its_proof_is_of_its_job_and_token_and_shown_to_nobody():
     assert repr(proof) not in repr(Node.of(CHILD))
     alone = MAIN | {"AWS_BATCH_JOB_NUM_NODES": "1", "BATCHMARK_NODES_TOKEN": ""}
     assert Node.of(alone).proof == b"", "one node alone needs none"
-
-
-def test_the_time_for_all_to_come_may_be_another():
-    assert Node.of(MAIN).joining_seconds == 1200
-    assert Node.of(CHILD | {"BATCHMARK_JOINING_SECONDS": "90"}).joining_seconds == 90
 
 
 @pytest.mark.parametrize(
@@ -76,13 +73,10 @@ def test_its_address_is_the_one_that_ecs_gives_it(monkeypatch, silent):
     assert own_address() == "10.0.3.4"
 
 
-def test_elsewhere_it_is_the_one_towards_the_main_node(monkeypatch):
+def test_elsewhere_its_address_is_the_one_towards_the_main_node(monkeypatch):
     monkeypatch.setattr(module, "ecs_metadata", dict)
     assert own_address() is None
     assert own_address("127.0.0.1") == "127.0.0.1"
     assert own_address("fd00::7") is None
-
-
-def test_the_interface_of_a_loopback_address_is_the_loopback_one():
     assert interface_of("127.0.0.1") == interface_of("127.9.8.7") is not None
     assert interface_of("203.0.113.9") is None

@@ -58,21 +58,16 @@ def test_a_cold_pass_has_one_launch(row, bench, tmp_path):
     assert measured.reason == "only 4 samples, too few for a confidence interval"
 
 
-def test_a_rank_that_fails_costs_its_row_and_says_why(row, bench, tmp_path):
-    (tmp_path / "rank-0").write_text("fail")
-    measured = row().measure(bench)
-    assert measured.status == "failed"
-    assert measured.reason == "node 0 (127.0.0.1): rank 0: its shard has no end"
-    assert measured.scaling.nodes[0].host == "127.0.0.1"
-
-
-def test_what_was_measured_before_it_failed_is_kept(row, bench, tmp_path):
+def test_a_rank_that_fails_costs_its_row_which_keeps_what_was_measured_before(row, bench, tmp_path):
     made = row()
     made.take_turn(bench)
     (tmp_path / "rank-0").write_text("fail")
     made.take_turn(bench)
-    assert made.measurement.status == "failed"
-    assert made.measurement.samples_seconds == (0.1, 0.2, 0.1, 0.1)
+    measured = made.measurement
+    assert measured.status == "failed"
+    assert measured.reason == "node 0 (127.0.0.1): rank 0: its shard has no end"
+    assert measured.scaling.nodes[0].host == "127.0.0.1"
+    assert measured.samples_seconds == (0.1, 0.2, 0.1, 0.1)
 
 
 def test_a_wrong_result_fails_the_row(row, bench, monkeypatch):

@@ -60,11 +60,6 @@ def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_the
         Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
 
 
-def test_when_all_are_there_nobody_else_is_heard(both, port):
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((MAIN, port))
-
-
 @pytest.mark.parametrize(
     ("said", "lost"),
     [
@@ -92,4 +87,6 @@ def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task
     assert all_nodes._joined == all_nodes._declined == {}
     followers.start(1, 2)
     all_nodes.gather(CPU, devices=1)
+    with pytest.raises(ConnectionRefusedError):  # when all are there nobody else is heard
+        socket.create_connection((MAIN, port))
     assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

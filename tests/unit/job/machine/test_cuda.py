@@ -114,11 +114,14 @@ def test_a_driver_too_old_for_torch_is_named_with_both_versions():
     assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
 
 
-def test_an_older_minor_version_is_not_to_blame():
-    """Within a major version every driver runs every CUDA."""
+def test_an_older_minor_version_is_not_to_blame_and_a_cpu_image_is():
+    # Within a major version every driver runs every CUDA.
     what, _ = obstacle(Installed(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
     seen = "torch sees none of the 1 GPU(s) that NVIDIA driver 580.95.05 finds"
     assert what == f"{seen} and warns: CUDA unknown error"
+    what, remedy = obstacle(built_for=None)
+    assert what == "this torch (2.13.0+cpu) is built without CUDA"
+    assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
 
 
 @pytest.mark.parametrize(
@@ -152,12 +155,6 @@ def test_what_a_variable_keeps_from_torch_names_it(monkeypatch):
     what, remedy = obstacle(Installed(gpus=4))
     assert what == "torch sees none of the 4 GPU(s) that NVIDIA driver 580.95.05 finds"
     assert "CUDA_VISIBLE_DEVICES (currently '-1')" in remedy
-
-
-def test_the_cpu_image_in_a_cuda_job():
-    what, remedy = obstacle(built_for=None)
-    assert what == "this torch (2.13.0+cpu) is built without CUDA"
-    assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
 
 
 def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings, tmp_path):

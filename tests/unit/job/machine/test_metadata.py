@@ -38,14 +38,11 @@ def metadata_url():
         ("sys/class/dmi/id/sys_vendor", "QEMU\n", None),
     ],
 )
-def test_the_metadata_service_is_found_on_ec2_alone(tmp_path, monkeypatch, file, text, url):
+def test_the_metadata_service_is_found_on_ec2_or_named(tmp_path, monkeypatch, file, text, url):
     monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
     assert metadata.imds_url(put(tmp_path, file, text)) == url
-
-
-def test_the_environment_may_name_one(monkeypatch):
     monkeypatch.setenv(metadata.IMDS_VARIABLE, "http://127.0.0.1:9/_host/1")
-    assert metadata.imds_url() == "http://127.0.0.1:9/_host/1"
+    assert metadata.imds_url(tmp_path) == "http://127.0.0.1:9/_host/1"
 
 
 def test_instance_type_zone_and_machine_image(metadata_url):

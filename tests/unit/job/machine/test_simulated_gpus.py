@@ -83,13 +83,6 @@ def test_an_event_has_no_time_before_the_device_got_there():
         assert start.elapsed_time(end) >= 0
 
 
-def test_all_graphs_of_a_row_are_captured_on_one_stream():
-    with cuda.installed("A10G") as gpu:
-        sets = [(torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()) for _ in range(3)]
-        assert len(list(CudaGraph(TorchMatmul()).prepare_each(sets))) == 3
-        assert gpu.streams == 1
-
-
 @pytest.mark.parametrize("inner", [TorchAttention(), EfficientAttention(), ExplicitAttention()])
 def test_a_backward_pass_is_captured_on_its_forward_pass_s_stream(inner):
     workload = AttentionBackward()
@@ -104,11 +97,13 @@ def test_a_backward_pass_is_captured_on_its_forward_pass_s_stream(inner):
             outside()
 
 
-def test_a_graph_s_memory_is_in_the_row_s_peak():
+def test_graphs_of_a_row_share_a_stream_and_count_in_its_peak():
     with cuda.installed("A10G") as gpu:
-        call = CudaGraph(TorchMatmul()).prepare(tuple(torch.ones(2, 256, 256).cuda()))
-        assert call().shape == (256, 256)
-        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 4 * 256**2
+        sets = [tuple(torch.ones(2, 256, 256).cuda()) for _ in range(3)]
+        calls = list(CudaGraph(TorchMatmul()).prepare_each(sets))
+        assert [call().shape for call in calls] == [(256, 256)] * 3
+        assert gpu.streams == 1
+        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 3 * 4 * 256**2
 
 
 def document_of(make_settings, **changes):
@@ -156,8 +151,8 @@ def test_a_job_without_nvml(make_settings, monkeypatch):
     with cuda.installed("T4", **SMALL):
         monkeypatch.setattr("batchmark_job.machine.nvml.pynvml", NoDriver())
         document = document_of(make_settings)
-    assert document.environment.driver_version is None
-    assert document.environment.gpu_model == "simulated Tesla T4"
+    environment = document.environment
+    assert (environment.driver_version, environment.gpu_model) == (None, "simulated Tesla T4")
     assert {row.conditions_during.gpu_clock_hz for row in document.measurements} == {None}
 
 

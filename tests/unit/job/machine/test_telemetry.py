@@ -113,9 +113,6 @@ def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
     }
     two_gpus.cards["GPU-cc"].utilization = None
     assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
-
-
-def test_without_a_gpu_there_is_the_process_alone():
     (meter,) = meters_for(1, no_workers, None)
     assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
 
@@ -171,6 +168,9 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
     }
     assert second["Timestamp"] == NOON + timedelta(minutes=1)
     assert second["StatisticValues"] == {"SampleCount": 1, "Sum": 80, "Minimum": 80, "Maximum": 80}
+    monkeypatch.undo()
+    lacking = sampled_by(Scripted(dict.fromkeys(("GPUPower", "GPUClock", "GPUTemperature"), 1.0)))
+    assert [datum["Unit"] for datum in lacking.datums()] == ["None"] * 3
 
 
 def test_the_summary_is_over_the_whole_job(monkeypatch):
@@ -183,11 +183,6 @@ def test_the_summary_is_over_the_whole_job(monkeypatch):
     assert power == MetricSummary(metric="GPUPower", unit="watts", samples=3, **range_of_power)
     assert (clock.metric, clock.unit, clock.samples) == ("GPUClock", "megahertz", 1)
     assert clock.minimum == clock.mean == clock.maximum == 1500
-
-
-def test_a_unit_that_cloudwatch_lacks():
-    datums = sampled_by(Scripted(dict.fromkeys(("GPUPower", "GPUClock", "GPUTemperature"), 1.0)))
-    assert [datum["Unit"] for datum in datums.datums()] == ["None"] * 3
 
 
 def test_a_meter_that_fails_ends_alone(capsys):

@@ -131,20 +131,16 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
 
 
 @pytest.mark.usefixtures("room")
-def test_nobody_is_chosen_where_all_are_wrong():
+def test_a_lone_candidate_has_no_trial_and_nobody_is_chosen_where_all_are_wrong():
+    chosen, _ = tried(product_by("only"))
+    assert chosen.trial_record().outcome == "chosen"
+    assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
     chosen, entered = tried(
         *(product_by("wrong", lambda product: product * float("inf")) for _ in range(2))
     )
     assert chosen is None
     assert entered[0].trial_record().correctness is None
     assert entered[0].reason == "it contains inf"
-
-
-@pytest.mark.usefixtures("room")
-def test_a_lone_candidate_has_no_trial():
-    chosen, _ = tried(product_by("only"))
-    assert chosen.trial_record().outcome == "chosen"
-    assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
 
 
 def test_every_input_set_is_another_and_the_same_for_all():
@@ -166,13 +162,6 @@ def test_every_input_set_is_another_and_the_same_for_all():
     assert len({float(left.sum()) for left, _ in first}) == 3
     for ours, theirs in zip(first, second, strict=True):
         assert torch.equal(ours[0], theirs[0])
-
-
-def test_what_is_made_for_another_dtype_is_no_rival():
-    other = product_by("other")
-    other.dtypes = ("float16",)
-    (entered,) = find_candidates(problem_for(product_by("plain"), other), (1,))
-    assert entered.trial_record().implementation.name == "plain"
 
 
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
@@ -201,11 +190,11 @@ def test_numbers_of_threads_compete(room):
     assert chosen.cold_seconds
 
 
-def test_what_uses_one_thread_anyhow_is_tried_once():
-    class Alone(type(product_by("alone"))):
-        single_threaded = True
-
-    entered = find_candidates(problem_for(Alone(), product_by("shared")), (4, 2))
+def test_what_uses_one_thread_anyhow_is_tried_once_and_another_dtype_s_not_at_all():
+    alone, other = product_by("alone"), product_by("other")
+    alone.single_threaded = True
+    other.dtypes = ("float16",)
+    entered = find_candidates(problem_for(alone, product_by("shared"), other), (4, 2))
     assert [(candidate.name, candidate.threads) for candidate in entered] == [
         ("alone", 1),
         ("shared", 4),
@@ -260,11 +249,8 @@ def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
 def test_out_of_memory_is_known_in_every_library_s_words(error):
     assert memory.is_out_of_memory(error)
     assert memory.describe_error(error).startswith("ran out of memory: ")
-
-
-def test_other_errors_are_not_out_of_memory():
-    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
-    assert not memory.is_out_of_memory(error)
+    other = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    assert not memory.is_out_of_memory(other)
 
 
 def test_each_check_looks_at_another_part_of_the_output():

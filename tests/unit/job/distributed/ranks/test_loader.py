@@ -50,15 +50,14 @@ def test_workers_read_each_image_once_in_an_epoch(folder, monkeypatch, ranks, wo
         assert Counter(first) == Counter(range(18))
 
 
-def test_each_shard_comes_from_the_file_system_and_not_from_memory(folder, monkeypatch):
+def test_each_shard_comes_from_the_file_system_in_an_order_that_the_seed_decides(
+    folder, monkeypatch
+):
     dropped = []
     monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
     labels_of(folder, 0, 1, 0, 1, 36, monkeypatch)
     assert set(dropped) == {os.POSIX_FADV_DONTNEED}
     assert len(dropped) >= 2 * 6
-
-
-def test_the_seed_decides_the_order(folder, monkeypatch):
     first, again, other = (
         labels_of(folder, 0, 1, 0, 1, 18, monkeypatch, seed) for seed in (0, 0, 1)
     )
@@ -76,7 +75,7 @@ def test_batches_come_from_worker_processes(folder):
         assert float((picture.float() - float(label)).abs().max()) < 4, "an image has its own label"
 
 
-def test_they_are_normalised_channels_last_on_the_device(folder):
+def test_they_are_normalised_by_colour_and_channels_last_on_the_device(folder):
     task = a_task(data="files", folder=folder, dtype="bfloat16", threads=2)
     with batches(task, alone()) as source:
         pictures, _ = next(source.batches)
@@ -84,9 +83,6 @@ def test_they_are_normalised_channels_last_on_the_device(folder):
     assert (pictures.shape, pictures.dtype) == ((2, 3, 32, 32), torch.bfloat16)
     assert pictures.is_contiguous(memory_format=torch.channels_last)
     assert float(pictures.max()) < -1.5, "almost black"
-
-
-def test_colours_are_normalised_each_by_its_own_mean_and_deviation():
     pixels = torch.tensor([124, 116, 104], dtype=torch.uint8).expand(1, 2, 2, 3)
     pictures, _ = Normaliser("float64", torch.device("cpu"))(pixels, torch.tensor([0]))
     expected = [(124 - 123.675) / 58.395, (116 - 116.28) / 57.12, (104 - 103.53) / 57.375]

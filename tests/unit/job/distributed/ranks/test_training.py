@@ -132,20 +132,15 @@ def one_thread(own_threads):
     torch.set_num_threads(1)
 
 
-def test_the_network_is_resnet_50():
+def test_the_network_is_a_resnet_50_that_begins_by_knowing_nothing():
+    """Before the first step all classes are about as likely: the loss is log(1000)."""
     network = ResNet50("float32", 0, torch.device("cpu"))
     assert sum(weight.numel() for weight in network.parameters()) == 25_557_032
     assert len(list(network.parameters())) == 161
     assert not list(network.buffers()), "data-parallel training would exchange them"
-
-
-def test_it_begins_by_knowing_nothing():
-    """Before the first step all classes are about as likely: the loss is log(1000)."""
-    task = a_task(image=64, batch=4)
-    ((pictures, labels), *_) = synthetic(task, alone())
+    ((pictures, labels), *_) = synthetic(a_task(image=64, batch=4), alone())
     with torch.no_grad():
-        logits = ResNet50("float32", 0, torch.device("cpu"))(pictures)
-    assert float(F.cross_entropy(logits, labels)) == pytest.approx(6.9, abs=0.5)
+        assert float(F.cross_entropy(network(pictures), labels)) == pytest.approx(6.9, abs=0.5)
 
 
 @pytest.mark.usefixtures("thin_network")

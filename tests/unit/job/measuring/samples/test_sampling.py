@@ -126,19 +126,8 @@ def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(monke
 
 
 def test_inputs_are_taken_in_turn():
-    taken = []
-
-    def call(index):
-        def run():
-            taken.append(index)
-            return torch.zeros(1)
-
-        return run
-
-    rotation = Rotation([call(index) for index in range(3)])
-    for _ in range(7):
-        rotation.take()()
-    assert taken == [0, 1, 2, 0, 1, 2, 0]
+    rotation = Rotation([lambda index=index: index for index in range(3)])
+    assert [rotation.take()() for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
     assert rotation.last == 0
 
 
@@ -181,14 +170,11 @@ def test_why_samples_are_unsettled(samples, trial_seconds, reason):
     assert unsettled(samples, trial_seconds) == reason
 
 
-def test_collector_is_off_only_meanwhile():
+def test_calls_of_the_host_are_timed_one_by_one_without_the_collector():
     with pytest.raises(LookupError), no_garbage_collection():  # noqa: PT012
         assert not gc.isenabled()
         raise LookupError
     assert gc.isenabled()
-
-
-def test_calls_of_the_host_are_timed_one_by_one():
     timer = MonotonicTimer("cpu")
     timer.fit(1e-6)
     assert timer.calls_per_sample == 1
