@@ -38,15 +38,12 @@ def place(request, tmp_path, monkeypatch):
     return found
 
 
-def test_a_batch_holds_the_archives_images_with_their_labels(place):
+def test_a_batch_holds_the_archives_images_with_their_labels_and_a_step_on_them_is_right(place):
     batch, labels, _ = STEP.make_inputs({"batch": 16}, "float32", 0)
     assert batch.shape == (16, 3, 32, 32)
     assert labels.tolist() == [label for label in range(8) for _ in range(2)]
     first = np.frombuffer(records(1), np.uint8)[1:].reshape(3, 32, 32)
     assert torch.equal(batch[1], torch.from_numpy((first.astype(np.float32) - 127.5) / 64))
-
-
-def test_a_step_on_them_is_right(place):
     inputs = STEP.make_inputs({"batch": 4}, "float32", 0)
     output = STEP.implementations[0].prepare(inputs)()
     assert wrongness(STEP, inputs, output) < STEP.tolerance("float32")
@@ -66,8 +63,5 @@ def test_what_is_no_archive_is_named(tmp_path, monkeypatch, content, message):
     monkeypatch.setenv(cifar10.VARIABLE, str(tmp_path))
     with pytest.raises(InputError, match=message):
         cifar10.images_and_labels(15)
-
-
-def test_without_a_name_images_are_random(monkeypatch):
-    monkeypatch.delenv(cifar10.VARIABLE, raising=False)
-    assert cifar10.images_and_labels(2) is None
+    monkeypatch.delenv(cifar10.VARIABLE)
+    assert cifar10.images_and_labels(2) is None, "without a name images are random"

@@ -139,12 +139,9 @@ def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     assert refusal("cuda", "float32") is None
 
 
-def test_a_filter_needs_its_input_and_output_only():
+def test_a_filter_needs_its_input_channels_first_and_output_only():
     parameters = {"size": 100, "batch": 2}
     needed = TritonSobel().working_set_bytes(parameters, "float16")
     assert needed == 2 * images.batch_bytes(parameters, "float16")
-
-
-def test_channels_come_first():
     batch = torch.zeros(1, 3, 8, 8).contiguous(memory_format=torch.channels_last)
     assert TritonSobel().arrange((batch,))[0].is_contiguous()

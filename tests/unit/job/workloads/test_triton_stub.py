@@ -34,7 +34,12 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
-def test_it_is_copied_to_where_triton_looks(cache):
+def test_it_is_copied_to_where_triton_looks_where_there_is_one(cache, tmp_path, monkeypatch):
+    monkeypatch.delenv("BATCHMARK_TRITON_STUB")
+    triton_stub.install()
+    assert not cache.exists()
+    monkeypatch.setenv("BATCHMARK_TRITON_STUB", str(tmp_path / "image"))
+    triton_stub.install.cache_clear()
     triton_stub.install()
     (copy,) = cache.rglob("*.so")
     assert copy == cache / "A-KEY" / "cuda_utils.so"
@@ -50,12 +55,6 @@ def test_what_lies_there_stays(cache):
     mine.write_bytes(b"mine")
     triton_stub.install()
     assert mine.read_bytes() == b"mine"
-
-
-def test_without_one_nothing_is_copied(cache, monkeypatch):
-    monkeypatch.delenv("BATCHMARK_TRITON_STUB")
-    triton_stub.install()
-    assert not cache.exists()
 
 
 @needs_triton_and_gcc
