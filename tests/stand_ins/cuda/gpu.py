@@ -33,6 +33,7 @@ class SimulatedGpu:
     peak_bytes: int = 0
     streams: int = 0  # made so far
     stream: Any = None  # the current one; None for the default one
+    attention: Any = None  # the only backend of attention that may run
     held: dict[StorageWeakRef, int] = field(default_factory=dict)  # bytes
 
     def check(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -75,7 +76,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         "graph_pool_handle": lambda: (0, 1),
         "Stream": lambda: Stream(gpu),
         "current_stream": lambda: gpu.stream or Stream(gpu, made=0),
-        "stream": lambda stream: _on_stream(gpu, stream),
+        "stream": lambda stream: mock.patch.object(gpu, "stream", stream),
     }
     for name, replacement in of_cuda.items():
         yield torch.cuda, name, replacement
@@ -87,9 +88,8 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     yield torch.Tensor, "pin_memory", torch.Tensor.clone
     yield torch, "cudnn_convolution_relu", _convolution_relu
     yield torch, "compile", lambda function, **_options: function
-    chosen: list[str] = []
-    yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(chosen)
-    yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention, chosen)
+    yield torch.nn.attention, "sdpa_kernel", partial(mock.patch.object, gpu, "attention")
+    yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention)
     yield torch.autograd, "grad", _grad(gpu, torch.autograd.grad)
     yield F, "conv2d", _conv2d(F.conv2d)
     yield from launches(gpu)
@@ -102,15 +102,6 @@ class Stream:
         self.synchronize = gpu.wait
 
     def wait_stream(self, other: Stream) -> None: ...
-
-
-@contextmanager
-def _on_stream(gpu: SimulatedGpu, stream: Stream) -> Iterator[None]:
-    before, gpu.stream = gpu.stream, stream
-    try:
-        yield
-    finally:
-        gpu.stream = before
 
 
 def _grad(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,23 +180,9 @@ def _cpu(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
     return copied
 
 
-def _sdpa_kernel(chosen: list[str]) -> Callable[..., Any]:
-    @contextmanager
-    def only(backend: Any) -> Iterator[None]:
-        chosen.append(backend.name)
-        try:
-            yield
-        finally:
-            chosen.pop()
-
-    return only
-
-
-def _attention(
-    gpu: SimulatedGpu, real: Callable[..., Any], chosen: list[str]
-) -> Callable[..., Any]:
+def _attention(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
     def attend(queries: Any, *others: Any, **options: Any) -> Any:
-        if chosen and queries.dtype not in KERNEL_DTYPES[chosen[-1]]:
+        if gpu.attention and queries.dtype not in KERNEL_DTYPES[gpu.attention.name]:
             raise RuntimeError("No available kernel. Aborting execution.")
         output = real(queries, *others, **options)
         if output.grad_fn is not None:

@@ -12,6 +12,7 @@ from batchmark_job.command_line import main
 from batchmark_job.result import metric
 from batchmark_job.result.document import json_schema
 from batchmark_job.suites import SUITES
+from tests.builders.files import finished
 from tests.documented import arguments, the_command
 from tests.paths import ROOT
 
@@ -110,24 +111,18 @@ def test_a_run_takes_its_version_from_options_and_ci(monkeypatch, tmp_path):
 
 def python(code):
     """Run code in a process of its own, which has imported nothing yet."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "job_container",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return finished(sys.executable, "-c", code, cwd=ROOT / "job_container")
 
 
 def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
-    finished = python(
+    ended = python(
         "import sys; from batchmark_job.command_line import main\n"
         f"code = main(['run', '--suite', 'smoke', '--output', {str(tmp_path)!r}])\n"
         "assert 'torch' not in sys.modules\n"
         "sys.exit(code)"
     )
-    assert finished.returncode == 2, finished.stderr
-    assert "is a folder" in finished.stderr
+    assert ended.returncode == 2, ended.stderr
+    assert "is a folder" in ended.stderr
 
 
 def test_list_names_everything(capsys):

@@ -8,12 +8,16 @@ from batchmark_job.result.document import Device
 from tests.builders.files import put
 
 
-def test_this_machine_is_described():
+def test_this_machine_is_described(tmp_path):
     described = fingerprint.describe(1, Device.CPU)
     assert 1 <= fingerprint.usable_cores() <= described.cpu_threads
     assert described.cpu_cores >= 1
     assert described.memory_bytes > 2**28
     assert described.compute_threads == 1
+    assert described.cpu_model == fingerprint.cpu_model()
+    root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
+    assert fingerprint.cpu_model(root) == "A Fine CPU"
+    assert fingerprint.cpu_model(tmp_path / "nothing")
     assert described.torch_version.startswith("2.")
     assert described.code_version == fingerprint.code_version()
 
@@ -39,7 +43,7 @@ def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_p
     assert len({first, *others}) == 1 + len(others)
 
 
-def test_threads_are_cut_by_a_quota(tmp_path):
+def test_threads_and_cores_are_cut_by_a_quota(tmp_path, monkeypatch):
     unlimited = fingerprint.usable_threads(tmp_path)
     version_2 = put(tmp_path / "2", "sys/fs/cgroup/cpu.max", "50000 100000\n")
     assert fingerprint.usable_threads(version_2) == 1
@@ -48,12 +52,9 @@ def test_threads_are_cut_by_a_quota(tmp_path):
     version_1 = put(tmp_path / "1", "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n")
     put(version_1, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n")
     assert fingerprint.usable_threads(version_1) == 1
-
-
-def test_cpu_model(tmp_path):
-    root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
-    assert fingerprint.cpu_model(root) == "A Fine CPU"
-    assert fingerprint.cpu_model(tmp_path / "nothing")
+    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    root = four_threads(tmp_path, ["0", "1", "2", "3"])
+    assert fingerprint.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
 
 
 def test_root_volume_and_compute_environment_are_those_that_batch_names(monkeypatch):
@@ -87,12 +88,6 @@ def four_threads(root, siblings):
 def test_usable_cores(tmp_path, monkeypatch, usable, siblings, cores):
     monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: usable, raising=False)
     assert fingerprint.usable_cores(four_threads(tmp_path, siblings)) == cores
-
-
-def test_usable_cores_are_cut_by_a_quota(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
-    root = four_threads(tmp_path, ["0", "1", "2", "3"])
-    assert fingerprint.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
 
 
 def cache(root, cpu, index, **values):

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
+from tests.builders.files import finished
 from tests.paths import DOCS, ROOT
 
 EXAMPLES = ROOT / "job_container" / "own_jobs" / "examples"
@@ -60,13 +61,8 @@ def test_the_pipe_of_the_docs_tells_what_a_program_prints_and_keeps_its_exit_cod
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho epoch 1\necho images per second: 120.5\nexit {code}\n")
     program.chmod(0o755)
-    done = subprocess.run(
-        [*json.loads(f"[{words}]"), script],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = finished(*json.loads(f"[{words}]"), script, env={"PATH": path})
     *printed, line = done.stdout.splitlines()
     assert printed == ["epoch 1", "images per second: 120.5"]
     assert line.startswith(PREFIX)

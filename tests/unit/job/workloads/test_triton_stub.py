@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from batchmark_job.workloads.support import triton_stub
+from tests.builders.files import finished
 from tests.paths import ROOT
 
 BUILD = ROOT / "job_container" / "build_triton_stub.py"
@@ -68,16 +69,9 @@ def test_the_build_finds_its_stub_again(tmp_path):
 @needs_triton_and_gcc
 def test_a_stub_that_triton_would_not_find_ends_the_build(tmp_path):
     """As where `file` is installed later: its answer is in Triton's key."""
-    other = tmp_path / "sitecustomize.py"
-    other.write_text(
-        "import os, platform\nplatform.architecture = lambda: (str(os.getpid()), '')\n"
-    )
-    finished = subprocess.run(
-        [sys.executable, str(BUILD), str(tmp_path / "stub")],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 1
-    assert "/no/compiler" in finished.stderr
+    others = "import os, platform\nplatform.architecture = lambda: (str(os.getpid()), '')\n"
+    (tmp_path / "sitecustomize.py").write_text(others)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    ended = finished(sys.executable, str(BUILD), str(tmp_path / "stub"), env=env)
+    assert ended.returncode == 1
+    assert "/no/compiler" in ended.stderr

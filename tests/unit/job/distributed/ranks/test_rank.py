@@ -1,6 +1,5 @@
 import errno
 import os
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ from batchmark_job.distributed.ranks.rank import LOST_CODE, _is_out_of_memory, e
 from batchmark_job.distributed.task import TASK, AllReduce, Answer, RankError, Read
 from batchmark_job.errors import CannotMeasureError, InputError
 from laptop.processes import free_port
+from tests.builders.files import finished
 from tests.builders.shards import a_task, write_shards
 from tests.paths import ROOT
 
@@ -163,29 +163,20 @@ def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     """As a process of its own, without torchrun."""
     write_shards(tmp_path)
     prepare(Read(device="cpu", folder=tmp_path, cold=True, samples=1, max_seconds=1.0, threads=1))
-    ended = subprocess.run(
-        [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ended = finished(sys.executable, "-m", "batchmark_job.distributed.ranks.rank", timeout=120)
     assert ended.returncode == 0, ended.stderr
     answer = Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
     assert answer.bytes_moved == sum(path.stat().st_size for path in tmp_path.glob("*.tar"))
     assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
 
 
-def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(fails, tmp_path):
+def test_what_fails_is_the_last_line_and_told_to_the_launcher(fails, tmp_path):
     code, said = fails(a_task(data="files", folder=tmp_path / "away"))
     assert code == 2
     assert said[-1].startswith("batchmark-job: error: rank 0: the image folder ")
     assert not any("Traceback" in line for line in said)
     assert not (tmp_path / "answer.json").exists()
-
-
-def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
-    """By torch's allocator on the CPU: no machine has an exabyte."""
+    # By torch's allocator on the CPU: no machine has an exabyte.
     huge = AllReduce(device="cpu", size_bytes=2**60, samples=1, max_seconds=1.0, threads=1)
     code, said = fails(huge)
     assert code == 1, said

@@ -43,11 +43,19 @@ def test_passes_of_which_the_warm_ones_drop_what_memory_holds(
     assert answer.bytes_moved == sum(path.stat().st_size for path in folder.glob("*.tar"))
 
 
-def test_a_file_that_became_shorter_is_named(folder):
+def test_a_file_that_became_shorter_or_cannot_be_held_is_named(folder, monkeypatch):
     shards = find_shards(folder, alone())
     os.truncate(shards[2].path, 100)
     with pytest.raises(InputError, match=r"read 100 bytes from .*000002\.tar instead of [0-9,]+"):
         reading.read_all(shards, 2)
+    # As Lustre answers where it can't take a file from S3.
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(type(folder), "open", full)
+    with pytest.raises(InputError, match=r"000000\.tar can't be read: the file system is full"):
+        reading.read_all(shards, 1)
 
 
 def test_warm_passes_follow_one_that_hydrates_and_is_no_sample(folder, monkeypatch):
@@ -76,15 +84,3 @@ def test_a_shard_with_other_bytes_than_the_manifest_says_is_named(tmp_path):
         InputError, match=r"000001\.tar has SHA-256 \w{64}, but manifest\.json lists \w{64}; "
     ):
         reading.measure(task(tmp_path), alone(), find_shards(tmp_path, alone()))
-
-
-def test_a_full_file_system_is_named(folder, monkeypatch):
-    """As Lustre answers where it can't take a file from S3."""
-
-    def full(*_arguments, **_options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    shards = find_shards(folder, alone())
-    monkeypatch.setattr(type(folder), "open", full)
-    with pytest.raises(InputError, match=r"000000\.tar can't be read: the file system is full"):
-        reading.read_all(shards, 1)

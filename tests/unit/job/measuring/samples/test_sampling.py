@@ -48,9 +48,9 @@ NOISE = np.random.default_rng(1)
     ("durations", "limits", "criterion", "fewest", "most"),
     [
         (repeat(0.011), SECOND, "precise", 10, 10),
-        (repeat(0.001), SECOND, "precise", 100, 115),
-        (cycle([0.6, 1.2]), SECOND, "max_seconds", 10, 10),
-        (repeat(0.9), SECOND, "precise", 10, 10),
+        (repeat(0.001), SECOND, "precise", 100, 115),  # but not before a tenth of the time
+        (cycle([0.6, 1.2]), SECOND, "max_seconds", 10, 10),  # no fewer than the minimum
+        (repeat(0.9), SECOND, "precise", 10, 10),  # though time is used up
         (repeat(0.01), RowLimits(samples=10, max_seconds=1.0), "precise", 10, 10),
         (
             NOISE.normal(1e-6, 2e-7, 1000).clip(1e-8),
@@ -60,19 +60,8 @@ NOISE = np.random.default_rng(1)
             40,
         ),
         (NOISE.uniform(0.01, 0.03, 1000), SECOND, "max_seconds", 40, 60),
-        (repeat(50.0), SECOND, "max_seconds", 1, 1),
-        (repeat(3.0), SECOND, "max_seconds", 3, PATIENCE / 3.0),
-    ],
-    ids=[
-        "precise",
-        "precise, but not before a tenth of the time",
-        "no fewer than the minimum",
-        "precise, though time is used up",
-        "precise, though the number is used up",
-        "as many as allowed",
-        "noisy until time is up",
-        "one call longer than all patience",
-        "patience ends before the minimum",
+        (repeat(50.0), SECOND, "max_seconds", 1, 1),  # one call longer than all patience
+        (repeat(3.0), SECOND, "max_seconds", 3, PATIENCE / 3.0),  # which ends before the minimum
     ],
 )
 def test_sampling_ends(durations, limits, criterion, fewest, most):
