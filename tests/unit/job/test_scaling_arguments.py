@@ -4,15 +4,9 @@ import pytest
 
 from batchmark_job import command_line, job
 from batchmark_job.distributed.node import Node
+from tests.stand_ins.nodes import node_environment
 
-CHILD = {
-    "AWS_BATCH_JOB_ID": "job-1#1",
-    "AWS_BATCH_JOB_NODE_INDEX": "1",
-    "AWS_BATCH_JOB_NUM_NODES": "4",
-    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
-    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
-    "BATCHMARK_NODES_TOKEN": "a secret of thirty-two characters",
-}
+CHILD = node_environment(1, 4)
 
 
 @pytest.fixture

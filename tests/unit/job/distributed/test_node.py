@@ -5,19 +5,11 @@ import pytest
 from batchmark_job.distributed import node as module
 from batchmark_job.distributed.node import EVERY_ADDRESS, Node, interface_of, own_address
 from batchmark_job.errors import InputError
+from tests.stand_ins.nodes import node_environment
 
-TOKEN = "a secret of forty-three characters, or more"
-CHILD = {
-    "AWS_BATCH_JOB_ID": "job-1#3",
-    "AWS_BATCH_JOB_NODE_INDEX": "3",
-    "AWS_BATCH_JOB_NUM_NODES": "20",
-    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
-    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
-    "BATCHMARK_NODES_TOKEN": TOKEN,
-}
+CHILD, MAIN = node_environment(3, 20), node_environment(0, 20)
+TOKEN = CHILD["BATCHMARK_NODES_TOKEN"]
 ADDRESS = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"
-OF_MAIN = {"AWS_BATCH_JOB_ID": "job-1#0", "AWS_BATCH_JOB_NODE_INDEX": "0"}
-MAIN = {name: value for name, value in (CHILD | OF_MAIN).items() if name != ADDRESS}
 
 
 def test_batch_says_which_node_it_is():

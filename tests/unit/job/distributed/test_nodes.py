@@ -117,19 +117,17 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
     wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
 
 
-def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(alone, task, tmp_path):
+def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(
+    alone, task, tmp_path, monkeypatch
+):
     (tmp_path / "rank-0").write_text("complain")
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
         alone.run(task, 2, 20.0)
-
-
-def test_a_rank_out_of_memory_is_told_as_that(alone, task, tmp_path, monkeypatch):
     kills = iter([0, 1])
     monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: next(kills))
-    (tmp_path / "rank-0").write_text("die")
-    with pytest.raises(StepError, match="rank 0: out of memory: the kernel killed it") as caught:
-        alone.run(task, 1, 20.0)
+    with pytest.raises(StepError, match="rank 1: out of memory: the kernel killed it") as caught:
+        alone.run(task, 2, 20.0)
     assert caught.value.out_of_memory
 
 

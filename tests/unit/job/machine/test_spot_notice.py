@@ -62,17 +62,13 @@ def noticed(monkeypatch):
 
 
 def test_a_notice_is_heard_once_and_advice_is_said_once_and_ends_nothing(noticed, capfd):
-    asked = noticed(Metadata(notice_after=4, advice=ADVICE))
+    asked = noticed(Metadata(notice_after=4, advice=ADVICE, token_status=503))
+    assert asked[:4] == ["token"] * 4, "a service that fails is asked again"
     assert asked.count(ACTION_PATH) == 4
     assert asked.count(ADVICE_PATH) == 1
     said = "".join(capfd.readouterr())
     assert said.count(f"Spot is interrupting this host: {NOTICE}") == 1
     assert said.count(f"Spot may interrupt this host soon; the job continues: {ADVICE}") == 1
-
-
-def test_a_service_that_fails_is_asked_again(noticed):
-    asked = noticed(Metadata(notice_after=1, token_status=503))
-    assert asked[:4] == ["token"] * 4
 
 
 def test_elsewhere_nothing_is_asked(monkeypatch):

@@ -134,9 +134,9 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
 def test_the_shortest_job_has_a_first_and_a_last_sample():
     sampled = start(ProcessMeter(1, no_workers))
     sampled.stop()
-    (memory,) = statistics(sampled, "MemoryUsed")[:1]
-    assert sum(s["SampleCount"] for s in statistics(sampled, "MemoryUsed")) == 2
-    assert 0 < memory["Minimum"] <= memory["Maximum"]
+    memory = statistics(sampled, "MemoryUsed")
+    assert sum(minute["SampleCount"] for minute in memory) == 2
+    assert 0 < memory[0]["Minimum"] <= memory[0]["Maximum"]
     (cpu,) = statistics(sampled, "CPUUtilization")
     assert cpu["SampleCount"] == 1
     assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100

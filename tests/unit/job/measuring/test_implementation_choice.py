@@ -1,6 +1,7 @@
 """Which implementation is chosen, on which inputs and threads, and what becomes of the others."""
 
 from itertools import count
+from unittest import mock
 
 import cv2
 import pytest
@@ -144,24 +145,16 @@ def test_a_lone_candidate_has_no_trial_and_nobody_is_chosen_where_all_are_wrong(
 
 
 def test_every_input_set_is_another_and_the_same_for_all():
-    seen = {"a": [], "b": []}
-
-    def watched(name):
-        plain = product_by(name)
-
-        class Watched(type(plain)):
-            def prepare_with(self, inputs, buffers):
-                seen[name].append(inputs)
-                return super().prepare_with(inputs, buffers)
-
-        return Watched()
-
-    chosen, _ = tried(watched("a"), watched("b"), cache_bytes=SET_BYTES)
+    rivals = [product_by(name) for name in "ab"]
+    for rival in rivals:
+        rival.prepare_with = mock.Mock(wraps=rival.prepare_with)
+    chosen, _ = tried(*rivals, cache_bytes=SET_BYTES)
     assert chosen is not None
-    first, second = seen["a"][:3], seen["b"][:3]
-    assert len({float(left.sum()) for left, _ in first}) == 3
-    for ours, theirs in zip(first, second, strict=True):
-        assert torch.equal(ours[0], theirs[0])
+    first, second = (
+        [call.args[0][0] for call in rival.prepare_with.mock_calls[:3]] for rival in rivals
+    )
+    assert len({float(left.sum()) for left in first}) == 3
+    assert all(torch.equal(*pair) for pair in zip(first, second, strict=True))
 
 
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):

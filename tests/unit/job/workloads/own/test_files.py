@@ -284,8 +284,11 @@ def test_a_broken_file_gives_one_line(text, problem, write, capsys):
         assert problem in line
 
 
-def test_annotated_constants_count(write):
-    write(GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n")
+def test_annotated_constants_count_and_a_dataclass_with_postponed_annotations_works(rows):
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text += GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n"
+    row, *_ = rows(text + "@dataclass\nclass Model:\n    width: int = 1\n")
+    assert row.status in {"measured", "unsettled"}
     workload = find_workload("mine")
     assert [(axis.name, axis.default) for axis in workload.axes] == [("size", 3)]
     assert workload.tolerance("float32") == 0.5
@@ -305,12 +308,6 @@ def test_a_file_runs_once_in_a_process_until_it_is_changed(write, tmp_path):
     assert before.repeatable
 
 
-def test_a_dataclass_with_postponed_annotations_works(rows):
-    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
-    row, *_ = rows(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
-    assert row.status in {"measured", "unsettled"}
-
-
 @pytest.mark.parametrize(
     ("name", "result"),
     [("flops", "-size"), ("elements_moved", "float('nan')"), ("elements_held", "'many'")],
@@ -324,12 +321,20 @@ def test_a_count_that_is_none_fails_its_rows(name, result, rows):
     assert measured.correctness is not None
 
 
-def test_all_problems_are_told_at_once(write):
+def test_all_problems_of_all_files_are_told_at_once(write):
     write("x = 1")
     with pytest.raises(InputError) as raised:
         find_workload("mine")
     for name in ("AXES", "set_up()", "step()", "reference()"):
         assert f"{name} is missing" in str(raised.value)
+    paths = [write("def step(:", name) for name in ("one.py", "two.py")]
+    folder = write(GOOD).with_name("folder")
+    folder.with_suffix(".py").mkdir()
+    with pytest.raises(InputError) as raised:
+        find_suite("own")
+    for path in paths:
+        assert f"your workload {path} can't be used: " in str(raised.value)
+    assert f"{folder}.py can't be used: it can't be read: Is a directory" in str(raised.value)
 
 
 def test_a_broken_file_breaks_nothing_else(write, capsys):
@@ -372,17 +377,6 @@ def test_an_unknown_name_shows_own_ones_too(write):
         message = rf"unknown workload '{name}'{said}; known: matmul, .*mine"
         with pytest.raises(InputError, match=message):
             find_workload(name)
-
-
-def test_suite_own_names_all_files_that_cant_be_used(write):
-    paths = [write("def step(:", name) for name in ("one.py", "two.py")]
-    folder = write(GOOD).with_name("folder")
-    folder.with_suffix(".py").mkdir()
-    with pytest.raises(InputError) as raised:
-        find_suite("own")
-    for path in paths:
-        assert f"your workload {path} can't be used: " in str(raised.value)
-    assert f"{folder}.py can't be used: it can't be read: Is a directory" in str(raised.value)
 
 
 def test_where_no_row_has_figures_the_machine_s_rates_are_not_measured(write, tmp_path):
