@@ -8,6 +8,8 @@ from batchmark_job.machine import host
 from tests.builders.files import put
 
 HEADER = "Num       RefCount Protocol Flags    Type St Inode Path\n"
+ENGINE, DCGM = "/var/run/docker.sock", "/run/nvidia-dcgm/nv-hostengine"
+ALL = "DCGM, MPS, persistence"
 UNNAMED = "00000000dbd24405: 00000003 00000000 00000000 0001 03 5579882\n"
 
 
@@ -23,16 +25,10 @@ def sockets(*paths):
     [
         (["/run/docker.sock"], "none"),
         (["/run/containerd/containerd.sock", "/run/control", "/tmp/dcgm.sock"], "none"),
-        (["/run/docker.sock", "/run/nvidia-dcgm/nv-hostengine"], "DCGM"),
+        (["/run/docker.sock", DCGM], "DCGM"),
         (["/run/docker.sock", "/tmp/nvidia-mps/control"], "MPS"),
-        (
-            [
-                *("/run/mps-ecs/control", "/var/run/docker.sock"),
-                *("/run/nvidia-dcgm/nv-hostengine", "/run/nvidia-persistenced/socket"),
-            ],
-            "DCGM, MPS, persistence",
-        ),
-        (["/run/nvidia-dcgm/nv-hostengine"], None),  # no engine: not the host's network
+        (["/run/mps-ecs/control", ENGINE, DCGM, "/run/nvidia-persistenced/socket"], ALL),
+        ([DCGM], None),  # no engine: not the host's network
         ([], None),
     ],
 )

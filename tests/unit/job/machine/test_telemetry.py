@@ -4,6 +4,7 @@ import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -36,27 +37,14 @@ class Broken:
         raise OSError("the driver\nis gone")
 
 
-class CloudWatch:
-    """Remembers calls; does something else first where told to."""
-
-    def __init__(self, before=lambda: None):
-        self.calls = []
-        self._before = before
-
-    def put_metric_data(self, **request):
-        self._before()
-        self.calls.append(request)
-
-    def metrics(self):
-        return {datum["MetricName"] for call in self.calls for datum in call["MetricData"]}
-
-
 @pytest.fixture
 def use_cloudwatch(monkeypatch):
-    def use(before=lambda: None):
-        cloudwatch = CloudWatch(before)
+    """Gives the job a CloudWatch that does something first; returns what puts data there."""
+
+    def use(before=None):
+        cloudwatch = mock.Mock(**{"put_metric_data.side_effect": before})
         monkeypatch.setattr(telemetry, "_cloudwatch", lambda: cloudwatch)
-        return cloudwatch
+        return cloudwatch.put_metric_data
 
     return use
 
@@ -197,19 +185,20 @@ def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch)
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
     sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     sampled.publish()
     sampled.publish()
-    assert [len(call["MetricData"]) for call in cloudwatch.calls] == [1000, 1000]
-    assert {call["Namespace"] for call in cloudwatch.calls} == {"Tests"}
-    sent = [datum["Timestamp"] for call in cloudwatch.calls for datum in call["MetricData"]]
+    calls = [call.kwargs for call in put.mock_calls]
+    assert [len(call["MetricData"]) for call in calls] == [1000, 1000]
+    assert {call["Namespace"] for call in calls} == {"Tests"}
+    sent = [datum["Timestamp"] for call in calls for datum in call["MetricData"]]
     assert sent == minutes
 
 
 def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys):
     monkeypatch.setattr(telemetry, "PUBLISH_SECONDS", 0.05)
     release = threading.Event()
-    use_cloudwatch(before=release.wait)
+    use_cloudwatch(before=lambda **_: release.wait())
     start(Scripted({"MemoryUsed": 1.0})).publish()
     release.set()
     assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
@@ -218,7 +207,7 @@ def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys
 def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_cloudwatch, capsys):
     settings, there = make_settings(metrics_namespace="Tests"), []
 
-    def refuse():
+    def refuse(**_):
         there.append(settings.output.path.exists())
         raise RuntimeError("AccessDenied:\nnot you")
 
@@ -234,16 +223,17 @@ def test_a_job_whose_document_is_not_written_still_publishes(
     make_settings, use_cloudwatch, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     with pytest.raises(OutputError):
         run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
-    assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
+    published = {datum["MetricName"] for datum in put.call_args.kwargs["MetricData"]}
+    assert published == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     settings = make_settings()
     assert run_job(settings) == 0
     document = parse_document(settings.output.path.read_bytes())
     assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
-    assert not cloudwatch.calls
+    assert not put.called

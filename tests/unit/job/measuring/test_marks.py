@@ -25,21 +25,20 @@ TASK = {
 @pytest.fixture
 def agent(monkeypatch):
     """Gives an ECS agent these answers; returns the list of what it is asked for."""
-    answers = {}
-    asked = []
+    answers, asked = {}, []
 
     def answer(request):
         asked.append(request.path)
         return 200 if request.path in answers else 404, answers.get(request.path, b"")
 
     with serving(answer) as server:
+        address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
 
-        def start(task, container):
-            for path, content in (("/v4/an-id/task", task), ("/v4/an-id", container)):
-                text = content if isinstance(content, bytes) else json.dumps(content).encode()
-                answers[path] = text
-            address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
+        def start(*contents):
             monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
+            for path, content in zip(("/v4/an-id/task", "/v4/an-id"), contents, strict=True):
+                raw = isinstance(content, bytes)
+                answers[path] = content if raw else json.dumps(content).encode()
             return asked
 
         yield start
